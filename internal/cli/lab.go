@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -85,11 +86,15 @@ func (p *program) labUpCommand() *cobra.Command {
 				return usage(err)
 			}
 			want.Profiles = []plan.Variant{v}
+			want, own := want.LoadOwn(os.ReadFile)
+			if own != nil {
+				return own
+			}
 			if err := want.Validate(); err != nil {
 				return err
 			}
 			if a.name == "" {
-				a.name = args[0]
+				a.name = string(want.Profiles[0])
 			}
 			return p.labUp(cmd.Context(), a.name, want, a.verbose)
 		},

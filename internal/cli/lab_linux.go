@@ -56,7 +56,7 @@ type labTable struct {
 
 // add raises a lab and adds what it proved.
 func (t *labTable) add(ctx context.Context, want plan.Plan) (err error) {
-	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, TestServices: true, Program: []string{thisProgram, agentVerb}})
+	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Own: want.Own, TestServices: true, Program: []string{thisProgram, agentVerb}})
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbos
 		return err
 	}
 	defer socket.Close()
-	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Program: []string{thisProgram, agentVerb}})
+	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Own: want.Own, Program: []string{thisProgram, agentVerb}})
 	if err != nil {
 		return err
 	}

@@ -177,8 +177,9 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	if a.file == "" && a.was == nil && p.OnCluster() && changed["warmup"] == "" {
 		p.Warmup = plan.ClusterWarmup
 	}
+	p, own := p.LoadOwn(os.ReadFile)
 	p = p.Settle()
-	faults = append(faults, a.elsewhere(cmd, p)...)
+	faults = slices.Concat(faults, own, a.elsewhere(cmd, p))
 	if err := both(faults, file.Place(p.Validate()), changed); err != nil {
 		return p, err
 	}

@@ -183,6 +183,9 @@ func (a *runArgs) openResume(cmd *cobra.Command) (*result.Writer, *result.Resume
 	if a.held, err = a.budgets(cmd, was); err != nil {
 		return nil, nil, was, errors.Join(err, res.Close())
 	}
+	if err := was.ChangedOwn(os.ReadFile); err != nil {
+		return nil, nil, was, errors.Join(usage(err), res.Close())
+	}
 	if !a.plan.said(cmd) {
 		return res.Writer, res, was, nil
 	}

@@ -8,9 +8,9 @@ import (
 
 func (p *program) schemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "schema plan|result|report",
+		Use:   "schema plan|profile|result|report",
 		Short: "Print the JSON Schema of a file format",
-		Long: `Print the JSON Schema (draft 2020-12) of plans, result lines or report -f json.
+		Long: `Print a JSON Schema (draft 2020-12): of plans, profile files, result lines, or report -f json.
 Editors complete and check a plan file whose first line names the schema:
 
   # yaml-language-server: $schema=plan.json`,

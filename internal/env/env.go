@@ -52,6 +52,8 @@ type Capabilities struct {
 	// Full returns how often each table of a dataplane had no room, by the name of the table. It may return both
 	// counters and an error.
 	Full func(v plan.Variant) (map[string]uint64, error)
+	// Dead returns an error with the last words of the programs of a variant that have ended by themselves, nil if all run.
+	Dead func(v plan.Variant) error
 	// Recover waits until everything that trials need is ready again. It returns what was wrong until then, "" for
 	// nothing. The error says what is lost for good.
 	Recover func(ctx context.Context) (wrong string, err error)

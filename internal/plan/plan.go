@@ -47,6 +47,8 @@ type Plan struct {
 	Warmup   time.Duration `json:"warmup"`
 	Seed     uint64        `json:"seed"`
 	Lab      Lab           `json:"lab"`
+	// Own are the profile files of the profiles that the catalogue does not have.
+	Own []OwnSource `json:"profile_files,omitempty"`
 	// Cluster has the conditions of environments other than the lab.
 	Cluster Cluster `json:"kubernetes,omitzero"`
 }

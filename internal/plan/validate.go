@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // maxCases bounds the expansion, so that a slip in an axis is an error and not an hour of memory.
@@ -81,10 +82,11 @@ func (fs *faults) validProfiles(p Plan) {
 
 func (fs *faults) validProfileOf(p Plan, field string, name Variant) {
 	switch {
+	case name.File() != "": // LoadOwn reports its faults
 	case p.OnCluster():
 		fs.validClusterProfile(field, name, p)
 	case slices.Contains(environments, p.Environment): // the profiles of another are unknown
-		fs.validProfile(field, name)
+		fs.validProfile(field, name, each.Of(p.Own, func(s OwnSource) string { return s.Name })...)
 	}
 }
 
@@ -96,9 +98,10 @@ func CheckProfile(name string) error {
 	return fs.Err()
 }
 
-func (fs *faults) validProfile(field string, v Variant) {
+// validProfile checks a profile of the catalogue or one of own.
+func (fs *faults) validProfile(field string, v Variant, own ...string) {
 	name := v.Profile()
-	if _, ok := profile.Lookup(name); ok {
+	if _, ok := profile.Lookup(name); ok || slices.Contains(own, name) {
 		if canonical, err := ParseVariant(string(v)); err != nil {
 			fs.Add(field, "%s", err)
 		} else if canonical != v {
@@ -106,7 +109,7 @@ func (fs *faults) validProfile(field string, v Variant) {
 		}
 		return
 	}
-	fs.Add(field, "unknown profile %q%s", name, advice.DidYouMean(name, profile.Names()))
+	fs.Add(field, "unknown profile %q%s", name, advice.DidYouMean(name, append(profile.Names(), own...)))
 }
 
 func (fs *faults) validNumbers(p Plan) {

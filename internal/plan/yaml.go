@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
@@ -39,7 +40,7 @@ func Read(name string, r io.Reader, environment string) (Plan, File, error) {
 	if root == nil {
 		return p, *f, f.Faults()
 	}
-	d := &decoder{Decoder: f}
+	d := &decoder{Decoder: f, dir: filepath.Dir(name)}
 	p.Environment = cmp.Or(environment, p.Environment)
 	d.environmentIn(root, &p.Environment)
 	d.environment = p.Environment
@@ -48,6 +49,9 @@ func Read(name string, r io.Reader, environment string) (Plan, File, error) {
 		if d.Line(must) == 0 {
 			d.Fault(root.Line, must, "is missing")
 		}
+	}
+	if d.Line("baseline") != 0 {
+		p.Baseline = d.beside(p.Baseline)
 	}
 	if d.Line("warmup") == 0 && p.OnCluster() {
 		p.Warmup = ClusterWarmup
@@ -79,6 +83,8 @@ func (d *decoder) environmentIn(root *position.Node, at *string) {
 // decoder reads a plan file.
 type decoder struct {
 	*position.Decoder
+	// dir is the directory of the file, to which its profile files are relative.
+	dir string
 	// environment is that of the plan. said is true if the file has one; a file without one is for all.
 	environment string
 	said        bool
@@ -118,9 +124,19 @@ func (d *decoder) profiles(at *[]Variant) position.Read {
 		if err != nil {
 			return v, err
 		}
+		v = d.beside(v)
 		var fs faults
 		// Validate decides whether the plan has the context.
 		fs.validProfileOf(Plan{Environment: d.environment, Cluster: Cluster{Contexts: []string{v.Context()}}}, "", v)
 		return v, fs.Err()
 	})
+}
+
+// beside returns v with its profile file relative to the working directory.
+func (d *decoder) beside(v Variant) Variant {
+	file := v.File()
+	if file == "" || filepath.IsAbs(file) {
+		return v
+	}
+	return v.named(filepath.Join(d.dir, file))
 }

@@ -74,7 +74,7 @@ func failure(err error, limit time.Duration) *result.Failure {
 }
 
 // ofAgents are the failures that say nothing about the traffic: of agents, of the environment.
-var ofAgents = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll, kindNotRaised}
+var ofAgents = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll, kindNotRaised, kindDead}
 
 // suspect adds the policies to what a failed trial says. Whether one of them is why, only their owner can tell.
 func (c *conductor) suspect(ctx context.Context, rec *result.Record) {
@@ -116,4 +116,23 @@ func overflowed(before, after map[string]uint64, err error) error {
 		said = append(said, "it ended with "+err.Error())
 	}
 	return &control.Error{Kind: kindTableFull, Message: strings.Join(said, "; ")}
+}
+
+// kindDead is the failure of a trial in which a program of the dataplane ended by itself.
+const kindDead = "dataplane died"
+
+// dead returns the failure of a trial that ended with err (may be nil) if a program of the profile has ended, else err.
+func (c *conductor) dead(profile plan.Variant, err error) error {
+	if c.can.Dead == nil {
+		return err
+	}
+	why := c.can.Dead(profile)
+	if why == nil {
+		return err
+	}
+	message := why.Error()
+	if err != nil {
+		message += "; the trial ended with " + err.Error()
+	}
+	return &control.Error{Kind: kindDead, Message: message}
 }

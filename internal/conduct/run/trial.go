@@ -45,6 +45,10 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		rec.Status, rec.Error = result.Failed, &result.Failure{Kind: kindNoCapacity, Message: err.Error()}
 		return rec, true
 	}
+	if err := c.dead(t.Profile, nil); err != nil {
+		rec.Status, rec.Error = result.Failed, failure(err, limit)
+		return rec, true
+	}
 	before := c.full(t.Profile)
 	do := c.measure
 	if t.Workload.Traits().Searches {
@@ -52,7 +56,7 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	}
 	v, err := do(bounded, e, job{t.Case, asked(t.Workload, capacity), span{c.plan.Warmup, c.window()}})
 	rec.WallNs = int64(time.Since(begin))
-	err = overflowed(before, c.full(t.Profile), err)
+	err = c.dead(t.Profile, overflowed(before, c.full(t.Profile), err))
 	if err != nil {
 		c.forget(e)
 		if ctx.Err() != nil {

@@ -164,6 +164,12 @@ func (e *Environment) Capabilities() env.Capabilities {
 			}
 			return nil, errors.ErrUnsupported
 		},
+		Dead: func(v plan.Variant) error {
+			if dead := e.of(v).Capabilities().Dead; dead != nil {
+				return dead(v)
+			}
+			return nil
+		},
 		Policies: func(ctx context.Context, v plan.Variant, p plan.Path) []string {
 			if policies := e.of(v).Capabilities().Policies; policies != nil {
 				return policies(ctx, v, p)

@@ -22,7 +22,7 @@ type agent struct {
 	cmd  *exec.Cmd
 	// in and out are our ends of the pipes.
 	in, out *os.File
-	stderr  tail
+	stderr  child.Tail
 	// ended is closed when the process has been waited for.
 	ended chan struct{}
 	once  sync.Once
@@ -131,28 +131,4 @@ func (a *agent) end() {
 		<-a.ended
 		_ = errors.Join(a.in.Close(), a.out.Close())
 	})
-}
-
-// tail keeps the last 4 KiB that are written to it.
-type tail struct {
-	mu  sync.Mutex
-	buf []byte
-}
-
-const tailSize = 4 << 10
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buf = append(t.buf, b...)
-	if over := len(t.buf) - tailSize; over > 0 {
-		t.buf = append(t.buf[:0], t.buf[over:]...)
-	}
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.buf)
 }

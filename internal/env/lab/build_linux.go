@@ -56,6 +56,7 @@ func (l *Lab) build(ctx context.Context, spec Spec) (*Instance, error) {
 		{"NIC model", b.nics},
 		{"rules", b.rules},
 		{"programs", b.programs},
+		{"changes", b.changes},
 	} {
 		began := time.Now()
 		err := ctx.Err()
@@ -256,15 +257,24 @@ func (b *builder) neighbours(s HostSpec) []link.Thing {
 func hostOf(n dataplane.Node) HostSpec { return HostSpec{Name: n.Name, Addr: n.Addr, MAC: n.MAC} }
 
 // dataplane connects the pods.
-func (b *builder) dataplane(context.Context) error {
+func (b *builder) dataplane(ctx context.Context) error {
 	d := b.spec.dataplane
 	for k, n := range b.spec.Nodes {
 		at := b.at[&b.inst.Nodes[k].Host]
-		if err := at.Add(slices.Concat(b.forwarding(), d.Prepare(n))...); err != nil {
+		if err := at.Add(slices.Concat(b.forwarding(), b.prepared(n))...); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+		if err := b.openOwn(ctx, k); err != nil {
+			return err
 		}
 		for j, p := range n.Pods {
 			if p.HostNetwork {
+				continue
+			}
+			if b.spec.Plugged() {
+				if err := b.plugin(ctx, k, j); err != nil {
+					return err
+				}
 				continue
 			}
 			if err := b.attach(at, n, p, b.at[&b.inst.Nodes[k].Pods[j].Host]); err != nil {
@@ -280,7 +290,7 @@ func (b *builder) dataplane(context.Context) error {
 			}
 		}
 	}
-	return nil
+	return b.joinOwn(ctx)
 }
 
 // forwarding makes a node forward packets between its devices. A raw node does not.
@@ -392,6 +402,7 @@ func (i *Instance) programming(k int) dataplane.Programming {
 
 // close removes the programs and the namespaces.
 func (i *Instance) close() {
+	_ = i.endOwn() // remove and Lab.Close have reported it
 	var programs sync.WaitGroup
 	for _, n := range i.Nodes {
 		if n.programs.Closer != nil {

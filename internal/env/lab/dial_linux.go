@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 
+	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/kernel/handover"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
@@ -24,7 +25,7 @@ type Dialer struct {
 	host   *Host
 	client *handover.Client // nil when the namespace alone is enough
 	cmd    *exec.Cmd
-	stderr *tail
+	stderr *child.Tail
 }
 
 // Dialer returns a dialer of a host. The caller closes it; closing the lab ends it too. Without cgroup v2 or
@@ -38,7 +39,7 @@ func (i *Instance) Dialer(h *Host) (*Dialer, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.cmd, d.stderr = exec.Command(i.lab.options.Program[0], SocketsVerb), &tail{}
+	d.cmd, d.stderr = exec.Command(i.lab.options.Program[0], SocketsVerb), &child.Tail{}
 	d.cmd.Env, d.cmd.Stdin, d.cmd.Stderr = []string{}, far, d.stderr
 	err = errors.Join(i.lab.start(h, d.cmd, nil), far.Close())
 	if err != nil {

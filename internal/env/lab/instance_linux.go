@@ -2,10 +2,12 @@ package lab
 
 import (
 	"fmt"
+	"io"
 	"net/netip"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/env/lab/own"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/impair"
@@ -72,6 +74,9 @@ type Node struct {
 
 	// programs is empty for a dataplane without BPF programs.
 	programs dataplane.Programs
+	// own runs the programs of a profile file, nil without them. attached are its BPF programs.
+	own      *own.Node
+	attached []io.Closer
 }
 
 // Drops returns the packets that the node's BPF programs dropped since they were loaded, one line for each reason.

@@ -34,6 +34,8 @@ type Options struct {
 	NoBalancer bool
 	// TestServices adds Services that only self-tests use.
 	TestServices bool
+	// Own are the profile files of profiles that the catalogue does not have; (optional).
+	Own []plan.OwnSource
 	// Log gets the time of each step at debug level; (optional).
 	Log *slog.Logger
 	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. Its first word must
@@ -167,7 +169,11 @@ func (l *Lab) raiseAll(ctx context.Context, names []plan.Variant) []*Instance {
 
 // raise returns the instance of a variant, which has Err set on failure.
 func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
-	spec, err := NewSpec(name, l.options.Lab, l.options.backends()...)
+	d, err := lookUp(name.Profile(), l.options.Own)
+	var spec Spec
+	if err == nil {
+		spec, err = d.spec(name, l.options.Lab, l.options.backends())
+	}
 	if err != nil {
 		return &Instance{Name: name, Err: err}
 	}
@@ -261,9 +267,18 @@ func (l *Lab) Close(ctx context.Context) error {
 	for a := range agents {
 		a.end()
 	}
+	// In parallel, because plugins and daemons take their time.
+	errs := make([]error, len(l.instances))
+	var own sync.WaitGroup
+	for k, i := range l.instances {
+		if i != nil {
+			own.Go(func() { errs[k] = i.endOwn() })
+		}
+	}
+	own.Wait()
 	// All other processes end with the thread that started them.
 	l.starter.Close()
-	err := l.release(ctx)
+	err := errors.Join(append(errs, l.release(ctx))...)
 	// In parallel, because the kernel waits for every CPU before it releases a program.
 	var all sync.WaitGroup
 	for _, i := range l.instances {

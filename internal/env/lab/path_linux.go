@@ -28,6 +28,9 @@ func (s Spec) Ends(p plan.Path) (Ends, error) {
 		}
 	}
 	if reason == "" {
+		reason = s.refusedByFile(p)
+	}
+	if reason == "" {
 		reason = s.notByPolicy(entered)
 	}
 	if reason != "" {

@@ -27,6 +27,10 @@ var profiles = slices.Concat(
 
 // Expect returns what an observer of the instance must find under the default conditions.
 func (s Spec) Expect() expect.Expectation {
+	if s.file != nil {
+		d, _ := ofFile(*s.file) // it was described before
+		return d.Expect
+	}
 	e, _ := dataplaneOf(s.Profile.Name) // NewSpec found it
 	return e.Expect
 }

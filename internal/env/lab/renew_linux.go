@@ -52,11 +52,12 @@ func (l *Lab) remove(ctx context.Context, name plan.Variant) error {
 	}
 	l.replace(&Instance{Name: name, Profile: old.Profile, Spec: old.Spec, Err: errGone})
 	l.endAgents(string(name) + "/")
+	left := old.endOwn()
 	old.close()
 	if l.groups.tree == nil {
-		return nil
+		return left
 	}
-	return cgroup.Remove(ctx, filepath.Join(l.groups.tree.Path(), string(name)))
+	return errors.Join(left, cgroup.Remove(ctx, filepath.Join(l.groups.tree.Path(), string(name))))
 }
 
 // endAgents ends the agents of an instance, whose names begin with prefix.

@@ -74,5 +74,5 @@ func (i *Instance) learnAt(ctx context.Context, spec Spec, node int) error {
 			return err
 		}
 	}
-	return i.lab.tools.load(ctx, n.NS, rules)
+	return errors.Join(i.lab.tools.load(ctx, n.NS, rules), i.restored(ctx, node))
 }

@@ -38,7 +38,9 @@ type Spec struct {
 	// Services are in the order of kube-proxy.
 	Services  []ServiceSpec
 	dataplane dataplane.Dataplane
-	net       addressing
+	// file is the profile file, nil for a profile of the catalogue.
+	file *plan.OwnProfile
+	net  addressing
 }
 
 // HostSpec describes a host on the underlay.
@@ -74,14 +76,16 @@ var ErrNoIPVS = errors.New("beside kube-proxy in ipvs mode Felix has more chains
 // entry of backends, all different, it adds Services with that many backends, and enough pods. The same arguments give
 // the same description.
 func NewSpec(name plan.Variant, l plan.Lab, backends ...Backends) (Spec, error) {
-	p, ok := profile.Lookup(name.Profile())
-	if !ok {
-		return Spec{}, fmt.Errorf("unknown profile %q (names: cnibench list profiles)", name)
+	d, err := lookUp(name.Profile(), nil)
+	if err != nil {
+		return Spec{}, err
 	}
-	d, ok := dataplaneOf(p.Name)
-	if !ok {
-		return Spec{}, fmt.Errorf("profile %q has no dataplane in the lab", name)
-	}
+	return d.spec(name, l, backends)
+}
+
+// spec describes an instance of a variant of the profile; see NewSpec.
+func (d described) spec(name plan.Variant, l plan.Lab, backends []Backends) (Spec, error) {
+	p := d.record
 	l = name.Lab(l).Filled()
 	err := l.Validate()
 	if err == nil {
@@ -98,7 +102,7 @@ func NewSpec(name plan.Variant, l plan.Lab, backends ...Backends) (Spec, error) 
 	}
 	a := addressingOf(l)
 	s := Spec{
-		Name: name, Profile: p, Lab: l, dataplane: d.Dataplane, net: a,
+		Name: name, Profile: p, Lab: l, dataplane: d.Dataplane, file: d.file, net: a,
 		Switch:   a.onUnderlay("switch", a.switchAddr),
 		External: a.onUnderlay("external", a.outside),
 	}
@@ -115,6 +119,7 @@ func (s Spec) newNode(number int) dataplane.Node {
 	h := s.net.onUnderlay(fmt.Sprintf("node-%d", number), s.net.node(number))
 	n := dataplane.Node{Name: h.Name, Addr: h.Addr, MAC: h.MAC, MTU: s.Lab.MTU, Cluster: s.net.cluster}
 	s.dataplane.Arrange(&n, number, s.Lab.PodsPerNode)
+	s.changed(&n)
 	return n
 }
 

@@ -154,6 +154,21 @@ func (t *Tool) Restore(ctx context.Context, ns *netns.NS, rules string) error {
 	return run(ctx, ns, t.command(ctx, t.restore, rules))
 }
 
+// Append adds the rules to those of ns, which stay. rules is in the format of iptables-save.
+func (t *Tool) Append(ctx context.Context, ns *netns.NS, rules string) error {
+	return run(ctx, ns, t.command(ctx, t.restore, rules, "--noflush"))
+}
+
+// Feed runs another program of netfilter or traffic control inside ns with text as its input. The error has what the
+// program said.
+func Feed(ctx context.Context, ns *netns.NS, program, text string, args ...string) error {
+	path, err := lookPath(program)
+	if err != nil {
+		return fmt.Errorf("%s: %w", program, ErrMissing)
+	}
+	return run(ctx, ns, command{cmd: exec.CommandContext(ctx, path, args...), input: text})
+}
+
 // Save returns the rules of one table of ns with their counters, as iptables-save -c prints them; all tables when
 // table is "".
 func (t *Tool) Save(ctx context.Context, ns *netns.NS, table string) (string, error) {

@@ -16,9 +16,10 @@ import (
 // out.
 type Device struct {
 	netstate.Device
-	// Index is the kernel's number of the device, unique in its namespace.
-	Index int
-	MAC   net.HardwareAddr
+	MAC net.HardwareAddr
+	// Index is the kernel's number of the device, unique in its namespace, Peer that of the device at the other end or
+	// below it, which may be elsewhere.
+	Index, Peer int
 	// Learning says that a VXLAN device learns forwarding entries.
 	Learning bool
 	// GSOMaxSegs is how many segments a super-packet may have.
@@ -34,7 +35,7 @@ func (h *Handle) Devices() ([]Device, error) {
 	devices := make([]Device, 0, len(links))
 	for _, l := range links {
 		a := l.Attrs()
-		d := Device{Index: a.Index, MAC: a.HardwareAddr, GSOMaxSegs: int(a.GSOMaxSegs)}
+		d := Device{MAC: a.HardwareAddr, Index: a.Index, Peer: a.ParentIndex, GSOMaxSegs: int(a.GSOMaxSegs)}
 		d.Name, d.Kind, d.MTU, d.Master = a.Name, l.Type(), a.MTU, names[a.MasterIndex]
 		d.Up = a.Flags&net.FlagUp != 0
 		if v, ok := l.(*netlink.Vxlan); ok {

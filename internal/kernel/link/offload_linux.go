@@ -8,6 +8,8 @@ import (
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // SegmentationOff makes every device of the namespace but lo refuse super-packets in both directions: no TSO, no GSO
@@ -115,4 +117,32 @@ func (h *Handle) withEthtool(do func(*ethtool.Ethtool) error) error {
 	done := make(chan error, 1)
 	go func() { done <- do(e) }()
 	return <-done
+}
+
+// SetFeatures switches features of a device on and off, by the names that the kernel gives them, and makes sure that they
+// took.
+func (h *Handle) SetFeatures(dev string, want map[string]bool) error {
+	return h.withEthtool(func(e *ethtool.Ethtool) error {
+		known, err := e.FeaturesWithState(dev)
+		if err != nil {
+			return fmt.Errorf("read the features of %s: %w", dev, err)
+		}
+		for name, on := range want {
+			if state, ok := known[name]; !ok {
+				return fmt.Errorf("device %s has no feature %s%s", dev, name, advice.DidYouMean(name, slices.Sorted(maps.Keys(known))))
+			} else if state.Active == on {
+				continue
+			}
+			if err := e.Change(dev, map[string]bool{name: on}); err != nil {
+				return fmt.Errorf("switch feature %s of %s: %w", name, dev, err)
+			}
+		}
+		known, err = e.FeaturesWithState(dev)
+		for name, on := range want {
+			if err == nil && known[name].Active != on {
+				err = fmt.Errorf("feature %s of %s cannot be changed: it is %s", name, dev, map[bool]string{true: "on", false: "off"}[!on])
+			}
+		}
+		return err
+	})
 }

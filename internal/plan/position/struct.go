@@ -8,20 +8,37 @@ import (
 )
 
 // Struct returns what reads a mapping into the struct that at points to, by the names in its yaml tags. Fields are texts,
-// numbers, booleans, what reads itself from text, and pointers to, lists of and nested structs of these.
+// numbers, booleans, what reads itself from text, mappings of names to texts, and pointers to, lists of and nested structs
+// of these. The fields of an embedded struct are those of its owner.
 func (d *Decoder) Struct(at any) Read {
 	return func(field string, n *Node) { d.mappingInto(field, n, reflect.ValueOf(at).Elem()) }
 }
 
+// Keys returns the keys of the struct that at points to, for a mapping that has others too.
+func (d *Decoder) Keys(at any) Keys {
+	known := Keys{}
+	d.fieldsInto(reflect.ValueOf(at).Elem(), known)
+	return known
+}
+
 func (d *Decoder) mappingInto(field string, n *Node, v reflect.Value) {
 	known := Keys{}
+	d.fieldsInto(v, known)
+	d.Mapping(field, n, known)
+}
+
+func (d *Decoder) fieldsInto(v reflect.Value, known Keys) {
 	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		f := v.Type().Field(i)
+		if f.Anonymous {
+			d.fieldsInto(v.Field(i), known)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
 		if name != "" && name != "-" {
 			known[name] = func(field string, n *Node) { d.into(field, n, v.Field(i)) }
 		}
 	}
-	d.Mapping(field, n, known)
 }
 
 // into reads n into v. A null leaves v as it is.
@@ -43,6 +60,10 @@ func (d *Decoder) into(field string, n *Node, v reflect.Value) {
 		d.into(field, n, v.Elem())
 	case reflect.Struct:
 		d.mappingInto(field, n, v)
+	case reflect.Map:
+		labels := map[string]string{}
+		d.Labels(&labels)(field, n)
+		v.Set(reflect.ValueOf(labels).Convert(v.Type()))
 	case reflect.Slice:
 		d.Each(field, n, func(item *Node) {
 			one := reflect.New(v.Type().Elem()).Elem()

@@ -1,4 +1,4 @@
-// Package schema makes the JSON Schemas (draft 2020-12) of plan files, result files and reports. That of plan files follows
+// Package schema makes the JSON Schemas (draft 2020-12) of plan and profile files, result files and reports. That of plan files follows
 // from the settings, the others from the Go types that are written, so that no schema is written by hand.
 package schema
 
@@ -25,7 +25,7 @@ import (
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
 // Names are those of the formats that have a schema.
-var Names = []string{"plan", "result", "report"}
+var Names = []string{"plan", "profile", "result", "report"}
 
 // Write writes the schema of a format, one of Names.
 func Write(w io.Writer, name string) error {
@@ -35,6 +35,10 @@ func Write(w io.Writer, name string) error {
 	case "plan":
 		s := plan.Schema()
 		s["$schema"], s["title"] = draft, "cnibench plan file, version "+plan.APIVersion
+		schema = s
+	case "profile":
+		s := plan.OwnSchema()
+		s["$schema"], s["title"] = draft, "cnibench profile file, version "+plan.APIVersion
 		schema = s
 	case "result":
 		schema, err = resultSchema()

@@ -1,5 +1,5 @@
 // Command reference writes what documents and editors need of the formats into a directory of documents: the references of
-// commands, settings and workloads, and the JSON Schemas. `make generate` runs it.
+// commands, settings, workloads and profile files, and the JSON Schemas. `make generate` runs it.
 package main
 
 import (
@@ -20,7 +20,7 @@ func main() {
 }
 
 func writeAll(docs string) error {
-	pages := map[string]func(io.Writer) error{"reference/workloads.md": writeWorkloads, "reference/settings.md": writeSettings, "reference/commands.md": writeCommands}
+	pages := map[string]func(io.Writer) error{"reference/workloads.md": writeWorkloads, "reference/settings.md": writeSettings, "reference/commands.md": writeCommands, "reference/profile-files.md": writeProfileFiles}
 	for _, name := range schema.Names {
 		pages["schema/"+name+".json"] = func(w io.Writer) error { return schema.Write(w, name) }
 	}

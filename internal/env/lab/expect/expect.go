@@ -23,6 +23,8 @@ type Expectation struct {
 	Identity func(pod netip.Addr) int
 	// RouteMTU says that the tunnel's device has the MTU of the underlay and no neighbours: routes set the MTU.
 	RouteMTU bool
+	// Unsaid says that only the paths are known: a profile file says no more.
+	Unsaid bool
 	// Untouched says that the nodes' rules do not count packets between pods.
 	Untouched bool
 	// Blackhole is the protocol of the route that drops packets to a node's unused pod addresses, 0 for no such route.
@@ -123,6 +125,8 @@ const (
 	TunnelEnd
 	// FirstOfRange: the first address of that node's pod range.
 	FirstOfRange
+	// Any: any address.
+	Any
 )
 
 // Clients says for each path which client the backend sees.

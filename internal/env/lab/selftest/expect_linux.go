@@ -32,6 +32,8 @@ type expectation struct {
 	testServices bool
 	// unbacked says that programs drop packets for a Service without backends.
 	unbacked bool
+	// plugged says that CNI plugins connect the pods.
+	plugged bool
 	// policies is the number of policies that select every pod.
 	policies int
 }

@@ -77,7 +77,7 @@ func podMTU(_ context.Context, s *scene) finding {
 		d, err := device(ns, nic)
 		return strconv.Itoa(d.MTU), err
 	}
-	if s.want.Attach == nil {
+	if s.want.Attach == nil && !s.want.Unsaid {
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) { return look(n.NS) })
 	}
 	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) { return look(p.NS) })

@@ -73,7 +73,9 @@ func addresses(f *capture.Frame) string {
 // frameLength checks the datagram that fills the pod's MTU: on the wire it must fill the underlay's MTU, unfragmented.
 func frameLength(path plan.Path) inspection {
 	return seen(path,
-		func(s *scene, _ *trial) string { return strconv.Itoa(s.fullFrame()) },
+		func(s *scene, _ *trial) string {
+			return strconv.Itoa(s.podMTU() + s.inst.Profile.OverheadOn(s.inst.Spec.Lab.Family) + ethernetHeader)
+		},
 		func(_ *scene, t *trial) string {
 			var found []string
 			for _, f := range t.wire {

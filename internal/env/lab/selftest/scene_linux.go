@@ -245,10 +245,8 @@ func routes(ns *netns.NS) ([]link.Route, error) {
 // segmented says whether devices must segment packets to the MTU.
 func (s *scene) segmented() bool { return s.inst.Spec.Lab.NIC == plan.NICWire }
 
-// podMTU returns the MTU of the underlay without the overhead of the profile.
-func (s *scene) podMTU() int {
-	return s.inst.Spec.Lab.MTU - s.inst.Profile.OverheadOn(s.inst.Spec.Lab.Family)
-}
+// podMTU returns the MTU of pods.
+func (s *scene) podMTU() int { return s.inst.Spec.PodMTU() }
 
 // fullFrame returns the length of the largest frame on the underlay.
 func (s *scene) fullFrame() int { return s.inst.Spec.Lab.MTU + ethernetHeader }

@@ -42,6 +42,7 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 		want = want.keptLocal()
 	}
 	want.proxyNFT, want.proxyIPVS, want.policies = inst.Spec.ProxyNFT(), inst.Spec.ProxyIPVS(), inst.Spec.Lab.Policies
+	want.plugged = inst.Spec.Plugged()
 	want.testServices = inst.Service(lab.NoneService) != nil
 	want.unbacked = want.unbacked || want.testServices && want.Programs != nil && want.Programs.Mute
 	if inst.Spec.Balanced() {

@@ -59,7 +59,7 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 	o.Say("raising %d profiles", len(names))
 	balanced := slices.ContainsFunc(p.Paths, func(path plan.Path) bool { return path.To == plan.LoadBalancer })
 	l, err := lab.Up(ctx, names, lab.Options{
-		Lab: p.Lab, Backends: p.Backends(), Rolled: p.Rolled(), NoBalancer: !balanced, Program: o.Agent, Env: o.Env,
+		Lab: p.Lab, Own: p.Own, Backends: p.Backends(), Rolled: p.Rolled(), NoBalancer: !balanced, Program: o.Agent, Env: o.Env,
 	})
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func (e *Environment) Capabilities() env.Capabilities {
 		Follow: func(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error) {
 			return tracing.Follow(ctx, e.lab, r, o)
 		},
-		Roll: e.lab.Roll, Drops: e.lab.Drops, Full: e.lab.Full, VerifierLogs: e.lab.VerifierLogs, Sample: e.sample,
+		Roll: e.lab.Roll, Drops: e.lab.Drops, Full: e.lab.Full, Dead: e.lab.Dead, VerifierLogs: e.lab.VerifierLogs, Sample: e.sample,
 	}
 }
 

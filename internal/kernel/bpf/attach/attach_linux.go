@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -254,4 +256,29 @@ func name(prog *ebpf.Program) string {
 		return i.Name
 	}
 	return "program"
+}
+
+// File loads the programs of an object file and puts them on devices of ns. When one fails, those before it are returned
+// with the error. What is returned keeps the programs and their maps.
+func File(ns *netns.NS, file string, places ...Place) ([]io.Closer, error) {
+	spec, err := ebpf.LoadCollectionSpec(file)
+	if err != nil {
+		return nil, fmt.Errorf("read BPF object %s: %w", file, err)
+	}
+	for _, p := range places {
+		if spec.Programs[p.Program] == nil {
+			return nil, fmt.Errorf("BPF object %s has no program %s: it has %s", file, p.Program, strings.Join(slices.Sorted(maps.Keys(spec.Programs)), ", "))
+		}
+	}
+	for _, program := range spec.Programs {
+		if !slices.ContainsFunc(places, func(p Place) bool { return p.Program == program.Name }) {
+			delete(spec.Programs, program.Name)
+		}
+	}
+	coll, err := Load(file, spec, ebpf.CollectionOptions{})
+	if err != nil {
+		return nil, err
+	}
+	defer coll.Close() // the links keep the programs, and these their maps
+	return Devices(ns, coll, places...)
 }

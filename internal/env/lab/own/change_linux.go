@@ -1,0 +1,151 @@
+package own
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
+	"github.com/cnibench/cnibench/internal/kernel/ipt"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Place is a network namespace that a profile file changes.
+type Place struct {
+	Name string
+	NS   *netns.NS
+	// Changes are those of the file.
+	Changes plan.OwnPlace
+	// Profile is the file, Values are those of the variables.
+	Profile plan.OwnProfile
+	Values  map[string]string
+	// Pods are the node's ends of its pods' devices, for BPF programs.
+	Pods []string
+	// Iptables finds the program for rules.
+	Iptables func() (*ipt.Tool, error)
+}
+
+// Change makes the changes and returns what to close when they end.
+func (p Place) Change(ctx context.Context) ([]io.Closer, error) {
+	var programs []io.Closer
+	for _, step := range []struct {
+		key string
+		do  func(context.Context) error
+	}{
+		{"sysctls", p.sysctls}, {"routes", p.routes}, {"offloads", p.offloads}, {"rules", p.Rules}, {"nft", p.nft}, {"tc", p.tc},
+		{"bpf", func(context.Context) (err error) { programs, err = p.programs(); return err }},
+	} {
+		if err := step.do(ctx); err != nil {
+			return programs, fmt.Errorf("%s: %s: %w", p.Name, step.key, err)
+		}
+	}
+	return programs, nil
+}
+
+func (p Place) sysctls(context.Context) error {
+	var list []sysctl.Setting
+	for _, name := range slices.Sorted(maps.Keys(p.Changes.Sysctls)) {
+		list = append(list, sysctl.Setting{Name: plan.SysctlPath(name), Value: p.Changes.Sysctls[name]})
+	}
+	return sysctl.Set(p.NS, list)
+}
+
+func (p Place) routes(context.Context) error {
+	if len(p.Changes.Routes) == 0 {
+		return nil
+	}
+	var list []link.Thing
+	for _, r := range p.Changes.Routes {
+		to, err := netip.ParsePrefix(plan.Expand(r.To, p.Values))
+		if err != nil {
+			return err
+		}
+		var via netip.Addr
+		if r.Via != "" {
+			if via, err = netip.ParseAddr(plan.Expand(r.Via, p.Values)); err != nil {
+				return err
+			}
+		}
+		list = append(list, link.Route{To: to, Via: via, Dev: r.Dev, MTU: r.MTU})
+	}
+	_, err := link.At(p.NS, func(at *link.Handle) (struct{}, error) { return struct{}{}, at.Add(list...) })
+	return err
+}
+
+func (p Place) offloads(context.Context) error {
+	for _, dev := range slices.Sorted(maps.Keys(p.Changes.Offloads)) {
+		features, err := plan.ParseFeatures(p.Changes.Offloads[dev])
+		if err == nil {
+			_, err = link.At(p.NS, func(at *link.Handle) (struct{}, error) { return struct{}{}, at.SetFeatures(dev, features) })
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Rules adds the rules of iptables, also after other rules were replaced.
+func (p Place) Rules(ctx context.Context) error {
+	if p.Changes.Rules == "" {
+		return nil
+	}
+	tool, err := p.Iptables()
+	if err != nil {
+		return err
+	}
+	return tool.Append(ctx, p.NS, plan.Expand(p.Changes.Rules, p.Values))
+}
+
+func (p Place) nft(ctx context.Context) error {
+	return p.feed(ctx, "nft", p.Changes.NFT, "-f", "-")
+}
+
+func (p Place) tc(ctx context.Context) error {
+	return p.feed(ctx, "tc", p.Changes.TC, "-batch", "-")
+}
+
+// feed runs a program with text as its input.
+func (p Place) feed(ctx context.Context, program, text string, args ...string) error {
+	if text == "" {
+		return nil
+	}
+	err := ipt.Feed(ctx, p.NS, program, plan.Expand(text, p.Values), args...)
+	if err != nil {
+		return advice.With(err, "the text of the profile file is the input of "+program+" "+strings.Join(args, " "))
+	}
+	return nil
+}
+
+// programs attaches the BPF programs.
+func (p Place) programs() ([]io.Closer, error) {
+	var all []io.Closer
+	for _, b := range p.Changes.BPF {
+		hook := attach.Ingress
+		if b.Hook == attach.Egress.String() {
+			hook = attach.Egress
+		}
+		devices := []string{b.Dev}
+		if b.Dev == "pods" {
+			devices = p.Pods
+		}
+		var places []attach.Place
+		for _, dev := range devices {
+			places = append(places, attach.Place{Device: dev, Hook: hook, Program: b.Program})
+		}
+		c, err := attach.File(p.NS, p.Profile.Path(b.File), places...)
+		all = append(all, c...)
+		if err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}

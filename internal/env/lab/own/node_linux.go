@@ -1,0 +1,334 @@
+// Package own runs what a profile file adds to the nodes of the lab: CNI plugins by the specification's library,
+// commands and daemons in the node's namespace and cgroup, and changes to its settings, rules and devices.
+//
+//	n, err := own.Open(own.Options{...})     one for each node
+//	err = n.Prepare(ctx)                     commands, then daemons until they are ready
+//	at, err := n.Add(ctx, pod)               ADD and CHECK of the plugins
+//	err = n.Join(ctx, values)                commands for another node
+//	err = n.Dead()                           a daemon that has ended by itself
+//	err = n.Close()                          DEL of each pod, end of the daemons
+//
+// What programs write below /run, /var/lib and /etc is private to the node (package room). Package plan has the table of
+// keys; package lab builds the nodes.
+package own
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/child"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/room"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Options describe a node.
+type Options struct {
+	Profile plan.OwnProfile
+	// Name is, for example, "node-1".
+	Name string
+	NS   *netns.NS
+	// Values are those of the variables by name.
+	Values map[string]string
+	// CPUs are those that the programs may use; none is any.
+	CPUs []int
+	// Cgroup is the descriptor of the node's cgroup, 0 without one.
+	Cgroup int
+	// IPv6 says which addresses of a pod count.
+	IPv6 bool
+}
+
+// Node is a node with programs of a profile file.
+type Node struct {
+	Options
+	room    *room.Room
+	plugins *plugins
+	daemons []*daemon
+	// pods are those that were added, in order.
+	pods []Pod
+}
+
+// Open opens the node. The caller closes it.
+func Open(o Options) (*Node, error) {
+	n := &Node{Options: o}
+	var err error
+	if n.room, err = room.Open(o.NS, o.CPUs); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Name, err)
+	}
+	if o.Profile.CNI != nil {
+		if n.plugins, err = n.openPlugins(); err != nil {
+			n.room.Close()
+			return nil, fmt.Errorf("%s: %w", o.Name, err)
+		}
+	}
+	return n, nil
+}
+
+// Prepare runs the commands of node.prepare and starts the daemons.
+func (n *Node) Prepare(ctx context.Context) error {
+	for _, command := range n.Profile.Node.Prepare {
+		if err := n.shell(ctx, command, n.Values); err != nil {
+			return err
+		}
+	}
+	for _, d := range n.Profile.Node.Daemons {
+		if d.On != "" && d.On != n.Name {
+			continue
+		}
+		if err := n.start(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Join runs the commands of node.join with the values of another node beside those of this one.
+func (n *Node) Join(ctx context.Context, peer map[string]string) error {
+	values := maps.Clone(n.Values)
+	maps.Copy(values, peer)
+	for _, command := range n.Profile.Node.Join {
+		if err := n.shell(ctx, command, values); err != nil {
+			return fmt.Errorf("join %s: %w", peer["peer"], err)
+		}
+	}
+	return nil
+}
+
+// Shell runs a command of a person or a test.
+func (n *Node) Shell(ctx context.Context, command string) error {
+	return n.shell(ctx, command, n.Values)
+}
+
+// shell runs a command until it ends.
+func (n *Node) shell(ctx context.Context, command string, values map[string]string) error {
+	limit := n.Profile.Node.Timeout.Or(plan.OwnTimeout)
+	bounded, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	cmd := n.command(bounded, "/bin/sh", "-ec", command)
+	cmd.Env = environment(cmd, values)
+	var said child.Tail
+	cmd.Stdout, cmd.Stderr = &said, &said
+	err := n.room.Do(cmd.Start)
+	if err == nil {
+		err = cmd.Wait()
+		_ = room.Signal(cmd, syscall.SIGKILL) // what the command left running
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if bounded.Err() != nil {
+		err = fmt.Errorf("did not end within %s", limit)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: command %q: %w%s", n.Name, command, err, lastWords(&said))
+	}
+	return nil
+}
+
+// command returns a command in the node's namespace and cgroup, in the directory of the profile file.
+func (n *Node) command(ctx context.Context, path string, args ...string) *exec.Cmd {
+	cmd := n.room.Command(ctx, path, args...)
+	cmd.Dir = n.Profile.Dir
+	if n.Cgroup > 0 {
+		child.InCgroup(cmd, n.Cgroup)
+	}
+	return cmd
+}
+
+// environment returns the environment of a command with the variables.
+func environment(cmd *exec.Cmd, values map[string]string) []string {
+	env := append(cmd.Environ(), "TMPDIR="+room.Temporary)
+	for _, v := range plan.Variables {
+		if value, ok := values[v.Name]; ok {
+			env = append(env, v.Env()+"="+value)
+		}
+	}
+	return env
+}
+
+// lastWords returns ": " and the end of an output, or "".
+func lastWords(t *child.Tail) string {
+	const most = 500
+	words := strings.Join(strings.Fields(t.String()), " ")
+	if words == "" {
+		return ""
+	}
+	if len(words) > most {
+		words = "…" + words[len(words)-most:]
+	}
+	return ": " + words
+}
+
+// daemon is a program that runs as long as the node.
+type daemon struct {
+	plan.OwnDaemon
+	node *Node
+	cmd  *exec.Cmd
+	said child.Tail
+	// ended is closed when the program has been waited for; err may be read after that.
+	ended chan struct{}
+	err   error
+}
+
+// start starts a daemon and waits until it is ready.
+func (n *Node) start(ctx context.Context, spec plan.OwnDaemon) error {
+	d := &daemon{OwnDaemon: spec, node: n, ended: make(chan struct{})}
+	d.cmd = n.command(context.WithoutCancel(ctx), "/bin/sh", "-ec", spec.Run)
+	d.cmd.Env = environment(d.cmd, n.Values)
+	d.cmd.Stdout, d.cmd.Stderr = &d.said, &d.said
+	if err := n.room.Do(d.cmd.Start); err != nil {
+		return fmt.Errorf("%s: daemon %s: %w", n.Name, spec.Name, err)
+	}
+	n.daemons = append(n.daemons, d)
+	go func() {
+		d.err = d.cmd.Wait()
+		close(d.ended)
+	}()
+	return d.await(ctx)
+}
+
+// retryTime is the time between two looks at what makes a daemon ready.
+const retryTime = 20 * time.Millisecond
+
+// await waits until the daemon is ready.
+func (d *daemon) await(ctx context.Context) error {
+	limit := d.Ready.Within.Or(plan.OwnTimeout)
+	bounded, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	retry := time.NewTicker(retryTime)
+	defer retry.Stop()
+	for {
+		why := d.unready(bounded)
+		if err := d.dead(); err != nil {
+			return err
+		}
+		if why == nil {
+			return nil
+		}
+		select {
+		case <-d.ended:
+		case <-retry.C:
+		case <-bounded.Done():
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("%s: daemon %s is not ready within %s: %w%s", d.node.Name, d.Name, limit, why, lastWords(&d.said))
+		}
+	}
+}
+
+// unready returns what the daemon is not ready for, nil if it is ready.
+func (d *daemon) unready(ctx context.Context) error {
+	if d.Ready.File != "" {
+		if err := d.node.room.Do(func() error { _, err := os.Stat(d.Ready.File); return err }); err != nil {
+			return err
+		}
+	}
+	if d.Ready.Address != "" {
+		address := strings.ReplaceAll(d.Ready.Address, "${node-ip}", d.node.Values["node-ip"])
+		if err := d.node.dial(address); err != nil {
+			return err
+		}
+	}
+	if d.Ready.Command != "" {
+		cmd := d.node.command(ctx, "/bin/sh", "-ec", d.Ready.Command)
+		cmd.Env = environment(cmd, d.node.Values)
+		var said child.Tail
+		cmd.Stdout, cmd.Stderr = &said, &said
+		err := d.node.room.Do(cmd.Start)
+		if err == nil {
+			err = cmd.Wait()
+		}
+		if err != nil {
+			return fmt.Errorf("command %q: %w%s", d.Ready.Command, err, lastWords(&said))
+		}
+	}
+	return nil
+}
+
+// dialTime bounds one connection to a daemon.
+const dialTime = 200 * time.Millisecond
+
+// dial connects to a TCP address from the node.
+func (n *Node) dial(address string) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	return n.room.Do(func() error {
+		conn, err := net.DialTimeout("tcp", to.String(), dialTime)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+}
+
+// dead returns an error with the last words of a daemon that has ended, else nil.
+func (d *daemon) dead() error {
+	select {
+	case <-d.ended:
+		how := "it exited with 0"
+		if d.err != nil {
+			how = d.err.Error()
+		}
+		return fmt.Errorf("%s: daemon %s died: %s%s", d.node.Name, d.Name, how, lastWords(&d.said))
+	default:
+		return nil
+	}
+}
+
+// Dead returns an error that names each daemon that has ended by itself, with its last words.
+func (n *Node) Dead() error {
+	var errs []error
+	for _, d := range n.daemons {
+		errs = append(errs, d.dead())
+	}
+	return errors.Join(errs...)
+}
+
+// stop ends a daemon by its signal, and kills it after its deadline.
+func (d *daemon) stop() {
+	signals := map[string]syscall.Signal{
+		"": syscall.SIGTERM, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "KILL": syscall.SIGKILL,
+	}
+	_ = room.Signal(d.cmd, signals[d.Signal]) // a daemon that is gone needs none
+	late := time.NewTimer(d.Stop.Or(plan.OwnStop))
+	defer late.Stop()
+	select {
+	case <-d.ended:
+	case <-late.C:
+	}
+	_ = room.Signal(d.cmd, syscall.SIGKILL) // its children too
+	<-d.ended
+}
+
+// Close removes the pods by DEL, ends the daemons and closes the node. The error says what DEL could not remove. A second
+// Close does nothing.
+func (n *Node) Close() error {
+	if n == nil || n.room == nil {
+		return nil
+	}
+	var err error
+	for _, p := range slices.Backward(n.pods) {
+		if err = n.Del(context.Background(), p); err != nil {
+			break // the others would wait as long; their devices end with the namespaces
+		}
+	}
+	for _, d := range slices.Backward(n.daemons) {
+		d.stop()
+	}
+	n.room.Close()
+	n.room, n.pods, n.daemons = nil, nil, nil
+	return err
+}

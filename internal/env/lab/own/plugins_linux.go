@@ -1,0 +1,239 @@
+package own
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/containernetworking/cni/libcni"
+	"github.com/containernetworking/cni/pkg/invoke"
+	"github.com/containernetworking/cni/pkg/types"
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/containernetworking/cni/pkg/version"
+
+	"github.com/cnibench/cnibench/internal/kernel/child"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/room"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Device is the name of a pod's device in the pod.
+const Device = "eth0"
+
+// Pod is a pod that the plugins connect.
+type Pod struct {
+	// Name is, for example, "node-1/pod-2".
+	Name string
+	NS   *netns.NS
+}
+
+// Attached is what ADD returned for a pod.
+type Attached struct {
+	Addr netip.Prefix
+	MAC  net.HardwareAddr
+	// Devices are those of the node that the plugins name.
+	Devices []string
+}
+
+// plugins are those of a node's network configuration.
+type plugins struct {
+	cni  *libcni.CNIConfig
+	list *libcni.NetworkConfigList
+}
+
+// cache is the directory in the room for the library's own files.
+const cache = "/run/cnibench-cni"
+
+// openPlugins reads the network configuration of the node.
+func (n *Node) openPlugins() (*plugins, error) {
+	bin, err := filepath.Abs(n.Profile.Path(n.Profile.CNI.Bin))
+	if err != nil {
+		return nil, err
+	}
+	list, err := libcni.NetworkConfFromBytes([]byte(plan.Expand(n.Profile.CNI.Conflist, n.Values)))
+	if err != nil {
+		return nil, fmt.Errorf("conflist: %w", err)
+	}
+	return &plugins{cni: libcni.NewCNIConfigWithCacheDir([]string{bin}, cache, &executor{node: n}), list: list}, nil
+}
+
+// runtime describes a pod to the plugins as kubelet does.
+func (p Pod) runtime() *libcni.RuntimeConf {
+	name := strings.ReplaceAll(p.Name, "/", "-")
+	return &libcni.RuntimeConf{
+		ContainerID: name, NetNS: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), p.NS.FD()), IfName: Device,
+		Args: [][2]string{{"IgnoreUnknown", "1"}, {"K8S_POD_NAMESPACE", "default"}, {"K8S_POD_NAME", name}, {"K8S_POD_INFRA_CONTAINER_ID", name}},
+	}
+}
+
+// Add connects a pod by ADD, and lets CHECK confirm it.
+func (n *Node) Add(ctx context.Context, p Pod) (Attached, error) {
+	at, err := n.add(ctx, p)
+	if err == nil {
+		n.pods = append(n.pods, p)
+		err = n.Check(ctx, p)
+	}
+	return at, err
+}
+
+// Try connects a pod, lets CHECK confirm it, and disconnects it.
+func (n *Node) Try(ctx context.Context, p Pod) error {
+	if _, err := n.add(ctx, p); err != nil {
+		return err
+	}
+	return errors.Join(n.Check(ctx, p), n.Del(ctx, p))
+}
+
+func (n *Node) add(ctx context.Context, p Pod) (at Attached, err error) {
+	err = n.call(ctx, "ADD", p, func(bounded context.Context) error {
+		got, err := n.plugins.cni.AddNetworkList(bounded, n.plugins.list, p.runtime())
+		if err != nil {
+			return err
+		}
+		at, err = n.read(got)
+		return err
+	})
+	return at, err
+}
+
+// read takes from a result what the lab needs.
+func (n *Node) read(got types.Result) (at Attached, err error) {
+	if got == nil {
+		return at, errors.New("the plugins returned no result")
+	}
+	result, err := types100.GetResult(got)
+	if err != nil {
+		return at, err
+	}
+	for _, i := range result.Interfaces {
+		if i.Sandbox == "" {
+			at.Devices = append(at.Devices, i.Name)
+		} else if i.Name == Device {
+			at.MAC, _ = net.ParseMAC(i.Mac) // the lab reads it from the device
+		}
+	}
+	for _, ip := range result.IPs {
+		addr, ok := netip.AddrFromSlice(ip.Address.IP)
+		if addr = addr.Unmap(); !ok || addr.Is6() != n.IPv6 {
+			continue
+		}
+		bits, _ := ip.Address.Mask.Size()
+		at.Addr = netip.PrefixFrom(addr, bits)
+		return at, nil
+	}
+	return at, fmt.Errorf("the result has no IPv%d address: the conflist needs an ipam plugin", map[bool]int{false: 4, true: 6}[n.IPv6])
+}
+
+// Check asks the plugins whether a pod is still connected as ADD left it. A configuration without CHECK passes.
+func (n *Node) Check(ctx context.Context, p Pod) error {
+	if known, err := version.GreaterThanOrEqualTo(n.plugins.list.CNIVersion, "0.4.0"); err != nil || !known {
+		return nil
+	}
+	return n.call(ctx, "CHECK", p, func(bounded context.Context) error {
+		return n.plugins.cni.CheckNetworkList(bounded, n.plugins.list, p.runtime())
+	})
+}
+
+// Del disconnects a pod by DEL.
+func (n *Node) Del(ctx context.Context, p Pod) error {
+	return n.call(ctx, "DEL", p, func(bounded context.Context) error {
+		return n.plugins.cni.DelNetworkList(bounded, n.plugins.list, p.runtime())
+	})
+}
+
+// call makes a call of the plugins within its deadline.
+func (n *Node) call(ctx context.Context, what string, p Pod, do func(context.Context) error) error {
+	limit := n.Profile.CNI.Timeout.Or(plan.OwnTimeout)
+	bounded, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	err := n.room.Do(func() error { return do(bounded) })
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case bounded.Err() != nil:
+		return fmt.Errorf("%s of %s did not end within %s; its processes were killed (%w)", what, p.Name, limit, err)
+	}
+	return fmt.Errorf("%s of %s: %w", what, p.Name, err)
+}
+
+// executor runs plugins for the library, on the thread of the room.
+type executor struct {
+	version.PluginDecoder
+	invoke.RawExec
+	node *Node
+}
+
+// maxOutput bounds what a plugin may write to stdout, in bytes.
+const maxOutput = 1 << 20
+
+// ExecPlugin runs a plugin until it ends.
+func (e *executor) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
+	cmd := e.node.command(ctx, path)
+	cmd.Env = append(environ, "TMPDIR="+room.Temporary)
+	var said child.Tail
+	out := &limited{limit: maxOutput, burst: func() { _ = room.Signal(cmd, syscall.SIGKILL) }}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), out, &said
+	err := cmd.Run()
+	_ = room.Signal(cmd, syscall.SIGKILL) // what the plugin left running
+	if out.over {
+		return nil, fmt.Errorf("it wrote more than %d bytes to stdout", maxOutput)
+	}
+	if err != nil {
+		var told types.Error
+		if json.Unmarshal(out.kept.Bytes(), &told) == nil && told.Msg != "" {
+			return nil, fmt.Errorf("%w%s", &told, lastWords(&said))
+		}
+		return nil, fmt.Errorf("%w%s%s", err, lastWords(&said), printed(out))
+	}
+	if written := bytes.TrimSpace(out.kept.Bytes()); len(written) > 0 && !json.Valid(written) {
+		return nil, fmt.Errorf("it wrote what is not JSON: %q", clip(string(written)))
+	}
+	return out.kept.Bytes(), nil
+}
+
+// printed returns ": " and what a failed plugin wrote to stdout, or "".
+func printed(out *limited) string {
+	if text := strings.Join(strings.Fields(clip(out.kept.String())), " "); text != "" {
+		return ": stdout: " + text
+	}
+	return ""
+}
+
+// clip shortens a text for a message.
+func clip(s string) string {
+	const most = 200
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}
+
+// limited keeps what is written to it up to a limit; beyond that it calls burst once.
+type limited struct {
+	kept  bytes.Buffer
+	limit int
+	burst func()
+	over  bool
+}
+
+// Write refuses what is over the limit.
+func (l *limited) Write(b []byte) (int, error) {
+	if l.kept.Len()+len(b) > l.limit {
+		if !l.over {
+			l.over = true
+			l.burst()
+		}
+		return 0, errors.New("too much")
+	}
+	return l.kept.Write(b)
+}

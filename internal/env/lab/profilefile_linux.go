@@ -1,0 +1,466 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/env/lab/expect"
+	"github.com/cnibench/cnibench/internal/env/lab/own"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/profile/plugins"
+)
+
+// described is all that the lab knows of a profile.
+type described struct {
+	record profile.Profile
+	dataplane.Entry
+	// file is the profile file, nil for a profile of the catalogue.
+	file *plan.OwnProfile
+}
+
+// lookUp returns what is known of a profile: of one of the given files, or of the catalogue.
+func lookUp(name string, files []plan.OwnSource) (described, error) {
+	if i := slices.IndexFunc(files, func(s plan.OwnSource) bool { return s.Name == name }); i >= 0 {
+		file, err := files[i].Profile()
+		if err != nil {
+			return described{}, err
+		}
+		return ofFile(file)
+	}
+	record, ok := profile.Lookup(name)
+	if !ok {
+		return described{}, fmt.Errorf("unknown profile %q (names: cnibench list profiles)", name)
+	}
+	entry, ok := dataplaneOf(name)
+	if !ok {
+		return described{}, fmt.Errorf("profile %q has no dataplane in the lab", name)
+	}
+	return described{record: record, Entry: entry}, nil
+}
+
+// ofFile describes a profile file: its base with the file's changes, or a plain node whose pods CNI plugins connect.
+func ofFile(file plan.OwnProfile) (described, error) {
+	d := described{
+		record: profile.Profile{Encapsulation: "none", Services: "kube-proxy", Policy: "none", PodDevice: "veth", Needs: []string{"veth", "bridge", "iptables", "nat"}},
+		Entry:  dataplane.Entry{Dataplane: plain{}, Expect: expect.Expectation{Unsaid: true, Served: expect.Clients{expect.PodPodSame: expect.Any, expect.PodPodCross: expect.Any}}},
+		file:   &file,
+	}
+	if file.BasedOn != "" {
+		base, err := lookUp(file.BasedOn, nil)
+		if err != nil {
+			return base, err
+		}
+		d.record, d.Entry = base.record, base.Entry
+	} else if file.CNI != nil {
+		d.Dataplane = plain{onUnderlay: file.CNI.Addresses == "underlay", unrouted: file.CNI.Routes != nil && !*file.CNI.Routes}
+		d.record.OnNIC = file.CNI.Addresses == "underlay"
+	}
+	d.record.Name, d.Profile = file.Name, file.Name
+	if file.Title != "" || file.BasedOn == "" {
+		d.record.Title, d.record.Summary = file.Title, file.Summary
+	}
+	for _, family := range []int{4, IPv6} {
+		if !file.Supports(family) && family == IPv6 {
+			d.record.NoIPv6 = "its file says so (families)"
+		}
+	}
+	expectByFile(&d, file.Expect)
+	return d, nil
+}
+
+// clients are the clients by the words of a profile file.
+var clients = map[string]expect.Client{
+	"any": expect.Any, "own": expect.Own, "node": expect.Node, "tunnel": expect.TunnelEnd, "first-of-range": expect.FirstOfRange,
+}
+
+// expectByFile replaces what the file says of the expectation. The file is valid.
+func expectByFile(d *described, x plan.Expect) {
+	e := &d.Expect
+	read := func(words map[string]string) expect.Clients {
+		all := expect.Clients{}
+		for name, word := range words {
+			if p, err := plan.ParsePath(name); err == nil {
+				all[p] = clients[word]
+			}
+		}
+		return all
+	}
+	if x.Paths != nil {
+		e.Served = read(x.Paths)
+	}
+	if x.Datagrams != nil {
+		e.Datagrams = read(x.Datagrams)
+	}
+	if x.Refused != nil {
+		e.Refused = nil
+		for _, name := range x.Refused {
+			if p, err := plan.ParsePath(name); err == nil {
+				e.Refused = append(e.Refused, p)
+			}
+		}
+	}
+	if a := x.Attach; a != nil {
+		gateways := map[string]expect.Gateway{"first-address": expect.FirstAddress, "link-local": expect.LinkLocal}
+		e.Unsaid = false
+		e.Attach = &expect.Attachment{Bridge: a.Bridge, Gateway: gateways[a.Gateway], SameTTL: a.SameTTL, CrossTTL: a.CrossTTL, ProxyARP: a.ProxyARP, OwnMAC: a.OwnMAC}
+		for _, ttl := range []*int{&e.Attach.SameTTL, &e.Attach.CrossTTL} {
+			if *ttl == 0 {
+				*ttl = 64
+			}
+		}
+	}
+	if x.Tracked != nil {
+		e.Tracked = *x.Tracked
+	}
+	if x.Untouched != nil {
+		e.Untouched = *x.Untouched
+	}
+	if r := x.Route; r != nil {
+		e.Remote = &expect.Route{Device: r.Dev, OnLink: r.OnLink, Protocol: r.Protocol}
+	}
+	if t := x.Tunnel; t != nil {
+		d.record.Encapsulation, d.record.Overhead = t.Kind, t.Overhead
+		d.record.Tunnel = &profile.Tunnel{Devices: []string{t.Dev}, Kind: t.Kind, Port: t.Port, VNI: t.VNI}
+	}
+}
+
+// plain is a node whose pods only plugins connect: a range of addresses for each node and routes between them, or addresses
+// of the underlay.
+type plain struct {
+	dataplane.Nothing
+	onUnderlay, unrouted bool
+}
+
+func (p plain) Arrange(n *dataplane.Node, number, pods int) {
+	if p.onUnderlay {
+		plugins.ArrangeOnUnderlay(n, number, pods)
+		return
+	}
+	plugins.Bridge{}.Arrange(n, number, pods)
+}
+
+func (p plain) JoinNodes(from, to dataplane.Node) []link.Thing {
+	if p.onUnderlay || p.unrouted {
+		return nil
+	}
+	return plugins.Bridge{}.JoinNodes(from, to)
+}
+
+// changed applies to a node's description what a profile file changes of it.
+func (s Spec) changed(n *dataplane.Node) {
+	if s.file == nil || s.file.Pod.MTU == 0 {
+		return
+	}
+	for i := range n.Pods {
+		n.Pods[i].MTU = s.file.Pod.MTU
+	}
+}
+
+// PodMTU returns the MTU of pods in bytes.
+func (s Spec) PodMTU() int {
+	if s.file != nil && s.file.Pod.MTU != 0 {
+		return s.file.Pod.MTU
+	}
+	return s.Lab.MTU - s.Profile.OverheadOn(s.Lab.Family)
+}
+
+// Plugged reports whether CNI plugins connect the pods.
+func (s Spec) Plugged() bool { return s.file != nil && s.file.CNI != nil }
+
+// refusedByFile says why the profile file bars a path, "" if it does not.
+func (s Spec) refusedByFile(p plan.Path) string {
+	if s.file != nil && slices.Contains(s.file.Expect.Refused, p.String()) {
+		return "the profile file lists it under expect.refused"
+	}
+	return ""
+}
+
+// spareAddresses are those beside the pods' that a node's plugins may give out.
+const spareAddresses = 8
+
+// variables returns the values of the variables of a profile file at node k.
+func (s Spec) variables(k int) map[string]string {
+	n := s.Nodes[k]
+	values := map[string]string{
+		"node": n.Name, "node-ip": n.Addr.Addr().String(), "node-subnet": n.Addr.Masked().String(), "pod-cidr": n.Cluster.String(),
+		"gateway": s.net.switchAddr.String(), "device": dataplane.NIC, "mtu": strconv.Itoa(s.PodMTU()), "default": s.net.everywhere.String(),
+		"nodes": strconv.Itoa(len(s.Nodes)), "node-cidr": "", "range-first": "", "range-last": "",
+	}
+	if n.PodCIDR.IsValid() {
+		values["node-cidr"], values["gateway"] = n.PodCIDR.String(), n.Gateway().String()
+	}
+	if len(n.Pods) > 0 && !n.Pods[0].HostNetwork {
+		first, last := n.Pods[0].Addr.Addr(), n.Pods[len(n.Pods)-1].Addr.Addr()
+		for range spareAddresses {
+			last = last.Next()
+		}
+		values["range-first"], values["range-last"] = first.String(), last.String()
+	}
+	return values
+}
+
+// peer returns the values of the variables for another node.
+func (s Spec) peer(k int) map[string]string {
+	n := s.Nodes[k]
+	values := map[string]string{"peer": n.Name, "peer-ip": n.Addr.Addr().String(), "peer-mac": n.MAC.String(), "peer-cidr": ""}
+	if n.PodCIDR.IsValid() {
+		values["peer-cidr"] = n.PodCIDR.String()
+	}
+	return values
+}
+
+// openOwn opens what a profile file adds to node k: its commands run, its daemons are ready.
+func (b *builder) openOwn(ctx context.Context, k int) error {
+	file := b.spec.file
+	if file == nil || file.CNI == nil && len(file.Node.Prepare)+len(file.Node.Join)+len(file.Node.Daemons) == 0 {
+		return nil
+	}
+	if err := b.openNode(k); err != nil {
+		return err
+	}
+	return b.inst.Nodes[k].own.Prepare(ctx)
+}
+
+// openNode opens node k for programs of a profile file.
+func (b *builder) openNode(k int) (err error) {
+	n, file := b.inst.Nodes[k], b.spec.file
+	o := own.Options{Profile: *file, Name: n.Name, NS: n.NS, Values: b.spec.variables(k), CPUs: n.CPUs, IPv6: b.spec.Lab.Family == IPv6}
+	if n.group != nil {
+		o.Cgroup = n.group.FD()
+	}
+	n.own, err = own.Open(o)
+	return err
+}
+
+// prepared returns the base's own devices. The bridge of the pods is left to the plugins.
+func (b *builder) prepared(n dataplane.Node) []link.Thing {
+	things := b.spec.dataplane.Prepare(n)
+	if !b.spec.Plugged() {
+		return things
+	}
+	bridges := map[string]bool{}
+	for _, t := range things {
+		if bridge, ok := t.(link.Bridge); ok {
+			bridges[bridge.Name] = true
+		}
+	}
+	return slices.DeleteFunc(things, func(t link.Thing) bool {
+		switch t := t.(type) {
+		case link.Bridge:
+			return true
+		case link.Address:
+			return bridges[t.Dev]
+		}
+		return false
+	})
+}
+
+// plugin connects a pod by the CNI plugins, and learns its address and devices.
+func (b *builder) plugin(ctx context.Context, k, j int) error {
+	n, pod := b.inst.Nodes[k], b.inst.Nodes[k].Pods[j]
+	at, err := n.own.Add(ctx, own.Pod{Name: pod.Name, NS: pod.NS})
+	if err != nil {
+		return err
+	}
+	p := &b.spec.Nodes[k].Pods[j]
+	device, err := deviceOf(pod.NS, own.Device)
+	if err != nil {
+		return fmt.Errorf("ADD of %s left no device: %w", pod.Name, err)
+	}
+	p.Addr, p.MAC, p.MTU = at.Addr, device.MAC, device.MTU
+	if p.HostDevice = ""; device.Kind == "veth" || device.Kind == "netkit" {
+		nodes, err := link.At(n.NS, (*link.Handle).Devices)
+		if err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(nodes, func(d link.Device) bool { return d.Index == device.Peer }); i >= 0 {
+			p.HostDevice = nodes[i].Name
+		}
+	}
+	pod.Addr, pod.MAC, pod.HostDevice = at.Addr.Addr(), device.MAC.String(), p.HostDevice
+	return nil
+}
+
+// deviceOf returns one device of a namespace.
+func deviceOf(ns *netns.NS, name string) (link.Device, error) {
+	list, err := link.At(ns, (*link.Handle).Devices)
+	if i := slices.IndexFunc(list, func(d link.Device) bool { return d.Name == name }); i >= 0 {
+		return list[i], err
+	}
+	return link.Device{}, errors.Join(err, fmt.Errorf("no device %s", name))
+}
+
+// joinOwn runs the commands for other nodes on all nodes.
+func (b *builder) joinOwn(ctx context.Context) error {
+	for k, n := range b.inst.Nodes {
+		for other := range b.inst.Nodes {
+			if n.own == nil || other == k {
+				continue
+			}
+			if err := n.own.Join(ctx, b.spec.peer(other)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// changes makes the changes of a profile file to nodes and pods.
+func (b *builder) changes(ctx context.Context) error {
+	for k, n := range b.inst.Nodes {
+		for _, place := range b.inst.changedPlaces(k) {
+			closers, err := place.Change(ctx)
+			n.attached = append(n.attached, closers...)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// changedPlaces returns the namespaces of node k that a profile file changes: the node, then its pods.
+func (i *Instance) changedPlaces(k int) []own.Place {
+	file, n := i.Spec.file, i.Nodes[k]
+	if file == nil {
+		return nil
+	}
+	node := own.Place{Name: n.Name, NS: n.NS, Changes: file.Node.OwnPlace, Values: i.Spec.variables(k), Profile: *file, Iptables: i.lab.tools.iptables}
+	places := []own.Place{node}
+	for _, p := range n.Pods {
+		if p.HostDevice != "" {
+			places[0].Pods = append(places[0].Pods, p.HostDevice)
+		}
+		if p.HostNetwork {
+			continue
+		}
+		pod := node
+		pod.Name, pod.NS, pod.Changes = p.Name, p.NS, file.Pod.OwnPlace
+		places = append(places, pod)
+	}
+	return places
+}
+
+// restored adds the iptables rules of a profile file again, after those of kube-proxy on node k were replaced.
+func (i *Instance) restored(ctx context.Context, k int) error {
+	for _, place := range i.changedPlaces(k) {
+		if err := place.Rules(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endOwn ends the plugins and daemons of a profile file. The error says what DEL could not remove.
+func (i *Instance) endOwn() error {
+	var errs []error
+	for _, n := range i.Nodes {
+		if err := n.own.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("profile %q: %w", i.Name, err))
+		}
+		n.own = nil
+		for _, c := range n.attached {
+			_ = c.Close() // the program goes with its device
+		}
+		n.attached = nil
+	}
+	return errors.Join(errs...)
+}
+
+// Dead returns an error with the last words of the daemons of a variant that have ended by themselves.
+func (l *Lab) Dead(name plan.Variant) error {
+	inst := l.Instance(name)
+	if inst == nil {
+		return nil
+	}
+	var errs []error
+	for _, n := range inst.Nodes {
+		if n.own != nil {
+			errs = append(errs, n.own.Dead())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// CheckPods asks the plugins of a profile file whether every pod is still connected as ADD left it.
+func (i *Instance) CheckPods(ctx context.Context) error {
+	var errs []error
+	for _, n := range i.Nodes {
+		for _, p := range n.Pods {
+			errs = append(errs, n.own.Check(ctx, own.Pod{Name: p.Name, NS: p.NS}))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Rehearse connects one more pod to the first node and disconnects it. It returns what DEL leaves: devices of the pod and
+// of the node that were not there before, and routes.
+func (i *Instance) Rehearse(ctx context.Context) (left []string, err error) {
+	n := i.Nodes[0]
+	ns, err := netns.New()
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close() // it holds nothing that matters
+	before, err := listed(n.NS)
+	if err != nil {
+		return nil, err
+	}
+	p := own.Pod{Name: n.Name + "/spare", NS: ns}
+	if err := n.own.Try(ctx, p); err != nil {
+		return nil, err
+	}
+	after, err := listed(n.NS)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range after {
+		if !slices.Contains(before, name) {
+			left = append(left, name+" of the node")
+		}
+	}
+	inside, err := listed(ns)
+	for _, name := range inside {
+		left = append(left, name+" of the pod")
+	}
+	return left, err
+}
+
+// listed returns the devices of a namespace but the loopback, and its routes.
+func listed(ns *netns.NS) ([]string, error) {
+	return link.At(ns, func(at *link.Handle) ([]string, error) {
+		devices, err := at.Devices()
+		if err != nil {
+			return nil, err
+		}
+		routes, err := at.Routes()
+		var all []string
+		for _, d := range devices {
+			if d.Name != link.Loopback && d.Kind != "ipip" { // the kernel adds that to each namespace
+				all = append(all, "device "+d.Name)
+			}
+		}
+		for _, r := range routes {
+			all = append(all, "route to "+r.To.String())
+		}
+		return all, err
+	})
+}
+
+// Ask runs a shell command at node k, with the files that its programs see.
+func (i *Instance) Ask(ctx context.Context, k int, command string) error {
+	b := &builder{lab: i.lab, spec: i.Spec, inst: i}
+	if i.Nodes[k].own == nil {
+		if err := b.openNode(k); err != nil {
+			return err
+		}
+	}
+	return i.Nodes[k].own.Shell(ctx, command)
+}

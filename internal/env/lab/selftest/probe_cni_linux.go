@@ -1,0 +1,26 @@
+package selftest
+
+import (
+	"context"
+	"strings"
+)
+
+// checkedPods requires that the CNI plugins confirm every pod.
+func checkedPods(ctx context.Context, s *scene) finding {
+	if err := s.inst.CheckPods(ctx); err != nil {
+		return failed("no error", err)
+	}
+	return finding{want: "no error", got: "no error"}
+}
+
+// leftByDel requires that DEL removes all that ADD made.
+func leftByDel(ctx context.Context, s *scene) finding {
+	left, err := s.inst.Rehearse(ctx)
+	if err != nil {
+		return failed("nothing", err)
+	}
+	if len(left) == 0 {
+		left = []string{"nothing"}
+	}
+	return finding{want: "nothing", got: strings.Join(left, ", ")}
+}

@@ -1,0 +1,269 @@
+package selftest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// fileOf writes a profile file called own into a directory and returns it as a source. plugins are scripts by name.
+func fileOf(t *testing.T, text string, plugins map[string]string) plan.OwnSource {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range plugins {
+		if err := os.WriteFile(filepath.Join(dir, "bin", name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "own.yaml")
+	if err := os.WriteFile(file, []byte("apiVersion: cnibench/v1\nkind: Profile\nname: own\n"+text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := plan.Default()
+	p.Profiles = plan.Variants(file)
+	p, faults := p.LoadOwn(os.ReadFile)
+	if faults != nil {
+		t.Fatal(faults)
+	}
+	return p.Own[0]
+}
+
+// raisedOwn raises a profile file. inst.Err is for the test to judge.
+func raisedOwn(t *testing.T, l plan.Lab, source plan.OwnSource) (*lab.Lab, *lab.Instance) {
+	t.Helper()
+	up, err := lab.Up(t.Context(), plan.Variants("own"), lab.Options{Lab: l, Own: []plan.OwnSource{source}, Program: program})
+	if err != nil {
+		t.Skipf("no lab: %v", err)
+	}
+	t.Cleanup(func() { _ = up.Close(context.Background()) })
+	return up, up.Instances()[0]
+}
+
+// withReference is the conflist of a reference plugin for the lab's variables.
+func withReference(plugin, more, ranges string) string {
+	return fmt.Sprintf("  conflist: |\n    {\"cniVersion\": \"1.0.0\", \"name\": \"own\", \"plugins\": [{\"type\": %q, \"mtu\": ${mtu}, %s\n"+
+		"     \"ipam\": {\"type\": \"host-local\", \"ranges\": [[{%s}]], \"routes\": [{\"dst\": \"${default}\"}]}}]}\n", plugin, more, ranges)
+}
+
+// referenceFile is a profile file of the reference plugin in place of the built-in dataplane of the same name.
+func referenceFile(dir, name string) string {
+	ranges := `"subnet": "${node-cidr}"`
+	if name == "macvlan" {
+		ranges = `"subnet": "${node-subnet}", "rangeStart": "${range-first}", "rangeEnd": "${range-last}"`
+	}
+	more := map[string]string{"bridge": `"bridge": "cni0", "isGateway": true,`, "macvlan": `"master": "${device}", "mode": "bridge",`}[name]
+	return "based-on: " + name + "\ncni:\n  bin: " + dir + "\n" + withReference(name, more, ranges)
+}
+
+// TestProfileFiles raises the reference plugins from profile files: by libcni, with IPAM, CHECK and DEL. The self-test of
+// the built-in dataplane holds. A second instance finds the addresses free, and nothing stays.
+func TestProfileFiles(t *testing.T) {
+	t.Parallel()
+	dir := referencePlugins(t)
+	for _, name := range []string{"bridge", "ptp", "macvlan"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			up, inst := raisedOwn(t, plan.Lab{NIC: "wire"}, fileOf(t, referenceFile(dir, name), nil))
+			for range 2 {
+				if inst.Err != nil {
+					t.Fatal(inst.Err)
+				}
+				all := Run(t.Context(), inst)
+				for _, a := range Failed(all) {
+					t.Error(a)
+				}
+				if !holds(all, "cni.check") || !holds(all, "cni.del") {
+					t.Error("CHECK and DEL are not asserted")
+				}
+				if err := up.Renew(t.Context(), plan.Variants("own"))["own"]; err != nil {
+					t.Fatal(err)
+				}
+				inst = up.Instance("own")
+			}
+			if err := up.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat("/var/lib/cni/networks/own"); err == nil {
+				t.Error("addresses of IPAM are left on the machine")
+			}
+		})
+	}
+}
+
+func holds(all []Assertion, id string) bool {
+	for _, a := range all {
+		if a.ID == id {
+			return a.OK
+		}
+	}
+	return false
+}
+
+// script is a profile file whose one plugin is a script.
+const script = "cni:\n  bin: bin\n  timeout: 1s\n  conflist: '{\"cniVersion\": \"1.0.0\", \"name\": \"own\", \"plugins\": [{\"type\": \"mine\"}]}'\n"
+
+// TestFaultyPlugins: each fault of a plugin is named with the pod and the call, and the profile is not raised.
+func TestFaultyPlugins(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ plugin, want string }{
+		"fails":          {`echo '{"cniVersion":"1.0.0","code":11,"msg":"no luck"}'; exit 1`, `ADD of node-1/pod-1: plugin type="mine" failed (add): no luck`},
+		"dies":           {`echo oh dear >&2; exit 3`, "exit status 3: oh dear"},
+		"hangs":          {`sleep 1000 & wait`, "ADD of node-1/pod-1 did not end within 1s"},
+		"writes garbage": {`echo garbage`, `it wrote what is not JSON: "garbage"`},
+		"writes a lot":   {`yes`, "wrote more than 1048576 bytes"},
+		"no address":     {`echo '{"cniVersion":"1.0.0"}'`, "no IPv4 address: the conflist needs an ipam plugin"},
+		"no device":      {`[ $CNI_COMMAND = ADD ] && echo '{"cniVersion":"1.0.0","ips":[{"address":"10.1.1.2/24"}]}'; true`, "left no device"},
+		"CHECK disagrees": {`case $CNI_COMMAND in ADD) echo '{"cniVersion":"1.0.0","ips":[{"address":"10.1.1.2/24"}]}';;
+			CHECK) echo '{"cniVersion":"1.0.0","code":7,"msg":"not what I made"}'; exit 1;; esac`, "CHECK of node-1/pod-1: not what I made"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			up, inst := raisedOwn(t, plan.Lab{}, fileOf(t, script, map[string]string{"mine": tc.plugin}))
+			if inst.Err == nil || !strings.Contains(inst.Err.Error(), tc.want) {
+				t.Errorf("error: %v, want %s", inst.Err, tc.want)
+			}
+			if err := up.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestPluginLeavesDevices: a plugin whose DEL removes nothing fails the assertion that names the device.
+func TestPluginLeavesDevices(t *testing.T) {
+	t.Parallel()
+	dir := referencePlugins(t)
+	text := "based-on: ptp\ncni:\n  bin: bin\n" + withReference("lazy", "", `"subnet": "${node-cidr}"`)
+	plugins := map[string]string{"lazy": fmt.Sprintf(`[ $CNI_COMMAND = DEL ] && exit 0
+sed 's/"type":"lazy"/"type":"ptp"/' | exec %s/ptp`, dir)}
+	source := fileOf(t, strings.ReplaceAll(text, `"host-local"`, `"local"`), map[string]string{
+		"lazy": plugins["lazy"], "local": fmt.Sprintf("exec %s/host-local", dir)})
+	_, inst := raisedOwn(t, plan.Lab{NIC: "wire"}, source)
+	if inst.Err != nil {
+		t.Fatal(inst.Err)
+	}
+	for _, a := range Failed(Run(t.Context(), inst)) {
+		if a.ID != "cni.del" || !strings.Contains(a.Got, "device veth") {
+			t.Error(a)
+			continue
+		}
+		return
+	}
+	t.Error("what DEL left was not found")
+}
+
+// TestDaemons: a daemon is ready, dies with its last words, and a daemon that is never ready is named.
+func TestDaemons(t *testing.T) {
+	t.Parallel()
+	const head = "based-on: bridge\nnode:\n  prepare: ['echo $NODE $NODE_CIDR > /run/node; echo x > /var/lib/cnibench-test']\n  daemons:\n"
+	up, inst := raisedOwn(t, plan.Lab{}, fileOf(t, head+`    - name: steady
+      run: test -s /run/node; touch /run/steady; exec sleep 1000
+      ready: {file: /run/steady, command: grep -q node- /run/node}
+    - name: brief
+      run: while test ! -e /run/end; do sleep 0.02; done; echo famous last words; exit 3
+      on: node-1
+  timeout: 5s
+`, nil))
+	if inst.Err != nil {
+		t.Fatal(inst.Err)
+	}
+	if err := up.Dead("own"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat("/var/lib/cnibench-test"); err == nil {
+		t.Error("a command has written to the machine")
+	}
+	for _, a := range Failed(Run(t.Context(), inst)) {
+		t.Error(a)
+	}
+	if err := inst.Ask(t.Context(), 0, "touch /run/end"); err != nil {
+		t.Fatal(err)
+	}
+	retry := time.NewTicker(10 * time.Millisecond)
+	defer retry.Stop()
+	for up.Dead("own") == nil && t.Context().Err() == nil {
+		<-retry.C
+	}
+	if err := up.Dead("own"); err == nil || !strings.Contains(err.Error(), "node-1: daemon brief died: exit status 3: famous last words") {
+		t.Errorf("dead: %v", err)
+	}
+	for daemon, want := range map[string]string{
+		"run: exit 4":                      "daemon d died: exit status 4",
+		"run: no-such-program":             "no-such-program",
+		"run: sleep 1000":                  "daemon d is not ready within 200ms: stat /run/never: no such file or directory",
+		"run: echo waiting; exec sleep 99": "waiting",
+	} {
+		_, inst := raisedOwn(t, plan.Lab{}, fileOf(t, "based-on: bridge\nnode:\n  daemons:\n    - name: d\n      "+daemon+"\n      ready: {file: /run/never, within: 200ms}\n", nil))
+		if inst.Err == nil || !strings.Contains(inst.Err.Error(), want) {
+			t.Errorf("%s: %v, want %s", daemon, inst.Err, want)
+		}
+	}
+}
+
+// TestChanges: a base with changes is what its file says, and what the file expects is asserted.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	source := fileOf(t, `based-on: ptp
+pod: {mtu: 1400, sysctls: {net.ipv4.tcp_ecn: 1}}
+node:
+  sysctls: {net.ipv4.conf.all.log_martians: 1}
+  routes: [{to: 198.51.100.0/24, via: '${gateway}', dev: eth0}]
+  tc: qdisc add dev eth0 root pfifo limit 333
+  rules: |
+    *filter
+    -A FORWARD -s ${node-cidr} -m comment --comment mine -j ACCEPT
+    COMMIT
+`, nil)
+	source.Text = strings.ReplaceAll(source.Text, "'${gateway}'", "172.18.0.1")
+	_, inst := raisedOwn(t, plan.Lab{NIC: "wire"}, source)
+	if inst.Err != nil {
+		t.Fatal(inst.Err)
+	}
+	for _, a := range Failed(Run(t.Context(), inst)) {
+		t.Error(a)
+	}
+	for command, want := range map[string]string{
+		"cat /proc/sys/net/ipv4/conf/all/log_martians": "1", "ip route show 198.51.100.0/24": "via 172.18.0.1",
+		"iptables-save": "--comment mine", "tc qdisc show dev eth0": "limit 333",
+	} {
+		if err := inst.Ask(t.Context(), 0, command+" | grep -q -e '"+want+"'"); err != nil {
+			t.Errorf("%s has no %s: %v", command, want, err)
+		}
+	}
+	d, err := device(inst.Nodes[0].Pods[0].NS, nic)
+	if err != nil || d.MTU != 1400 {
+		t.Errorf("MTU %d, %v", d.MTU, err)
+	}
+	// An expectation that does not hold is found.
+	_, inst = raisedOwn(t, plan.Lab{NIC: "wire"}, fileOf(t, "based-on: ptp\nexpect:\n  paths: {pod-to-pod/cross-node: node, pod-to-pod/same-node: any}\n  attach: {gateway: first-address, same-ttl: 60, cross-ttl: 62}\n", nil))
+	bad := map[string]bool{}
+	for _, a := range Failed(Run(t.Context(), inst)) {
+		bad[a.ID] = true
+	}
+	if len(bad) != 2 || !bad["source@pod-to-pod/cross-node"] || !bad["ttl@pod-to-pod/same-node"] {
+		t.Errorf("failed: %v", bad)
+	}
+	for text, want := range map[string]string{
+		"node: {tc: nonsense}":                         "tc",
+		"node: {rules: 'garbage'}":                     "rules",
+		"node: {offloads: {eth0: rx-grooo=on}}":        "has no feature rx-grooo",
+		"node: {sysctls: {net.ipv4.no_such: 1}}":       "net/ipv4/no_such",
+		"node: {prepare: ['echo why >&2; exit 9']}":    "exit status 9: why",
+		"node: {join: ['test $PEER = nobody']}":        "join node-2",
+		"node: {prepare: [sleep 100], timeout: 100ms}": "did not end within 100ms",
+	} {
+		if _, inst := raisedOwn(t, plan.Lab{}, fileOf(t, "based-on: bridge\n"+text+"\n", nil)); inst.Err == nil || !strings.Contains(inst.Err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, inst.Err, want)
+		}
+	}
+}

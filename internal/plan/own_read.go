@@ -1,0 +1,281 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+var ownName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+
+// ReadOwn reads a profile file from its text. name is what faults call it, and the place that its paths are relative to.
+// The Faults are all that the text alone shows.
+func ReadOwn(name, text string) (OwnProfile, Faults) {
+	o, d := readOwn(name, text)
+	return o, d.Faults()
+}
+
+func readOwn(name, text string) (OwnProfile, *position.Decoder) {
+	o := OwnProfile{Dir: filepath.Dir(name)}
+	f, root := position.NewDecoder(name, text, "apiVersion, kind and what the dataplane is")
+	if root == nil {
+		return o, f
+	}
+	d := &decoder{Decoder: f}
+	keys := f.Keys(&o)
+	keys["apiVersion"], keys["kind"] = d.constant(APIVersion), d.constant(KindProfile)
+	f.Mapping("", root, keys)
+	for _, must := range []string{"apiVersion", "kind"} {
+		if f.Line(must) == 0 && !f.Spoiled(must) {
+			f.Fault(root.Line, must, "is missing")
+		}
+	}
+	c := ownChecker{d: f, root: root.Line}
+	c.tags("", reflect.ValueOf(o))
+	c.whole(o)
+	c.place("node", o.Node.OwnPlace)
+	c.place("pod", o.Pod.OwnPlace)
+	c.daemons(o)
+	c.expect(o.Expect)
+	return o, f
+}
+
+// ownChecker reports what is wrong with values, at their lines.
+type ownChecker struct {
+	d    *position.Decoder
+	root int
+}
+
+// fault reports a fault of a field at its line, or at that of what contains it. A field that could not be read has one
+// already.
+func (c ownChecker) fault(field, format string, args ...any) {
+	if c.d.Spoiled(field) {
+		return
+	}
+	line := c.root
+	for at := field; at != ""; {
+		if n := c.d.Line(at); n > 0 {
+			line = n
+			break
+		}
+		i := strings.LastIndexByte(at, '.')
+		if i < 0 {
+			break
+		}
+		at = at[:i]
+	}
+	c.d.Fault(line, field, format, args...)
+}
+
+// tags checks what the tags say: which keys a mapping must have, and which words a text may be.
+func (c ownChecker) tags(field string, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			c.tags(field, v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			c.tags(fmt.Sprintf("%s.%d", field, i), v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			path := field
+			if !f.Anonymous {
+				path = strings.TrimPrefix(field+"."+f.Tag.Get("yaml"), ".")
+			}
+			if f.Tag.Get("need") != "" && v.Field(i).IsZero() {
+				c.fault(path, "is missing")
+			}
+			if words := f.Tag.Get("words"); words != "" && !v.Field(i).IsZero() && !slices.Contains(strings.Split(words, ","), v.Field(i).String()) {
+				c.fault(path, "unknown word %q: want %s", v.Field(i).String(), strings.ReplaceAll(words, ",", ", "))
+			}
+			c.tags(path, v.Field(i))
+		}
+	}
+}
+
+// whole checks what makes sense together.
+func (c ownChecker) whole(o OwnProfile) {
+	if _, builtIn := profile.Lookup(o.Name); builtIn || slices.Contains([]string{Detected, profile.Host}, o.Name) {
+		c.fault("name", "%q is a built-in profile: choose another name, and base it on that by based-on: %s", o.Name, o.Name)
+	} else if o.Name != "" && !ownName.MatchString(o.Name) {
+		c.fault("name", "%q is not a name: want small letters, digits, - and .", o.Name)
+	}
+	if o.BasedOn != "" {
+		c.basedOn(o)
+	}
+	for _, f := range o.Families {
+		if f != 4 && f != 6 {
+			c.fault("families", "%d is not a version of IP: want 4 or 6", f)
+		}
+	}
+	if o.BasedOn == "" && o.CNI == nil {
+		c.fault("", "says nothing about how pods are connected: give based-on or cni")
+	}
+	if m := o.Pod.MTU; m != 0 && (m < 576 || m > 9000) {
+		c.fault("pod.mtu", "%d is out of range: want 576 to 9000", m)
+	}
+	if o.Pod.MTU != 0 && o.CNI != nil && !strings.Contains(o.CNI.Conflist, "${mtu}") && strings.HasPrefix(strings.TrimSpace(o.CNI.Conflist), "{") {
+		c.fault("pod.mtu", "has no effect: the conflist decides the MTU; use the variable ${mtu} there")
+	}
+	if o.CNI != nil && o.CNI.Addresses == "underlay" && o.CNI.Routes != nil && *o.CNI.Routes {
+		c.fault("cni.routes", "makes no sense with addresses: underlay, where pods of other nodes are neighbours")
+	}
+}
+
+func (c ownChecker) basedOn(o OwnProfile) {
+	switch base, ok := profile.Lookup(o.BasedOn); {
+	case !ok:
+		c.fault("based-on", "unknown profile %q%s", o.BasedOn, advice.DidYouMean(o.BasedOn, profile.Names()))
+	case base.PodDevice == "" && (o.CNI != nil || o.Pod.MTU != 0):
+		c.fault("based-on", "%s has no pods with a network of their own: remove cni and pod", o.BasedOn)
+	case o.CNI != nil && base.Services == "ebpf":
+		c.fault("based-on", "%s connects pods by its own BPF programs, which expect its devices: remove cni, or choose another base", o.BasedOn)
+	case o.CNI != nil && o.CNI.Addresses != "":
+		c.fault("cni.addresses", "is decided by based-on: remove it")
+	case o.CNI != nil && o.CNI.Routes != nil:
+		c.fault("cni.routes", "is decided by based-on: remove it")
+	}
+}
+
+func (c ownChecker) place(field string, p OwnPlace) {
+	for _, name := range slices.Sorted(maps.Keys(p.Sysctls)) {
+		if path := SysctlPath(name); !strings.HasPrefix(path, "net/") || strings.Contains(path, "..") {
+			c.fault(field+".sysctls", "%s is not a parameter of a network namespace: want net.…", name)
+		}
+	}
+	for _, dev := range slices.Sorted(maps.Keys(p.Offloads)) {
+		if _, err := ParseFeatures(p.Offloads[dev]); err != nil {
+			c.fault(field+".offloads."+dev, "%s", err)
+		}
+	}
+	for i, r := range p.Routes {
+		at := fmt.Sprintf("%s.routes.%d", field, i)
+		if _, err := netip.ParsePrefix(r.To); err != nil && r.To != "" && !strings.Contains(r.To, "${") {
+			c.fault(at+".to", "%q is not a range such as 10.0.0.0/16", r.To)
+		}
+		if _, err := netip.ParseAddr(r.Via); err != nil && r.Via != "" && !strings.Contains(r.Via, "${") {
+			c.fault(at+".via", "%q is not an address", r.Via)
+		}
+		c.variables(at+".to", r.To, false)
+		c.variables(at+".via", r.Via, false)
+	}
+	for key, text := range map[string]string{"rules": p.Rules, "nft": p.NFT, "tc": p.TC} {
+		c.variables(field+"."+key, text, false)
+	}
+}
+
+// SysctlPath returns the name of a kernel parameter as a path below /proc/sys. A name with slashes is a path already.
+func SysctlPath(name string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	return strings.ReplaceAll(name, ".", "/")
+}
+
+var ownVariable = pattern.New(`\$\{([^}]*)\}`)
+
+// variables reports the variables of a text that do not exist.
+func (c ownChecker) variables(field, text string, peer bool) {
+	for _, m := range ownVariable.FindAllStringSubmatch(text, -1) {
+		i := slices.IndexFunc(Variables, func(v Variable) bool { return v.Name == m[1] })
+		switch {
+		case i < 0:
+			var names []string
+			for _, v := range Variables {
+				names = append(names, v.Name)
+			}
+			c.fault(field, "unknown variable ${%s}%s", m[1], advice.DidYouMean(m[1], names))
+		case Variables[i].Peer && !peer:
+			c.fault(field, "variable ${%s} exists in node.join only", m[1])
+		}
+	}
+}
+
+func (c ownChecker) daemons(o OwnProfile) {
+	names := map[string]bool{}
+	for i, d := range o.Node.Daemons {
+		field := fmt.Sprintf("node.daemons.%d", i)
+		if names[d.Name] {
+			c.fault(field+".name", "%s is given twice", d.Name)
+		}
+		names[d.Name] = true
+		if d.On != "" && !strings.HasPrefix(d.On, "node-") {
+			c.fault(field+".on", "%q is not a node of a lab: want node-1, node-2 and so on", d.On)
+		}
+		if a := d.Ready.Address; a != "" {
+			if _, err := netip.ParseAddrPort(Expand(a, map[string]string{"node-ip": "127.0.0.1"})); err != nil {
+				c.fault(field+".ready.address", "%q is not an address such as 127.0.0.1:2379", a)
+			}
+		}
+	}
+}
+
+func (c ownChecker) expect(x Expect) {
+	for key, paths := range map[string]map[string]string{"paths": x.Paths, "datagrams": x.Datagrams} {
+		for _, name := range slices.Sorted(maps.Keys(paths)) {
+			field := "expect." + key + "." + name
+			if _, err := ParsePath(name); err != nil {
+				c.fault(field, "%s", err)
+			}
+			if !slices.Contains(Clients, paths[name]) {
+				c.fault(field, "unknown client %q: want %s", paths[name], strings.Join(Clients, ", "))
+			}
+			if _, both := x.Paths[name]; both && slices.Contains(x.Refused, name) && key == "paths" {
+				c.fault(field, "is among refused, too")
+			}
+		}
+	}
+	for _, name := range x.Refused {
+		if _, err := ParsePath(name); err != nil {
+			c.fault("expect.refused", "%s", err)
+		}
+	}
+}
+
+// conflistTypes returns the names of the plugins that a network configuration list runs: those of the list, and their
+// ipam.
+func conflistTypes(text string) ([]string, error) {
+	var list struct {
+		Name    string `json:"name"`
+		Plugins []struct {
+			Type string `json:"type"`
+			IPAM struct {
+				Type string `json:"type"`
+			} `json:"ipam"`
+		} `json:"plugins"`
+	}
+	if err := json.Unmarshal([]byte(ownVariable.ReplaceAllString(text, "0")), &list); err != nil {
+		return nil, fmt.Errorf("is not JSON: %w", err)
+	}
+	if list.Name == "" {
+		return nil, fmt.Errorf("has no name")
+	}
+	if len(list.Plugins) == 0 {
+		return nil, fmt.Errorf("has no plugins: want a list (.conflist) and not the configuration of one plugin")
+	}
+	var types []string
+	for _, p := range list.Plugins {
+		if p.Type == "" {
+			return nil, fmt.Errorf("has a plugin without type")
+		}
+		for _, name := range []string{p.Type, p.IPAM.Type} {
+			if name != "" && !slices.Contains(types, name) {
+				types = append(types, name)
+			}
+		}
+	}
+	return types, nil
+}
