@@ -29,6 +29,12 @@ sampled trials beside them give its parts. With FILE it explains a result of cni
 const explainExample = `  sudo cnibench explain flannel-vxlan cilium-native --paths pod-to-pod/cross-node --workloads rr
   cnibench explain result.jsonl canal cilium-native --format html > explain.html`
 
+// stackNames are the formats that show stacks, explainNames those of an explanation.
+var (
+	stackNames   = []string{"html", "pprof", "folded"}
+	explainNames = append(slices.Clone(documentNames), "pprof", "folded")
+)
+
 type explainArgs struct {
 	plan   planArgs
 	format string
@@ -49,8 +55,8 @@ func (p *program) explainCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return p.explain(cmd, &a, args) },
 	}
 	a.plan.declare(cmd)
-	a.format = documentNames[0]
-	choose(cmd, &a.format, "format", "`format` of the explanation", documentNames)
+	a.format = explainNames[0]
+	choose(cmd, &a.format, "format", "`format` of the explanation", explainNames)
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "", "keep the result in `file`; default none")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
@@ -168,7 +174,7 @@ func (p *program) explanation(name, format string, a, b plan.Variant) error {
 		return usage(err)
 	}
 	var judged compare.Collector
-	in := explain.Collector{Keep: !slices.Contains([]string{"text", "json", "markdown"}, format)}
+	in := explain.Collector{Keep: slices.Contains(stackNames, format)}
 	err = p.each(s, false, func(rec *result.Record) error {
 		return errors.Join(judged.Add(rec), in.Add(rec))
 	})

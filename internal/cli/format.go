@@ -15,11 +15,13 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/benchfmt"
 	"github.com/cnibench/cnibench/internal/report/csv"
+	"github.com/cnibench/cnibench/internal/report/folded"
 	"github.com/cnibench/cnibench/internal/report/github"
 	"github.com/cnibench/cnibench/internal/report/html"
 	"github.com/cnibench/cnibench/internal/report/json"
 	"github.com/cnibench/cnibench/internal/report/markdown"
 	"github.com/cnibench/cnibench/internal/report/openmetrics"
+	"github.com/cnibench/cnibench/internal/report/pprof"
 	"github.com/cnibench/cnibench/internal/report/text"
 )
 
@@ -39,6 +41,8 @@ var formats = map[string]func(io.Writer, report.Document) error{
 	"csv":         csv.Render,
 	"openmetrics": openmetrics.Render,
 	"benchfmt":    benchfmt.Render,
+	"pprof":       pprof.Render,
+	"folded":      folded.Render,
 }
 
 // noFormat prints nothing.
@@ -52,7 +56,7 @@ const allText = "text, all"
 var (
 	pageNames     = []string{"text", "markdown", "html"}
 	documentNames = append(slices.Clone(pageNames), "github", "json")
-	formatNames   = append(slices.Clone(documentNames), "csv", "openmetrics", "benchfmt")
+	formatNames   = append(slices.Clone(documentNames), "csv", "openmetrics", "benchfmt", "pprof", "folded")
 )
 
 // formatFlag declares -f with the formats called names, text by default.

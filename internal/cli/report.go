@@ -87,7 +87,7 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 		Metrics: a.metrics, File: name,
 		Baseline: plan.Variant(a.baseline), Impact: works, Margin: a.margin,
 	}
-	d, err := p.document(name, o, a.format == "html" || a.pictures != "")
+	d, err := p.document(name, o, a.format == "html" || a.pictures != "", slices.Contains(stackNames, a.format))
 	if err != nil {
 		return usage(err)
 	}
@@ -108,13 +108,14 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 	return errors.Join(p.write(a.format, d), outcome)
 }
 
-// document reads the result called name once, with the details that pictures need if detailed.
-func (p *program) document(name string, o report.Options, detailed bool) (report.Document, error) {
+// document reads the result called name once, with the details that pictures need if detailed, and with the stacks of samples
+// if stacks.
+func (p *program) document(name string, o report.Options, detailed, stacks bool) (report.Document, error) {
 	s, err := p.open(name)
 	if err != nil {
 		return report.Document{}, err
 	}
-	var in report.Collector
+	in := report.Collector{Stacks: stacks}
 	var more report.Gather
 	err = p.each(s, detailed, func(rec *result.Record) error {
 		if detailed {

@@ -248,6 +248,8 @@ func shortPath(p plan.Path) string {
 // Collector takes in the records of a result as they are read and keeps what a report needs, in bounded memory but for
 // two numbers a trial. The zero value is ready for use.
 type Collector struct {
+	// Stacks keeps the stacks of sampled trials, for pictures and profiles. (optional)
+	Stacks    bool
 	judged    compare.Collector
 	explained explain.Collector
 	run       account
@@ -256,6 +258,7 @@ type Collector struct {
 // Add takes in a record. The error says that the result is larger than any that a plan makes.
 func (c *Collector) Add(rec *result.Record) error {
 	c.run.add(rec)
+	c.explained.Keep = c.Stacks
 	return errors.Join(c.judged.Add(rec), c.explained.Add(rec))
 }
 

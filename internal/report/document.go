@@ -44,6 +44,8 @@ type Document struct {
 	Analysis *compare.Analysis
 	// Sides are where the CPU time of each sampled case goes; nil unless trials were sampled. (optional)
 	Sides []explain.Side
+	// Differences are between two of them; nil unless the document is about one. (optional)
+	Differences []explain.Difference
 	// Details is what pictures need of the trials' observations; nil unless they were gathered. (optional)
 	Details *Details
 	// Journeys are what packets passed; nil unless they were followed.

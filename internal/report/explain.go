@@ -1,6 +1,7 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -83,9 +84,14 @@ func without(s explain.Side) string {
 // BuildExplanation makes the report of an explanation.
 func BuildExplanation(x Explanation, run Run) Document {
 	title := fmt.Sprintf("Where the CPU time goes: from %s to %s", number.Clean(x.A), number.Clean(x.B))
-	d := Document{Title: title, Run: run, Data: explanationOf(x)}
+	d := Document{Title: title, Run: run, Data: explanationOf(x), Differences: x.Differences}
 	for _, diff := range x.Differences {
-		d.Sections = append(d.Sections, waterfall(diff))
+		d.Sides = append(d.Sides, diff.A, diff.B)
+		s := waterfall(diff)
+		if len(x.Differences) == 1 {
+			d.Answer, s.Notes = s.Notes, nil
+		}
+		d.Sections = append(d.Sections, s)
 	}
 	if len(x.Without) > 0 {
 		s := Section{Heading: "Not explained"}
@@ -130,7 +136,7 @@ func bar(v, most float64) string {
 func waterfall(d explain.Difference) Section {
 	scale := scaleOf(d)
 	a, b := number.Clean(d.A.Profile), number.Clean(d.B.Profile)
-	s := Section{Heading: fmt.Sprintf("%s, %s", d.A.Workload, d.A.Path), Notes: d.Findings(), Drawn: false}
+	s := Section{Heading: fmt.Sprintf("%s, %s", d.A.Workload, d.A.Path), Notes: d.Findings()}
 	g := Grid{Title: "Parts of the service demand (" + scale.Unit + ")", Label: "part", Columns: []string{a, b, "change", "95 % interval", ""}}
 	most := 0.0
 	for _, c := range d.Changes {
@@ -238,7 +244,7 @@ const partsShown = 18
 
 // explained are the tables of parts for a whole report, one for each path and workload.
 func explained(sides []explain.Side) (Section, bool) {
-	s := Section{Heading: "Where the CPU time goes", Notes: []string{
+	s := Section{Heading: "Where the CPU time goes", Asked: true, Notes: []string{
 		"Service demand of the trials without samples, split by the stacks of sampled trials. A part is the innermost function that the table of parts knows. Columns add up.",
 	}}
 	for len(sides) > 0 {
@@ -293,3 +299,6 @@ func partsGrid(sides []explain.Side) Grid {
 	}
 	return g
 }
+
+// ErrNoStacks is the error of a format for stacks without any.
+var ErrNoStacks = advice.With(errors.New("the result has no stacks"), "cnibench run --explain samples them")

@@ -2,8 +2,10 @@ package explain
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/stat"
@@ -56,6 +58,7 @@ type Side struct {
 
 	deviation float64 // of Demand
 	sampled   *sampled
+	weigh     func(trial, slice) float64
 }
 
 // confidence of intervals.
@@ -126,7 +129,8 @@ func costOf(a, rates *compare.Analysis, k plan.Case) *float64 {
 
 // share fills in the parts of a side.
 func (c *Collector) share(s *Side, a *compare.Analysis) {
-	units := s.sampled.units(func(t trial, x slice) float64 { return a.Weight(t.machine, s.Workload, x.yard) })
+	s.weigh = func(t trial, x slice) float64 { return a.Weight(t.machine, s.Workload, x.yard) }
+	units := s.sampled.units(s.weigh)
 	weights := make([]float64, len(units))
 	ids := map[string]bool{}
 	var all, squares float64
@@ -207,4 +211,43 @@ func (s Side) Part(id string) Share {
 		return s.Parts[i]
 	}
 	return Share{}
+}
+
+// Stack is a stack of a side, the network namespace first, then functions, outermost first.
+type Stack struct {
+	Frames  []string
+	Samples int
+	// Share is its share of the side's time.
+	Share float64
+}
+
+// Stacks returns the stacks of a side, sorted by their frames; nil unless the collector kept them.
+func (s Side) Stacks() []Stack {
+	if s.sampled == nil || s.weigh == nil {
+		return nil
+	}
+	at := map[string]*Stack{}
+	all := 0.0
+	for _, t := range s.sampled.trials {
+		for i := range min(len(t.slices), len(t.stacks.Counts)) {
+			w := s.weigh(t, t.slices[i])
+			for frame, n := range t.stacks.Of(i) {
+				frames := t.stacks.Stack(frame)
+				key := strings.Join(frames, "\n")
+				x := at[key]
+				if x == nil {
+					x = &Stack{Frames: frames}
+					at[key] = x
+				}
+				x.Samples, x.Share, all = x.Samples+n, x.Share+w*float64(n), all+w*float64(n)
+			}
+		}
+	}
+	var out []Stack
+	for _, key := range slices.Sorted(maps.Keys(at)) {
+		x := *at[key]
+		x.Share /= all
+		out = append(out, x)
+	}
+	return out
 }

@@ -24,6 +24,10 @@ const (
 	Dots   Kind = "dots"
 	Loads  Kind = "load"
 	Curves Kind = "percentiles"
+	// Waterfall, Flame and Parts are of explanations.
+	Waterfall Kind = "waterfall"
+	Flame     Kind = "flame"
+	Parts     Kind = "parts"
 )
 
 // Figure is one picture.
@@ -37,6 +41,8 @@ type Figure struct {
 	Workload plan.Workload
 	Drawing  chart.Drawing
 	Numbers  Numbers
+	// Wide says that it needs the whole width of a page.
+	Wide bool
 }
 
 // Numbers is a figure as a table.
@@ -82,11 +88,11 @@ func slug(s string) string {
 
 // All returns the figures of a document in reading order.
 func All(d report.Document) []Figure {
-	if d.Analysis == nil {
-		return nil
-	}
 	s := SeriesOf(d)
-	var out []Figure
+	out := explained(d, s)
+	if d.Analysis == nil {
+		return out
+	}
 	for _, sec := range d.Sections {
 		for _, t := range sec.Tables {
 			out = append(out, heat(t, s))

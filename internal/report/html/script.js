@@ -22,6 +22,23 @@
   systemDark.addEventListener("change", sayTheme);
   sayTheme();
 
+  // A search in a flame graph leaves what does not match faint.
+  for (const field of all("input[data-find]")) {
+    const figure = field.closest("figure");
+    const frames = all("svg g", figure);
+    const found = figure.querySelector("[role=status]");
+    field.addEventListener("input", () => {
+      const want = field.value.trim().toLowerCase();
+      let n = 0;
+      for (const g of frames) {
+        const hit = want === "" || (g.querySelector("title")?.textContent ?? "").toLowerCase().split(":")[0].includes(want);
+        g.classList.toggle("dim", !hit);
+        if (hit) n++;
+      }
+      found.textContent = want === "" ? "" : `${n} found`;
+    });
+  }
+
   // Filters: an element is shown unless one of its keys (profile, path, workload, metric) is switched off.
   const keys = ["p", "l", "w", "m"];
   const off = Object.fromEntries(keys.map((k) => [k, new Set()]));

@@ -62,7 +62,7 @@ func (b *builder) table(t report.Table, figures []figure.Figure) table {
 func (b *builder) picture(f figure.Figure) picture {
 	return picture{
 		W: b.load[f.Workload], L: b.path[f.Path], M: b.metric[f.Metric], Heading: f.Heading, Chart: b.svg(f.Drawing),
-		Columns: f.Numbers.Columns, Rows: f.Numbers.Rows,
+		Columns: f.Numbers.Columns, Rows: f.Numbers.Rows, Wide: f.Wide, Search: f.Kind == figure.Flame,
 	}
 }
 
@@ -72,6 +72,11 @@ var chapters = []struct {
 	id, heading string
 	notes       []string
 }{
+	{figure.Waterfall, "waterfall", "From one to the other", nil},
+	{figure.Flame, "flame", "Functions", []string{
+		"Functions below their callers, as wide as both profiles spend in them together. Blue: the second spends less. Orange: it spends more.",
+	}},
+	{figure.Parts, "parts", "Parts of the service demand", nil},
 	{figure.Loads, "load", "Latency against load", report.LoadNotes},
 	{figure.Curves, "distributions", "Distributions", []string{
 		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; the tables' percentiles are medians over trials.",

@@ -139,6 +139,8 @@ type picture struct {
 	Chart   template.HTML
 	Columns []string
 	Rows    []figure.NumbersRow
+	// Wide spans all columns of figures, Search has a field that finds functions.
+	Wide, Search bool
 }
 
 // builder makes a view.

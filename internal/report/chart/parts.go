@@ -1,0 +1,189 @@
+package chart
+
+import "math"
+
+// Waterfall leads from a first total to a last one by steps.
+type Waterfall struct {
+	Title, Desc string
+	// Unit is written above the axis.
+	Unit        string
+	First, Last WaterfallStep
+	Steps       []WaterfallStep
+}
+
+// WaterfallStep is a change, or a total. Value is the text at its end, Faint says that the change is within the noise.
+type WaterfallStep struct {
+	Name, Value string
+	By          float64
+	Faint       bool
+}
+
+// Sizes of drawings of parts.
+const (
+	partsWidth = 760.0
+	nameWidth  = 230.0
+	endWidth   = 70.0
+)
+
+// Draw lays the steps out from top to bottom.
+func (p Waterfall) Draw() Drawing {
+	low, high := 0.0, max(p.First.By, p.Last.By)
+	for at, i := p.First.By, 0; i < len(p.Steps); i++ {
+		at += p.Steps[i].By
+		low, high = min(low, at), max(high, at)
+	}
+	a, ticks := linear(low, high, 6)
+	a.from, a.to = nameWidth, partsWidth-endWidth
+	rows := float64(len(p.Steps) + 2)
+	d := Drawing{Width: partsWidth, Height: headHeight + rowHeight*rows + 8, Title: p.Title, Desc: p.Desc}
+	d.Groups = append(d.Groups, Dots{Unit: p.Unit}.frame(a, ticks, d.Height))
+	y := headHeight
+	bar := func(s WaterfallStep, from, to float64, c Color) {
+		shape := rect(c, Point{a.at(min(from, to)), y + 3}, Point{max(a.at(max(from, to)), a.at(min(from, to))+1), y + rowHeight - 3})
+		if s.Faint {
+			shape = faint(shape, 0.4)
+		}
+		d.Groups = append(d.Groups, Group{Row: rowHeight, Tip: s.Name + ": " + s.Value, Shapes: []Shape{
+			text(Ink, Point{0, y + 15}, fit(s.Name, textSize, nameWidth-8), Start), shape,
+			small(text(Muted, Point{partsWidth, y + 15}, s.Value, End)),
+		}})
+		y += rowHeight
+	}
+	total, _ := Series(1)
+	bar(p.First, 0, p.First.By, total)
+	at := p.First.By
+	for _, s := range p.Steps {
+		c := Level(-3)
+		if s.By < 0 {
+			c = Level(3)
+		}
+		bar(s, at, at+s.By, c)
+		at += s.By
+	}
+	bar(p.Last, 0, p.Last.By, total)
+	return d
+}
+
+// Stacked is bars of parts, one below the other on a common scale.
+type Stacked struct {
+	Title, Desc string
+	Unit        string
+	// Parts name the pieces of all bars, in order.
+	Parts []string
+	Bars  []StackedBar
+}
+
+// StackedBar is one bar: a piece for each part.
+type StackedBar struct {
+	Name   string
+	Series int
+	Pieces []float64
+	Value  string
+}
+
+// Draw lays the bars out, and a legend below them.
+func (p Stacked) Draw() Drawing {
+	high := 0.0
+	for _, b := range p.Bars {
+		sum := 0.0
+		for _, v := range b.Pieces {
+			sum += v
+		}
+		high = max(high, sum)
+	}
+	a, ticks := linear(0, high, 6)
+	a.from, a.to = 160, partsWidth-endWidth
+	const perLine = 3
+	legend := math.Ceil(float64(len(p.Parts)) / perLine)
+	bottom := headHeight + rowHeight*float64(len(p.Bars)) + 8
+	d := Drawing{Width: partsWidth, Height: bottom + 20*legend + 8, Title: p.Title, Desc: p.Desc}
+	d.Groups = append(d.Groups, Dots{Unit: p.Unit}.frame(a, ticks, bottom))
+	for i, b := range p.Bars {
+		y := headHeight + rowHeight*float64(i)
+		d.Groups = append(d.Groups, Group{Series: b.Series, Shapes: []Shape{
+			text(Ink, Point{0, y + 15}, fit(b.Name, textSize, 152), Start), small(text(Muted, Point{partsWidth, y + 15}, b.Value, End)),
+		}})
+		at := 0.0
+		for j, v := range b.Pieces {
+			d.Groups = append(d.Groups, Group{Series: b.Series, Tip: b.Name + ", " + p.Parts[j] + ": " + tickText(math.Round(v*1000)/1000) + " " + p.Unit, Shapes: []Shape{
+				piece(j, Point{a.at(at), y + 3}, Point{a.at(at + v), y + rowHeight - 3}),
+			}})
+			at += v
+		}
+	}
+	for j, name := range p.Parts {
+		x, y := float64(j%perLine)*partsWidth/perLine, bottom+20*math.Floor(float64(j)/perLine)
+		d.Groups = append(d.Groups, Group{Shapes: []Shape{
+			piece(j, Point{x, y}, Point{x + 14, y + 12}), small(text(Ink, Point{x + 20, y + 11}, fit(name, smallSize, partsWidth/perLine-26), Start)),
+		}})
+	}
+	return d
+}
+
+// piece is a rectangle in the colour of a part; after all colours they come again, fainter.
+func piece(part int, from, to Point) Shape {
+	c, again := Series(part + 1)
+	s := rect(c, from, to)
+	if again > 0 {
+		s = faint(s, 0.45)
+	}
+	return s
+}
+
+// Flame is a tree of frames, callers above, as wide as what both sides spend below a frame.
+type Flame struct {
+	Title, Desc string
+	Roots       []*FlameFrame
+}
+
+// FlameFrame is a function in its place, with what each side spends in it and below.
+type FlameFrame struct {
+	Name, Tip string
+	A, B      float64
+	Below     []*FlameFrame
+}
+
+const (
+	flameWidth  = 1180.0
+	flameHeight = 17.0
+	// narrowest is the width of the narrowest frame that is drawn.
+	narrowest = 1.5
+)
+
+// Draw lays the frames out. A frame is blue if B spends less, orange if B spends more.
+func (p Flame) Draw() Drawing {
+	total := 0.0
+	for _, r := range p.Roots {
+		total += r.A + r.B
+	}
+	d := Drawing{Width: flameWidth, Title: p.Title, Desc: p.Desc}
+	deepest := 0
+	var draw func(frames []*FlameFrame, x float64, depth int)
+	draw = func(frames []*FlameFrame, x float64, depth int) {
+		for _, f := range frames {
+			w := (f.A + f.B) / total * flameWidth
+			if w >= narrowest {
+				deepest = max(deepest, depth+1)
+				y := float64(depth) * flameHeight
+				g := Group{Tip: f.Tip, Shapes: []Shape{rect(f.color(), Point{x, y}, Point{x + w - 0.5, y + flameHeight - 1})}}
+				if w > 30 {
+					g.Shapes = append(g.Shapes, small(text(Ink, Point{x + 3, y + 12.5}, fit(f.Name, smallSize, w-4), Start)))
+				}
+				d.Groups = append(d.Groups, g)
+				draw(f.Below, x, depth+1)
+			}
+			x += w
+		}
+	}
+	if total > 0 {
+		draw(p.Roots, 0, 0)
+	}
+	d.Height = float64(deepest) * flameHeight
+	return d
+}
+
+// color is a shade by the share of the change in what both sides spend.
+func (f *FlameFrame) color() Color {
+	change := (f.A - f.B) / (f.A + f.B)
+	return Level(int(math.Round(change * Levels)))
+}

@@ -1,0 +1,148 @@
+package figure
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/judge/explain"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// explained are the figures of an explanation: each difference as a waterfall and as flame graph, then the parts of all profiles.
+func explained(d report.Document, s Series) []Figure {
+	var out []Figure
+	for _, x := range d.Differences {
+		out = append(out, waterfall(x))
+		if f, ok := flame(x); ok {
+			out = append(out, f)
+		}
+	}
+	for sides := d.Sides; len(sides) > 0; {
+		n := 1
+		for n < len(sides) && sides[n].Path == sides[0].Path && sides[n].Workload == sides[0].Workload {
+			n++
+		}
+		out = append(out, stacked(sides[:n], s))
+		sides = sides[n:]
+	}
+	return out
+}
+
+// between names both sides of a difference.
+func between(d explain.Difference) string {
+	return fmt.Sprintf("%s to %s, %s", number.Clean(d.A.Profile), number.Clean(d.B.Profile), d.A.Path)
+}
+
+func waterfall(d explain.Difference) Figure {
+	scale := number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
+	total := func(s explain.Side) chart.WaterfallStep {
+		return chart.WaterfallStep{Name: number.Clean(s.Profile), Value: scale.Format(s.Demand.Value), By: s.Demand.Value / scale.Size}
+	}
+	p := chart.Waterfall{
+		Title: "from " + between(d) + ", " + d.A.Workload.String(), Unit: scale.Unit, First: total(d.A), Last: total(d.B),
+		Desc: "Service demand from one profile to the other, part by part.",
+	}
+	n := Numbers{Columns: []string{number.Clean(d.A.Profile), number.Clean(d.B.Profile), "change", "interval"}}
+	rest := 0.0
+	for _, c := range d.Changes {
+		n.Rows = append(n.Rows, NumbersRow{Name: number.Clean(c.Title), Cells: []string{
+			scale.Format(c.A), scale.Format(c.B), sign(scale, c.By.Value), sign(scale, c.By.Low) + " to " + sign(scale, c.By.High),
+		}})
+		if d.Minor(c) {
+			rest += c.By.Value
+			continue
+		}
+		p.Steps = append(p.Steps, chart.WaterfallStep{Name: number.Clean(c.Title), Value: sign(scale, c.By.Value), By: c.By.Value / scale.Size, Faint: c.Noise})
+	}
+	p.Steps = append(p.Steps, chart.WaterfallStep{Name: "smaller parts", Value: sign(scale, rest), By: rest / scale.Size, Faint: true})
+	return Figure{Kind: Waterfall, Heading: between(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
+}
+
+// sign writes a change with its sign.
+func sign(scale number.Scale, v float64) string {
+	s := scale.Format(math.Abs(v))
+	switch {
+	case v < 0:
+		return "-" + s
+	case v > 0:
+		return "+" + s
+	}
+	return s
+}
+
+// stacked has the families of parts of the profiles of one path and workload.
+func stacked(sides []explain.Side, s Series) Figure {
+	scale := number.Common(sides[0].Unit, each.Of(sides, func(x explain.Side) float64 { return x.Demand.Value })...)
+	var families []string
+	for _, p := range explain.Common(sides) {
+		if !slices.Contains(families, p.Family) {
+			families = append(families, p.Family)
+		}
+	}
+	p := chart.Stacked{
+		Title: "parts of the service demand, " + sides[0].Workload.String() + ", " + sides[0].Path.String(), Unit: scale.Unit, Parts: families,
+		Desc: "A bar for each profile, split into parts.",
+	}
+	n := Numbers{Columns: append(slices.Clone(families), "sum")}
+	for _, x := range sides {
+		b := chart.StackedBar{Name: number.Clean(x.Profile), Series: s[x.Profile], Value: scale.Format(x.Demand.Value)}
+		row := NumbersRow{Series: s[x.Profile], Name: b.Name}
+		for _, family := range families {
+			sum := 0.0
+			for _, part := range x.Parts {
+				if part.Family == family {
+					sum += part.Time.Value
+				}
+			}
+			b.Pieces = append(b.Pieces, sum/scale.Size)
+			row.Cells = append(row.Cells, scale.Format(sum))
+		}
+		p.Bars = append(p.Bars, b)
+		n.Rows = append(n.Rows, NumbersRow{Series: row.Series, Name: row.Name, Cells: append(row.Cells, b.Value)})
+	}
+	return Figure{Kind: Parts, Heading: sides[0].Path.String(), Path: sides[0].Path, Workload: sides[0].Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
+}
+
+// flame merges the stacks of both sides; ok is false if they were not kept.
+func flame(d explain.Difference) (Figure, bool) {
+	scale := number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
+	var root chart.FlameFrame
+	at := map[*chart.FlameFrame]map[string]*chart.FlameFrame{}
+	add := func(s explain.Side, to func(*chart.FlameFrame) *float64) {
+		for _, x := range s.Stacks() {
+			f := &root
+			for _, name := range x.Frames {
+				if at[f] == nil {
+					at[f] = map[string]*chart.FlameFrame{}
+				}
+				next := at[f][name]
+				if next == nil {
+					next = &chart.FlameFrame{Name: number.Clean(name)}
+					at[f][name], f.Below = next, append(f.Below, next)
+				}
+				f = next
+				*to(f) += x.Share * s.Demand.Value
+			}
+		}
+	}
+	add(d.A, func(f *chart.FlameFrame) *float64 { return &f.A })
+	add(d.B, func(f *chart.FlameFrame) *float64 { return &f.B })
+	a, b := number.Clean(d.A.Profile), number.Clean(d.B.Profile)
+	var say func([]*chart.FlameFrame)
+	say = func(frames []*chart.FlameFrame) {
+		for _, f := range frames {
+			f.Tip = fmt.Sprintf("%s: %s %s, %s %s %s", f.Name, a, scale.Format(f.A), b, scale.Format(f.B), scale.Unit)
+			say(f.Below)
+		}
+	}
+	say(root.Below)
+	p := chart.Flame{
+		Title: "functions, " + between(d) + ", " + d.A.Workload.String(), Roots: root.Below,
+		Desc: fmt.Sprintf("Functions below their callers, as wide as both spend in them. Blue: %s spends less; orange: %s spends more.", b, b),
+	}
+	return Figure{Kind: Flame, Heading: between(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Wide: true}, len(root.Below) > 0
+}

@@ -1,0 +1,66 @@
+package figure
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/judge/explain"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/chart"
+)
+
+// side spends so much on two parts.
+func side(name plan.Variant, rules, socket float64) explain.Side {
+	part := func(id, family string, v float64) explain.Share {
+		return explain.Share{Part: explain.Part{ID: id, Family: family, Title: id}, Time: explain.Interval{Value: v, Low: v, High: v}, Share: v / (rules + socket)}
+	}
+	return explain.Side{
+		Case: plan.Case{Profile: name, Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}, Unit: "ns/transaction",
+		Demand: explain.Interval{Value: rules + socket}, Parts: []explain.Share{part("socket", "transport", socket), part("rules", "netfilter", rules)},
+	}
+}
+
+// TestExplained: a difference is drawn as steps from one total to the other, profiles as bars of families, and a hostile name
+// stays text.
+func TestExplained(t *testing.T) {
+	a, b := side("canal", 4000, 8000), side("<script>", 1000, 8000)
+	d := explain.Difference{A: a, B: b, Total: explain.Interval{Value: -3000}, Changes: []explain.Change{
+		{Part: explain.Part{ID: "rules", Title: "rules"}, By: explain.Interval{Value: -3000, Low: -3100, High: -2900}, A: 4000, B: 1000},
+		{Part: explain.Part{ID: "socket", Title: "socket"}, By: explain.Interval{Value: 0, Low: -100, High: 100}, Noise: true, A: 8000, B: 8000},
+	}}
+	all := All(report.Document{Sides: []explain.Side{a, b}, Differences: []explain.Difference{d}})
+	if len(all) != 2 || all[0].Kind != Waterfall || all[1].Kind != Parts {
+		t.Fatalf("figures %+v", all)
+	}
+	for _, f := range all {
+		svg, err := chart.SVG(f.Drawing, "x")
+		if err != nil || strings.Contains(string(svg), "<script>") || strings.Contains(string(svg), "NaN") {
+			t.Errorf("%s: %v %s", f.Kind, err, svg)
+		}
+	}
+	if got := all[0].Numbers.Rows[0].Cells; strings.Join(got, " ") != "4.00 1.00 -3.00 -3.10 to -2.90" {
+		t.Errorf("numbers %q", got)
+	}
+	if got := all[1].Numbers.Rows[1].Cells; strings.Join(got, " ") != "8.00 1.00 9.00" {
+		t.Errorf("numbers %q", got)
+	}
+}
+
+// TestFlame: frames that are too narrow are left out, and a change has its shade.
+func TestFlame(t *testing.T) {
+	root := &chart.FlameFrame{Name: "pod", A: 60, B: 40, Below: []*chart.FlameFrame{
+		{Name: "less", A: 30, B: 0}, {Name: "more", A: 0, B: 30}, {Name: "tiny", A: 0.01, B: 0},
+	}}
+	d := chart.Flame{Roots: []*chart.FlameFrame{root}}.Draw()
+	if len(d.Groups) != 3 || math.IsNaN(d.Height) || d.Height != 34 {
+		t.Fatalf("%d groups, height %v", len(d.Groups), d.Height)
+	}
+	if d.Groups[1].Shapes[0].Color != chart.Level(4) || d.Groups[2].Shapes[0].Color != chart.Level(-4) {
+		t.Errorf("colours %s and %s", d.Groups[1].Shapes[0].Color, d.Groups[2].Shapes[0].Color)
+	}
+	if empty := (chart.Flame{}).Draw(); len(empty.Groups) != 0 {
+		t.Error("a flame graph of nothing has frames")
+	}
+}
