@@ -1,12 +1,13 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -25,8 +26,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// mostTransactions bounds how many transactions are followed: their events must fit into a buffer of the kernel.
-const mostTransactions = 2000
+// How many transactions can be followed: enough for a median, and no more than fit into a buffer of the kernel.
+const leastTransactions, mostTransactions = 20, 2000
 
 type journeyArgs struct {
 	plan         planArgs
@@ -63,7 +64,7 @@ func (p *program) journeyCommand() *cobra.Command {
 		return s.Group() == plan.GroupLab || slices.Contains([]string{"paths", "workloads", "duration"}, s.Flag)
 	})
 	f := cmd.Flags()
-	f.IntVar(&a.transactions, "transactions", 400, fmt.Sprintf("`number` of transactions to follow on each path, at most %d", mostTransactions))
+	f.IntVar(&a.transactions, "transactions", 400, fmt.Sprintf("`number` of transactions to follow on each path, %d to %d", leastTransactions, mostTransactions))
 	a.format = "text"
 	choose(cmd, &a.format, "format", "`format`", append(slices.Clone(documentNames), "svg"))
 	f.StringVar(&a.events, "events", "", "also write every event to this `file`, as JSON")
@@ -115,8 +116,8 @@ func (a *journeyArgs) want(cmd *cobra.Command, names []string) (plan.Plan, error
 			fault("--workloads", "%s: %s", w, why)
 		}
 	}
-	if a.transactions < 1 || a.transactions > mostTransactions {
-		fault("--transactions", "%d: want 1 to %d", a.transactions, mostTransactions)
+	if a.transactions < leastTransactions || a.transactions > mostTransactions {
+		fault("--transactions", "%d: want %d to %d", a.transactions, leastTransactions, mostTransactions)
 	}
 	if a.format == "svg" && len(want.Paths)*len(want.Workloads) > 1 {
 		fault("--format", "svg is one picture, of one path and one workload: want html for several")
@@ -131,98 +132,135 @@ func (a *journeyArgs) want(cmd *cobra.Command, names []string) (plan.Plan, error
 	return want, nil
 }
 
-func (p *program) journey(cmd *cobra.Command, a *journeyArgs, names []string) (err error) {
+func (p *program) journey(cmd *cobra.Command, a *journeyArgs, names []string) error {
 	want, err := a.want(cmd, names)
 	if err != nil {
 		return err
 	}
-	var events io.Writer = io.Discard
 	if a.events != "" {
-		file, err := os.Create(a.events)
-		if err != nil {
-			return usage(err)
+		if _, err := os.Stat(filepath.Dir(a.events)); err != nil {
+			return usage(fmt.Errorf("write %s: %w", a.events, err))
 		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		events = file
 	}
-	s := p.newStory(a.verbose, a.quiet)
-	page, err := p.followAll(cmd.Context(), want, a, s, events)
-	s.clear()
+	f := following{args: a, story: p.newStory(a.verbose, a.quiet)}
+	err = f.all(cmd.Context(), p, want)
+	f.story.clear()
 	if err != nil {
 		return err
 	}
-	if a.format == "svg" {
-		pictures := figure.Journeys(page)
-		if len(pictures) == 0 {
-			return errors.New(strings.Join(each.Of(page.Left, report.Left.String), "\n"))
-		}
-		return chart.WriteSVG(p.stdout, chart.Framed(pictures[0]))
-	}
-	if err := p.write(a.format, report.BuildJourney(page)); err != nil {
+	if err := f.writeEvents(); err != nil {
 		return err
 	}
-	if len(page.Journeys) == 0 {
+	if len(f.page.Journeys) == 0 && f.failed != nil {
+		return f.failed
+	}
+	if a.format == "svg" {
+		if len(f.page.Journeys) == 0 {
+			return errors.New(strings.Join(each.Of(f.page.Left, report.Left.String), "\n"))
+		}
+		err = chart.WriteSVG(p.stdout, chart.Framed(figure.Journeys(f.page)[0]))
+	} else {
+		err = p.write(a.format, report.BuildJourney(f.page))
+	}
+	switch {
+	case err != nil:
+		return err
+	case f.failed != nil:
+		return f.failed
+	case len(f.page.Journeys) == 0:
 		return failed(exitFailed)
 	}
 	return nil
 }
 
-// followAll raises the lab and follows every workload on every path of every profile.
-func (p *program) followAll(ctx context.Context, want plan.Plan, a *journeyArgs, s *story, events io.Writer) (page report.JourneyPage, err error) {
-	e, want, err := p.openEnvironment(ctx, want, s.step)
+// following is one pass over profiles, paths and workloads.
+type following struct {
+	args   *journeyArgs
+	story  *story
+	page   report.JourneyPage
+	traces []journey.Trace
+	// failed is why profiles could not be followed that serve the path; the others are reported all the same.
+	failed error
+}
+
+// all raises the lab and follows every workload on every path of every profile.
+func (f *following) all(ctx context.Context, p *program, want plan.Plan) (err error) {
+	e, want, err := p.openEnvironment(ctx, want, f.story.step)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
-		return page, err
+		return err
 	}
 	defer func() { err = env.Close(ctx, e, err) }()
-	if logs := e.Capabilities().VerifierLogs; logs != nil {
-		printVerifierLogs(p.stderr, logs(), a.verbose)
+	can := e.Capabilities()
+	if can.VerifierLogs != nil {
+		printVerifierLogs(p.stderr, can.VerifierLogs(), f.args.verbose)
 	}
-	if page.Facts, err = e.Facts(ctx); err != nil {
-		return page, err
+	if can.Follow == nil {
+		return errors.New("transactions can be followed in the lab only")
 	}
-	follow := e.Capabilities().Follow
-	if follow == nil {
-		return page, errors.New("transactions can be followed in the lab only")
+	if f.page.Facts, err = e.Facts(ctx); err != nil {
+		return err
 	}
 	profiles, err := e.Profiles(ctx)
 	if err != nil {
-		return page, err
+		return err
 	}
-	page.Plan, page.Transactions = want, a.transactions
-	encode := json.NewEncoder(events)
+	f.page.Plan, f.page.Transactions = want, f.args.transactions
 	for _, path := range want.Paths {
 		for _, w := range want.Workloads {
 			for _, v := range profiles {
 				if v.Skipped != "" {
-					page.Leave(v.Name, path, w, v.Skipped)
+					f.page.Leave(v.Name, path, w, v.Skipped)
 					continue
 				}
-				s.step("following %s on %s of %s", w, path, v.Name)
-				t, err := follow(ctx, plan.Single(v.Name, path), journey.Options{Workload: w, Transactions: a.transactions, Warmup: want.Warmup, Window: want.Duration})
+				f.story.step("following %s on %s of %s", w, path, v.Name)
+				o := journey.Options{Workload: w, Transactions: f.args.transactions, Warmup: want.Warmup, Window: want.Duration}
+				t, err := can.Follow(ctx, plan.Single(v.Name, path), o)
 				if cause := context.Cause(ctx); cause != nil {
-					return page, cause
+					return cause
 				}
-				var not *control.NotServedError
-				if errors.As(err, &not) {
-					page.Leave(v.Name, path, w, "not served: "+not.Reason)
-					continue
-				}
-				if err != nil {
-					return page, fmt.Errorf("%s, %s: %w", v.Name, path, err)
-				}
-				if err := encode.Encode(t); err != nil {
-					return page, fmt.Errorf("write events: %w", err)
-				}
-				i, err := itinerary.Of(t)
-				if err != nil {
-					return page, err
-				}
-				page.Journeys = append(page.Journeys, i)
+				f.take(t, err, report.Left{Profile: v.Name, Path: path, Workload: w})
 			}
 		}
 	}
-	return page, nil
+	return nil
+}
+
+// take notes what was seen of one profile, or why nothing was.
+func (f *following) take(t journey.Trace, err error, left report.Left) {
+	var not *control.NotServedError
+	if errors.As(err, &not) {
+		left.Reason = "not served: " + not.Reason
+		f.page.Left = append(f.page.Left, left)
+		return
+	}
+	var i itinerary.Itinerary
+	if err == nil {
+		f.traces = append(f.traces, t)
+		i, err = itinerary.Of(t)
+	}
+	if err != nil {
+		left.Reason = flat(err.Error())
+		f.page.Left = append(f.page.Left, left)
+		f.failed = errors.Join(f.failed, fmt.Errorf("%s, %s, %s: %w", left.Profile, left.Path, left.Workload, err))
+		return
+	}
+	f.page.Journeys = append(f.page.Journeys, i)
+}
+
+// writeEvents writes every event, if that is wanted: one trace a line.
+func (f *following) writeEvents() error {
+	if f.args.events == "" {
+		return nil
+	}
+	var b bytes.Buffer
+	encode := json.NewEncoder(&b)
+	for _, t := range f.traces {
+		if err := encode.Encode(t); err != nil {
+			return fmt.Errorf("write %s: %w", f.args.events, err)
+		}
+	}
+	return os.WriteFile(f.args.events, b.Bytes(), 0o666)
 }

@@ -114,11 +114,11 @@ func Of(t journey.Trace) (Itinerary, error) {
 		Sampled: t.Sampled, Plain: t.Plain, Followed: t.Followed, Missing: t.Missing,
 	}
 	if t.Lost > 0 {
-		return i, advice.With(fmt.Errorf("%s: %d events were lost: the buffer was full", t.Profile, t.Lost), "follow fewer transactions")
+		return i, advice.With(fmt.Errorf("%d events were lost: the buffer was full", t.Lost), "follow fewer transactions")
 	}
 	ways := transactions(t)
 	if len(ways) == 0 {
-		return i, advice.With(fmt.Errorf("%s: no transaction was seen from its beginning to its end: %d sampled, %d events", t.Profile, t.Sampled, len(t.Events)),
+		return i, advice.With(fmt.Errorf("no transaction was seen from its beginning to its end: %d sampled, %d events", t.Sampled, len(t.Events)),
 			"see that nothing else uses the lab's ports, and that cnibench doctor finds no fault")
 	}
 	alike := mostAlike(ways)
@@ -126,8 +126,8 @@ func Of(t journey.Trace) (Itinerary, error) {
 	undisturbed := undisturbed(alike)
 	i.Undisturbed = len(undisturbed)
 	if len(undisturbed) < fewest {
-		return i, advice.With(fmt.Errorf("%s: %d of %d transactions took the same way, and %d of those were undisturbed: want at least %d",
-			t.Profile, i.Alike, i.Sampled, i.Undisturbed, fewest), "follow more transactions, on a quieter machine")
+		return i, advice.With(fmt.Errorf("%d of %d transactions took the same way, and %d of those were undisturbed: want at least %d",
+			i.Alike, i.Sampled, i.Undisturbed, fewest), "follow more transactions, on a quieter machine")
 	}
 	i.Typical = quantile(each.Of(alike, total), 0.5)
 	i.Total = timeOf(each.Of(undisturbed, total))

@@ -43,6 +43,9 @@ func Follow(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) (t
 	if err != nil {
 		return t, err
 	}
+	if err := follow.Check(); err != nil {
+		return t, err
+	}
 	p := &pass{Options: o, inst: inst, ends: ends}
 	if err := p.dial(ctx); err != nil {
 		return t, err

@@ -83,6 +83,40 @@ var tracepoints = []tracepoint{
 	{"on_deliver", "sock_recv_length", "when an application receives"},
 }
 
+// Check finds early whether this process may follow, and whether the kernel has what probes need.
+func Check() error {
+	err := features.HaveProgramType(ebpf.RawTracepoint)
+	if errors.Is(err, os.ErrPermission) {
+		return advice.With(fmt.Errorf("follow transactions: no right to load BPF programs: %w", err), "run as root, outside of any user namespace")
+	}
+	if err != nil {
+		return fmt.Errorf("follow transactions: %w", err)
+	}
+	spec, err := loadPrograms()
+	if err != nil {
+		return err
+	}
+	_, err = reduced(spec)
+	return err
+}
+
+// reduced takes out of spec what this kernel cannot do, and says what is not seen then.
+func reduced(spec *ebpf.CollectionSpec) (missing []string, err error) {
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return nil, advice.With(fmt.Errorf("%w: %w", ErrNoBTF, err), "use a kernel with CONFIG_DEBUG_INFO_BTF=y")
+	}
+	if missing, err = reduce(spec, kernel); err != nil {
+		return nil, err
+	}
+	if err := features.HaveProgramType(ebpf.Netfilter); errors.Is(err, ebpf.ErrNotSupported) {
+		delete(spec.Programs, "on_hook_begin")
+		delete(spec.Programs, "on_hook_end")
+		missing = append(missing, "netfilter hooks: the kernel has no BPF programs for them (Linux 6.4)")
+	}
+	return missing, nil
+}
+
 // Open loads the probes and puts one in place that looks at the hooks of netfilter as soon as there is traffic.
 func Open(o Options) (*Follower, error) {
 	f := &Follower{o: o, names: hosts{}}
@@ -93,21 +127,12 @@ func Open(o Options) (*Follower, error) {
 }
 
 func (f *Follower) open() error {
-	kernel, err := btf.LoadKernelSpec()
-	if err != nil {
-		return advice.With(fmt.Errorf("%w: %w", ErrNoBTF, err), "use a kernel with CONFIG_DEBUG_INFO_BTF=y")
-	}
 	spec, err := loadPrograms()
 	if err != nil {
 		return err
 	}
-	if f.Missing, err = reduce(spec, kernel); err != nil {
+	if f.Missing, err = reduced(spec); err != nil {
 		return err
-	}
-	if err := features.HaveProgramType(ebpf.Netfilter); errors.Is(err, ebpf.ErrNotSupported) {
-		delete(spec.Programs, "on_hook_begin")
-		delete(spec.Programs, "on_hook_end")
-		f.Missing = append(f.Missing, "netfilter hooks: the kernel has no BPF programs for them (Linux 6.4)")
 	}
 	settings, err := f.settings(spec)
 	if err != nil {
