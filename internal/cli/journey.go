@@ -158,7 +158,7 @@ func (p *program) journey(cmd *cobra.Command, a *journeyArgs, names []string) er
 		if len(f.page.Journeys) == 0 {
 			return errors.New(strings.Join(each.Of(f.page.Left, report.Left.String), "\n"))
 		}
-		err = chart.WriteSVG(p.stdout, chart.Framed(figure.Journeys(f.page)[0]))
+		err = chart.WriteSVG(p.stdout, chart.Framed(figure.Journeys(f.page)[0].Drawing))
 	} else {
 		err = p.write(a.format, report.BuildJourney(f.page))
 	}

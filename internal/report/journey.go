@@ -17,6 +17,9 @@ import (
 // JourneySchema names the JSON format of BuildJourney.
 const JourneySchema = "cnibench.journey/v1"
 
+// JourneyNote says what the times of journeys are.
+const JourneyNote = "Times are medians of undisturbed transactions: those that take at most 15 % longer than the fastest twentieth. Probes cost time, which is in every time here; the cost is the difference to transactions without probes, and is about the same for each event."
+
 // JourneyPage is what was followed: journeys in the order of paths, workloads and profiles.
 type JourneyPage struct {
 	Plan         plan.Plan
@@ -45,7 +48,7 @@ func (p *JourneyPage) Leave(v plan.Variant, path plan.Path, w plan.Workload, rea
 
 // Sets cuts journeys into those that share a path and a workload, which can be compared.
 func (p JourneyPage) Sets() [][]itinerary.Itinerary {
-	return Grouped(p.Journeys, func(i itinerary.Itinerary) [2]string { return [2]string{i.Path, i.Workload} })
+	return Grouped(p.Journeys, func(i itinerary.Itinerary) plan.Case { return plan.Case{Path: i.Path, Workload: i.Workload} })
 }
 
 // Quickest returns the journey that ends first.
@@ -58,7 +61,7 @@ func BuildJourney(p JourneyPage) Document {
 	d := Document{Title: "Where a packet is, when", Facts: p.Facts, Journeys: &p}
 	for _, set := range p.Sets() {
 		d.Answer = append(d.Answer, whereabouts(set)...)
-		d.Sections = append(d.Sections, journeySection(set))
+		d.Sections = append(d.Sections, journeySections(set)...)
 		for _, i := range set {
 			d.Sections = append(d.Sections, Section{Heading: fmt.Sprintf("%s: %s, %s", i.Profile, i.Path, i.Workload), Grids: []Grid{stepGrid(i)}})
 		}
@@ -107,12 +110,11 @@ func Place(s itinerary.Step) string {
 
 func micros(ns float64) string { return fmt.Sprintf("%.1f µs", ns/1e3) }
 
-// journeySection compares journeys of one path and workload.
-func journeySection(set []itinerary.Itinerary) Section {
-	s := Section{Heading: set[0].Path + ", " + set[0].Workload, Drawn: true}
-	s.Notes = []string{
-		"Times are medians of undisturbed transactions: those that take at most 15 % longer than the fastest twentieth. Probes cost time, which is in every time here; the cost is the difference to transactions without probes, and is about the same for each event.",
-	}
+// journeySections compare journeys of one path and workload.
+func journeySections(set []itinerary.Itinerary) []Section {
+	about := fmt.Sprintf("%s, %s", set[0].Path, set[0].Workload)
+	drawn := Section{Heading: about, Notes: []string{JourneyNote}, Drawn: true, Grids: []Grid{lineGrid(set)}}
+	s := Section{Heading: "Probes: " + about}
 	for _, m := range set[0].Missing {
 		s.Notes = append(s.Notes, "Not seen here: "+m+".")
 	}
@@ -122,7 +124,7 @@ func journeySection(set []itinerary.Itinerary) Section {
 		if n := i.Delivered(); n >= 0 {
 			there = micros(i.Steps[n].At)
 		}
-		g.Add(i.Profile, there, micros(i.Total.Median), fmt.Sprint(i.Events), fmt.Sprint(i.Undisturbed), fmt.Sprint(i.Alike), fmt.Sprint(i.Sampled),
+		g.Add(string(i.Profile), there, micros(i.Total.Median), fmt.Sprint(i.Events), fmt.Sprint(i.Undisturbed), fmt.Sprint(i.Alike), fmt.Sprint(i.Sampled),
 			micros(i.Typical), micros(i.Plain.Median),
 			fmt.Sprintf("%s, %.2f µs an event", micros(i.Cost()), i.Cost()/1e3/float64(i.Events)),
 			number.Number(i.Followed.Rate)+"/s", number.Number(i.Plain.Rate)+"/s")
@@ -131,8 +133,8 @@ func journeySection(set []itinerary.Itinerary) Section {
 		"Typical is the median of all that took the same way. Without probes is the median round-trip time of a trial without them; their difference is the cost of the probes.",
 		"The rate is of all transactions, of which probes note the followed ones only.",
 	}
-	s.Grids = []Grid{lineGrid(set), g}
-	return s
+	s.Grids = []Grid{g}
+	return []Section{drawn, s}
 }
 
 // lineColumns is how many columns the longest journey has as a line of text.
@@ -152,7 +154,7 @@ func lineGrid(set []itinerary.Itinerary) Grid {
 			}
 			b.WriteString(letter(i, i.Steps[n]))
 		}
-		g.Add(i.Profile, b.String())
+		g.Add(string(i.Profile), b.String())
 	}
 	g.Notes = []string{"C client, 1 2 nodes, - switch, S server; # netfilter, * BPF program, = tunnel."}
 	return g

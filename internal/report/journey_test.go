@@ -54,7 +54,7 @@ func TestJourney(t *testing.T) {
 		t.Fatalf("%d pictures of one path", len(pictures))
 	}
 	var b bytes.Buffer
-	if err := chart.WriteSVG(&b, chart.Framed(pictures[0])); err != nil {
+	if err := chart.WriteSVG(&b, chart.Framed(pictures[0].Drawing)); err != nil {
 		t.Fatal(err)
 	}
 	golden.Check(t, "journey.svg", b.Bytes())

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/journey"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -27,12 +28,12 @@ const (
 
 // Itinerary is the journey of the transactions of one profile. Times are in ns.
 type Itinerary struct {
-	Profile  string `json:"profile"`
-	Path     string `json:"path"`
-	Workload string `json:"workload"`
-	Client   string `json:"client"`
-	Server   string `json:"server"`
-	Steps    []Step `json:"steps"`
+	Profile  plan.Variant  `json:"profile"`
+	Path     plan.Path     `json:"path"`
+	Workload plan.Workload `json:"workload"`
+	Client   string        `json:"client"`
+	Server   string        `json:"server"`
+	Steps    []Step        `json:"steps"`
 	// Total is that of undisturbed transactions, Typical the median of all that took this way.
 	Total   Time    `json:"total"`
 	Typical float64 `json:"typical"`

@@ -195,9 +195,9 @@ func (f Function) String() string {
 
 // Trace is what was seen of one profile on one path.
 type Trace struct {
-	Profile  string `json:"profile"`
-	Path     string `json:"path"`
-	Workload string `json:"workload"`
+	Profile  plan.Variant  `json:"profile"`
+	Path     plan.Path     `json:"path"`
+	Workload plan.Workload `json:"workload"`
 	// Client and Server are names of hosts.
 	Client string `json:"client"`
 	Server string `json:"server"`

@@ -28,6 +28,8 @@ const (
 	Waterfall Kind = "waterfall"
 	Flame     Kind = "flame"
 	Parts     Kind = "parts"
+	// Journey is of a document that has nothing else.
+	Journey Kind = "journey"
 )
 
 // Figure is one picture.
@@ -88,6 +90,9 @@ func slug(s string) string {
 
 // All returns the figures of a document in reading order.
 func All(d report.Document) []Figure {
+	if d.Journeys != nil {
+		return Journeys(*d.Journeys)
+	}
 	s := SeriesOf(d)
 	out := explained(d, s)
 	if d.Analysis == nil {

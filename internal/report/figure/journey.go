@@ -18,8 +18,8 @@ var activityColors = map[itinerary.Activity]chart.Color{
 }
 
 // Journeys returns a picture for each path and workload that was followed.
-func Journeys(p report.JourneyPage) []chart.Drawing {
-	return each.Of(p.Sets(), func(set []itinerary.Itinerary) chart.Drawing {
+func Journeys(p report.JourneyPage) []Figure {
+	return each.Of(p.Sets(), func(set []itinerary.Itinerary) Figure {
 		first := report.Quickest(set)
 		t := chart.Trips{
 			Title: fmt.Sprintf("Where a packet is, when: %s, %s", set[0].Path, set[0].Workload),
@@ -33,7 +33,7 @@ func Journeys(p report.JourneyPage) []chart.Drawing {
 		if len(set) > 1 {
 			t.Finish, t.FinishName = first.Total.Median/1e3, fmt.Sprintf("%s has its response", first.Profile)
 		}
-		return t.Draw()
+		return Figure{Kind: Journey, Heading: set[0].Path.String(), Path: set[0].Path, Workload: set[0].Workload, Drawing: t.Draw()}
 	})
 }
 
@@ -41,7 +41,7 @@ func Journeys(p report.JourneyPage) []chart.Drawing {
 func trip(i itinerary.Itinerary) chart.Trip {
 	names, row := report.JourneyRows(i)
 	t := chart.Trip{
-		Name: i.Profile, Rows: names,
+		Name: string(i.Profile), Rows: names,
 		Note: fmt.Sprintf("%.1f µs with %d probes passed, %.1f µs without probes", i.Total.Median/1e3, i.Events, i.Plain.Median/1e3),
 	}
 	var visit []itinerary.Step

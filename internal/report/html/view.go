@@ -31,13 +31,14 @@ type view struct {
 	Claims          []report.Section
 	Scale           []shade
 	Sections        []section
-	Pictures        []pictures
-	Legend          []string
-	Footnotes       []footnote
-	Appendix        []report.Section
-	RawHead         []rawHead
-	Raw             []rawRow
-	Missing, CSV    string
+	// Lead is what comes before all tables.
+	Lead, Pictures []pictures
+	Legend         []string
+	Footnotes      []footnote
+	Appendix       []report.Section
+	RawHead        []rawHead
+	Raw            []rawRow
+	Missing, CSV   string
 }
 
 // plain is a section without tables of numbers.
@@ -123,6 +124,8 @@ type footnote struct {
 
 // pictures is a chapter of figures, one part per workload.
 type pictures struct {
+	// Wide figures are not beside each other.
+	Wide        bool
 	ID, Heading string
 	Notes       []string
 	Parts       []part
@@ -184,7 +187,7 @@ func viewOf(d report.Document) (view, error) {
 	if len(v.Sections) > 0 {
 		v.Scale = scale()
 	}
-	v.Pictures = b.pictures(figures)
+	v.Lead, v.Pictures = b.pictures(figures, leads), b.pictures(figures, chapters)
 	v.Nav = nav(v)
 	return v, b.err
 }
@@ -299,6 +302,9 @@ func nav(v view) []link {
 		if has {
 			out = append(out, link{id, text})
 		}
+	}
+	for _, p := range v.Lead {
+		add(true, p.ID, p.Heading)
 	}
 	for _, p := range v.Plain {
 		add(true, p.ID, p.Heading)

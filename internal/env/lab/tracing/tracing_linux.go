@@ -52,7 +52,7 @@ func Follow(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) (t
 	}
 	defer func() { err = errors.Join(err, p.client.Close(), p.server.Close()) }()
 	t = journey.Trace{
-		Profile: string(r.Variant), Path: r.Path.String(), Workload: o.Workload.String(), Client: place(inst, way.Client), Server: place(inst, way.Server),
+		Profile: r.Variant, Path: r.Path, Workload: o.Workload, Client: place(inst, way.Client), Server: place(inst, way.Server),
 	}
 	if t.Hosts, err = hosts(inst); err != nil {
 		return t, err
