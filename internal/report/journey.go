@@ -231,7 +231,7 @@ func JourneyRows(i itinerary.Itinerary) (names []string, row map[string]int) {
 		}
 	}
 	// The way back may lead past hosts that the request did not pass.
-	if at := slices.Index(hosts, i.Server); at >= 0 {
+	if at := slices.Index(hosts, i.Server); at > 0 {
 		hosts = append(slices.Delete(hosts, at, at+1), i.Server)
 	}
 	for n, h := range hosts {

@@ -103,7 +103,6 @@ func (p *pass) followed(ctx context.Context, t *journey.Trace, way lab.Ends) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	t.Missing = f.Missing
 	if _, err := p.trial(ctx, surveyTime, func() error { return nil }); err != nil {
 		return fmt.Errorf("while netfilter hooks are listed: %w", err)
 	}
@@ -111,6 +110,7 @@ func (p *pass) followed(ctx context.Context, t *journey.Trace, way lab.Ends) (er
 	if err != nil {
 		return err
 	}
+	t.Missing = f.Missing
 	for i, h := range t.Hosts {
 		t.Hosts[i].Hooks = lists[h.Name]
 	}

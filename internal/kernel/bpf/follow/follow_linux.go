@@ -1,14 +1,12 @@
 package follow
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"math/bits"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +18,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/perf"
 	"github.com/cnibench/cnibench/internal/measure/journey"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -233,29 +232,23 @@ func (f *Follower) trace(program string) error {
 
 // Hooks returns what is registered at the netfilter hooks of hosts that have had traffic since Open, by their name.
 func (f *Follower) Hooks() (map[string][]journey.HookList, error) {
-	found := map[string]programsHost{}
-	wanted := map[uint64]string{}
+	functions, err := perf.ReadKernel()
+	if err != nil {
+		f.Missing = append(f.Missing, "the names of functions at netfilter hooks: "+err.Error())
+	}
+	lists := map[string][]journey.HookList{}
 	for inode, name := range f.names {
 		var h programsHost
 		if err := f.coll.Maps["follow_hosts"].Lookup(inode, &h); err != nil {
 			return nil, fmt.Errorf("read the netfilter hooks of %s: %w", name, err)
 		}
-		found[name] = h
-		for hook, count := range h.Counts {
-			for _, e := range h.Entries[hook][:min(int(count), len(h.Entries[hook]))] {
-				wanted[e.Function] = ""
-			}
-		}
-	}
-	if err := symbols(wanted); err != nil {
-		return nil, err
-	}
-	lists := map[string][]journey.HookList{}
-	for name, h := range found {
 		for hook, count := range h.Counts {
 			l := journey.HookList{Hook: journey.Hook(hook) + 1}
 			for _, e := range h.Entries[hook][:min(int(count), len(h.Entries[hook]))] {
-				fn := journey.Function{Name: wanted[e.Function], Priority: e.Priority}
+				fn := journey.Function{Priority: e.Priority}
+				if name := functions.Name(e.Function); name != perf.Unknown {
+					fn.Name = name
+				}
 				// Other functions have other private data.
 				if strings.HasPrefix(fn.Name, "nft_do_chain") || fn.Name == "ipt_do_table" || fn.Name == "ip6t_do_table" {
 					fn.Table, fn.Chain = text(e.Table[:]), text(e.Chain[:])
@@ -268,27 +261,6 @@ func (f *Follower) Hooks() (map[string][]journey.HookList, error) {
 		}
 	}
 	return lists, nil
-}
-
-// symbols finds the names of functions of the kernel. A kernel that hides its addresses has none.
-func symbols(wanted map[uint64]string) error {
-	file, err := os.Open("/proc/kallsyms")
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		address, rest, _ := strings.Cut(lines.Text(), " ")
-		at, err := strconv.ParseUint(address, 16, 64)
-		if _, ok := wanted[at]; !ok || err != nil {
-			continue
-		}
-		if fields := strings.Fields(rest); len(fields) > 1 {
-			wanted[at] = fields[1]
-		}
-	}
-	return lines.Err()
 }
 
 // Attach puts all probes in place and lets sampling begin. In lists are the hooks of each host: there are probes at
