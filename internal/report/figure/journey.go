@@ -33,7 +33,7 @@ func Journeys(p report.JourneyPage) []Figure {
 		if len(set) > 1 {
 			t.Finish, t.FinishName = first.Total.Median/1e3, fmt.Sprintf("%s has its response", first.Profile)
 		}
-		return Figure{Kind: Journey, Heading: set[0].Path.String(), Path: set[0].Path, Workload: set[0].Workload, Drawing: t.Draw()}
+		return Figure{Kind: Journey, Heading: set[0].Path.String(), Path: set[0].Path, Workload: set[0].Workload, Drawing: t.Draw(), Wide: true}
 	})
 }
 

@@ -71,31 +71,30 @@ type chapter struct {
 	kind        figure.Kind
 	id, heading string
 	notes       []string
-	wide        bool
 }
 
 // leads come before all tables, chapters behind them.
 var leads = []chapter{
-	{figure.Journey, "journey", "The journeys", []string{report.JourneyNote, "A lane for each profile and a row for each host in it: the packet goes down from the client to the server and comes back up."}, true},
+	{figure.Journey, "journey", "The journeys", []string{report.JourneyNote, "A lane for each profile and a row for each host in it: the packet goes down from the client to the server and comes back up."}},
 }
 
 var chapters = []chapter{
-	{figure.Waterfall, "waterfall", "From one to the other", nil, false},
+	{figure.Waterfall, "waterfall", "From one to the other", nil},
 	{figure.Flame, "flame", "Functions", []string{
 		"Functions below their callers, as wide as both profiles spend in them together. Blue: the second spends less. Orange: it spends more.",
-	}, false},
-	{figure.Parts, "parts", "Parts of the service demand", nil, false},
-	{figure.Loads, "load", "Latency against load", report.LoadNotes, false},
+	}},
+	{figure.Parts, "parts", "Parts of the service demand", nil},
+	{figure.Loads, "load", "Latency against load", report.LoadNotes},
 	{figure.Curves, "distributions", "Distributions", []string{
 		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; the tables' percentiles are medians over trials.",
-	}, false},
+	}},
 }
 
 // pictures are those of chapters that have a figure, by workload.
 func (b *builder) pictures(figures []figure.Figure, of []chapter) []pictures {
 	var out []pictures
 	for _, c := range of {
-		p := pictures{Wide: c.wide, ID: c.id, Heading: c.heading, Notes: c.notes}
+		p := pictures{ID: c.id, Heading: c.heading, Notes: c.notes}
 		var last plan.Workload
 		for _, f := range figures {
 			if f.Kind != c.kind {

@@ -124,8 +124,6 @@ type footnote struct {
 
 // pictures is a chapter of figures, one part per workload.
 type pictures struct {
-	// Wide figures are not beside each other.
-	Wide        bool
 	ID, Heading string
 	Notes       []string
 	Parts       []part
