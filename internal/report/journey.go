@@ -126,7 +126,7 @@ func journeySections(set []itinerary.Itinerary) []Section {
 		}
 		g.Add(string(i.Profile), there, micros(i.Total.Median), fmt.Sprint(i.Events), fmt.Sprint(i.Undisturbed), fmt.Sprint(i.Alike), fmt.Sprint(i.Sampled),
 			micros(i.Typical), micros(i.Plain.Median),
-			fmt.Sprintf("%s, %.2f µs an event", micros(i.Cost()), i.Cost()/1e3/float64(i.Events)),
+			probeCost(i),
 			number.Number(i.Followed.Rate)+"/s", number.Number(i.Plain.Rate)+"/s")
 	}
 	g.Notes = []string{
@@ -135,6 +135,14 @@ func journeySections(set []itinerary.Itinerary) []Section {
 	}
 	s.Grids = []Grid{g}
 	return []Section{drawn, s}
+}
+
+// probeCost is what probes add to a transaction, and to each event. Less than nothing is noise.
+func probeCost(i itinerary.Itinerary) string {
+	if i.Cost() <= 0 {
+		return "not seen: the machine was busy"
+	}
+	return fmt.Sprintf("%s, %.2f µs an event", micros(i.Cost()), i.Cost()/1e3/float64(i.Events))
 }
 
 // lineColumns is how many columns the longest journey has as a line of text.

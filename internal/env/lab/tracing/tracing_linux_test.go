@@ -80,22 +80,50 @@ func sequence(i itinerary.Itinerary) string {
 	return strings.Join(names, ", ")
 }
 
-// TestSequences follows transactions of a bridge, of BPF redirects and of macvlan on real packets: their devices come in
-// the order in which the dataplane is built.
-func TestSequences(t *testing.T) {
-	profiles := []plan.Variant{"flannel-vxlan", "cilium-native", "macvlan"}
-	l, err := lab.Up(t.Context(), profiles, lab.Options{Program: []string{"/proc/self/exe", "agent"}})
+// raised is a lab that ends with the test.
+func raised(t *testing.T, conditions plan.Lab, profiles ...plan.Variant) *lab.Lab {
+	t.Helper()
+	l, err := lab.Up(t.Context(), profiles, lab.Options{Lab: conditions, Program: []string{"/proc/self/exe", "agent"}})
 	if errors.Is(err, os.ErrPermission) {
 		t.Skipf("no namespaces here: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := l.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return l
+}
+
+// TestIPv6: probes find the flow and the hooks of the other version, where conntrack confirms at another priority; and an
+// echo, which the server's kernel answers without a socket.
+func TestIPv6(t *testing.T) {
+	l := raised(t, plan.Lab{Family: 6}, "flannel-vxlan")
+	if err := l.Instance("flannel-vxlan").Err; err != nil {
+		t.Skipf("not in this lab: %v", err)
+	}
+	i, err := journeyOf(t, l, "flannel-vxlan", crossNode, plan.Workload{Spec: plan.Ping{}}.Normalize())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(i.Missing) > 0 {
+		t.Skipf("not all points can be seen: %q", i.Missing)
+	}
+	got := sequence(i)
+	for _, want := range []string{"node-1 FORWARD", "node-1 flannel-v6.1>", "node-2 INPUT", "node-2/pod-1 >eth0"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q on the way of the echo: %s", want, got)
+		}
+	}
+}
+
+// TestSequences follows transactions of a bridge, of BPF redirects and of macvlan on real packets: their devices come in
+// the order in which the dataplane is built.
+func TestSequences(t *testing.T) {
+	l := raised(t, plan.Lab{}, "flannel-vxlan", "cilium-native", "macvlan")
 	rr := plan.Workload{Spec: plan.RR{}}.Normalize()
 	for _, c := range []struct {
 		profile plan.Variant

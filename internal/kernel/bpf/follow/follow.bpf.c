@@ -158,71 +158,77 @@ struct icmp_header {
 #define IPPROTO_IPV6	41
 #define IPPROTO_ICMPV6	58
 
-/* Reads the transport header at l4, which is preceded by length bytes less. */
-inlined bool transport(const unsigned char *l4, __u8 protocol, __u16 length, struct packet *p)
+/* Reads the transport header of a packet, which has length bytes with it. */
+inlined bool transport(const void *l4, __u8 protocol, __u16 length, struct packet *p)
 {
 	if (protocol == IPPROTO_TCP) {
-		struct tcp_header h;
+		const struct tcp_header *h = l4;
 
-		if (bpf_probe_read_kernel(&h, sizeof(h), l4))
-			return false;
-		p->direction = direction_of(bpf_ntohs(h.source), bpf_ntohs(h.dest));
-		p->sequence = bpf_ntohl(h.seq);
-		p->flags = h.flags;
-		p->length = length - 4 * (h.offset >> 4);
+		p->direction = direction_of(bpf_ntohs(h->source), bpf_ntohs(h->dest));
+		p->sequence = bpf_ntohl(h->seq);
+		p->flags = h->flags;
+		p->length = length - 4 * (h->offset >> 4);
 	} else {
-		struct icmp_header h;
+		const struct icmp_header *h = l4;
 
-		if (bpf_probe_read_kernel(&h, sizeof(h), l4))
-			return false;
-		p->direction = h.type == ECHO || h.type == ECHO6 ? REQUEST : h.type == ECHO_REPLY || h.type == ECHO_REPLY6 ? RESPONSE : 0;
-		p->sequence = bpf_ntohs(h.sequence);
-		p->length = length - sizeof(h);
+		p->direction = h->type == ECHO || h->type == ECHO6 ? REQUEST : h->type == ECHO_REPLY || h->type == ECHO_REPLY6 ? RESPONSE : 0;
+		p->sequence = bpf_ntohs(h->sequence);
+		p->length = length - sizeof(*h);
 	}
 	return p->direction;
 }
 
+/* The beginning of a packet: an IP header and what follows. It is read at once, since each read costs. Behind the
+ * end of a short packet is other memory of its buffer.
+ */
+struct headers {
+	__u8	ip[40], l4[20];
+};
+
 /* Follows the headers from l3 on until the measured protocol is found; there may be a tunnel's in between. */
 inlined bool parse(const unsigned char *l3, struct packet *p)
 {
-	__u8 wanted = settings.protocol;
-
 #pragma unroll
 	for (int depth = 0; depth < 3; depth++) {
-		__u8 h[40], protocol;
+		struct headers h;
+		const __u8 *l4;
+		__u8 protocol;
 		__u16 length;
 
-		if (bpf_probe_read_kernel(h, sizeof(h), l3))
+		if (bpf_probe_read_kernel(&h, sizeof(h), l3))
 			return false;
 		p->depth = depth;
-		if (h[0] >> 4 == 4) {
-			__u16 size = 4 * (h[0] & 15);
+		if (h.ip[0] >> 4 == 4) {
+			__u16 size = 4 * (h.ip[0] & 15);
 
-			protocol = h[9];
-			length = (__u16)(h[2] << 8 | h[3]) - size;
+			l4 = h.ip + 20;
+			protocol = h.ip[9];
+			length = (__u16)(h.ip[2] << 8 | h.ip[3]) - size;
 			l3 += size;
-		} else if (h[0] >> 4 == 6) {
-			protocol = h[6];
-			length = (__u16)(h[4] << 8 | h[5]);
+			if (size != 20) { /* options, by which some load balancers pass addresses on */
+				if (bpf_probe_read_kernel(h.l4, sizeof(h.l4), l3))
+					return false;
+				l4 = h.l4;
+			}
+		} else if (h.ip[0] >> 4 == 6) {
+			l4 = h.l4;
+			protocol = h.ip[6];
+			length = (__u16)(h.ip[4] << 8 | h.ip[5]);
 			l3 += 40;
 		} else {
 			return false;
 		}
 		if (protocol == IPPROTO_ICMPV6)
 			protocol = IPPROTO_ICMP;
-		if (protocol == wanted)
-			return transport(l3, protocol, length, p);
+		if (protocol == settings.protocol)
+			return transport(l4, protocol, length, p);
 		if (protocol == IPPROTO_UDP) {
-			__u8 u[16];
-			__u16 port;
+			__u16 port = l4[2] << 8 | l4[3];
 
-			if (bpf_probe_read_kernel(u, sizeof(u), l3))
-				return false;
-			port = u[2] << 8 | u[3];
 			if (port == 4789 || port == 8472) /* VXLAN */
 				l3 += 8 + 8 + ETH_HLEN;
 			else if (port == 6081) /* Geneve with its options */
-				l3 += 8 + 8 + 4 * (u[8] & 0x3f) + ETH_HLEN;
+				l3 += 8 + 8 + 4 * (l4[8] & 0x3f) + ETH_HLEN;
 			else
 				return false;
 		} else if (protocol != IPPROTO_IPIP && protocol != IPPROTO_IPV6) {

@@ -291,7 +291,7 @@ func (f *Follower) hook(h Host, hook journey.Hook) error {
 	for _, p := range []struct {
 		program  string
 		priority int32
-	}{{"on_hook_begin", math.MinInt32 + 1}, {"on_hook_end", math.MaxInt32 - 1}} {
+	}{{"on_hook_begin", math.MinInt32 + 1}, {"on_hook_end", math.MaxInt32 - 2}} { // conntrack of IPv6 confirms at MaxInt32-1
 		program := f.coll.Programs[p.program]
 		if program == nil {
 			continue
