@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -130,4 +132,83 @@ func TestDocumentsHold(t *testing.T) {
 			t.Errorf("%s: no fault", bad)
 		}
 	}
+}
+
+// executed are the commands that a page's reader can try on any machine, with the exit codes that they may end with.
+var executed = map[string][]int{
+	"run": {exitFine}, "report": {exitFine}, "compare": {exitFine, exitWorse, exitInconclusive}, "check": {exitFine, exitWorse}, "findings": {exitFine},
+	"list": {exitFine}, "schema": {exitFine}, "version": {exitFine}, "completion": {exitFine},
+}
+
+// TestDocumentsRun runs the commands of the documents, with the files that a reader has made by then. A run is planned, and
+// not carried out (--dry-run); the others do all of their work.
+func TestDocumentsRun(t *testing.T) {
+	lines := documents(t)
+	tree, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	t.Setenv("KUBECONFIG", "none")
+	t.Setenv("EXCHANGES", "many")
+	for _, name := range []string{"examples", "deploy"} {
+		if err := os.Symlink(filepath.Join(tree, name), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile("values.yaml", []byte("routingMode: native\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	made := "run --profiles raw,host,canal --baseline raw --paths pod-to-pod/cross-node,pod-to-service/remote --workloads rr,crr,stream --repetitions 4 --duration 10ms --format none -q -o "
+	if err := os.Mkdir("results", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append([]string{"results/1.jsonl", "results/2.jsonl"}, readersFiles...) {
+		if strings.HasSuffix(file, ".jsonl") && !strings.Contains(file, "*") {
+			if code, said := tryOut(strings.Fields(made + file)); code != exitFine {
+				t.Fatalf("%s: %d: %s", file, code, said)
+			}
+		}
+	}
+	n := 0
+	for page, list := range lines {
+		for _, line := range list {
+			for _, words := range simple(line) {
+				// A chart comes over the network, and - is what another command writes.
+				if len(words) < 2 || words[0] != "cnibench" || executed[words[1]] == nil || slices.ContainsFunc(words, func(w string) bool { return w == "--resume" || w == "--chart" || w == "-" }) {
+					continue
+				}
+				args := globbed(words[1:])
+				if args[0] == "run" {
+					args = append(args, "--dry-run")
+				}
+				n++
+				if code, said := tryOut(args); !slices.Contains(executed[args[0]], code) {
+					t.Errorf("%s: cnibench %s: exit code %d: %s", page, strings.Join(args, " "), code, said)
+				}
+			}
+		}
+	}
+	if n < 40 {
+		t.Errorf("only %d commands ran", n)
+	}
+}
+
+// tryOut runs one command line over scripted agents and returns its exit code and what it said.
+func tryOut(args []string) (int, string) {
+	var said strings.Builder
+	p := &program{stdin: strings.NewReader(""), stdout: io.Discard, stderr: &said, openLab: raisePretence}
+	return p.main(args), said.String()
+}
+
+// globbed puts the names of files in place of a pattern, as a shell does.
+func globbed(words []string) (all []string) {
+	for _, word := range words {
+		if names, err := filepath.Glob(word); strings.Contains(word, "*") && err == nil && names != nil {
+			all = append(all, names...)
+			continue
+		}
+		all = append(all, word)
+	}
+	return all
 }

@@ -45,6 +45,8 @@ func main() {
 	flag.Parse()
 	var err error
 	if r.date, err = time.Parse(time.RFC3339, *date); err == nil {
+		// goreleaser knows no commit in a clone without a remote; archives begin in 1970.
+		r.date = time.Unix(max(0, r.date.Unix()), 0).UTC()
 		err = r.make()
 	}
 	if err != nil {
