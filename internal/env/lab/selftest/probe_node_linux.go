@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/env/lab/expect"
@@ -155,6 +156,9 @@ func gatewayMAC(_ context.Context, s *scene) finding {
 		if holder == "" {
 			holder = pod.HostDevice
 		}
+		if s.want.plugged {
+			holder = holderOf(pod.Node.NS, s.want.gatewayOf(pod.Node), holder)
+		}
 		d, err := device(pod.Node.NS, holder)
 		if err != nil {
 			return failed("that of "+holder, err)
@@ -173,6 +177,22 @@ func gatewayMAC(_ context.Context, s *scene) finding {
 		}
 	}
 	return finding{want: want, got: "no entry"}
+}
+
+// holderOf returns the first device of a namespace with an address, or the usual one. Plugins choose it themselves.
+func holderOf(ns *netns.NS, addr netip.Addr, usual string) string {
+	name := ""
+	err := devices(ns, func(_ *link.Handle, d link.Device) error {
+		if name == "" && slices.ContainsFunc(d.Addresses, func(p netip.Prefix) bool { return p.Addr() == addr }) {
+			name = d.Name
+		}
+		return nil
+	})
+	// The node's end of each pod's device may have the same address, and the pod's own is meant then.
+	if err != nil || name == "" || strings.HasPrefix(name, "veth") {
+		return usual
+	}
+	return name
 }
 
 func proxyARP(_ context.Context, s *scene) finding {

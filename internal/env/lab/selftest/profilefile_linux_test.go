@@ -267,3 +267,62 @@ node:
 		}
 	}
 }
+
+// TestExampleProfiles raises each profile file of the examples with the reference plugins beside it, as its documents say,
+// and lets it prove what it claims.
+func TestExampleProfiles(t *testing.T) {
+	t.Parallel()
+	dir := referencePlugins(t)
+	const examples = "../../../../examples/profiles"
+	files, err := filepath.Glob(examples + "/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d examples, %v", len(files), err)
+	}
+	bin := filepath.Join(t.TempDir(), "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	hop, err := filepath.Abs(examples + "/bin/extra-hop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{hop, dir + "/bridge", dir + "/ptp", dir + "/macvlan", dir + "/host-local"} {
+		if err := os.Symlink(program, filepath.Join(bin, filepath.Base(program))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			copied := filepath.Join(filepath.Dir(bin), filepath.Base(file))
+			if err := os.WriteFile(copied, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			p := plan.Default()
+			p.Profiles = plan.Variants(copied)
+			p, faults := p.LoadOwn(os.ReadFile)
+			if faults != nil {
+				t.Fatal(faults)
+			}
+			name := p.Profiles[0]
+			up, err := lab.Up(t.Context(), p.Profiles, lab.Options{Lab: plan.Lab{NIC: "wire"}, Own: p.Own, Program: program})
+			if err != nil {
+				t.Skipf("no lab: %v", err)
+			}
+			defer up.Close(context.Background())
+			if err := up.Instance(name).Err; err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range Failed(Run(t.Context(), up.Instance(name))) {
+				t.Error(a)
+			}
+			if err := up.Dead(name); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
