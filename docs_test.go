@@ -197,6 +197,12 @@ func TestReadmeIsShort(t *testing.T) {
 	if n := strings.Count(page, "!["); n != 1 {
 		t.Errorf("README.md has %d pictures, want one", n)
 	}
+	for _, question := range []string{"choose", "gate", "plugin of your own", "why", "grows", "repeat", "publish", "schedule", "contribute"} {
+		row := regexp.MustCompile(`(?m)^\|.*\*\*` + question + `\*\*.*\| .*\]\(.*\|$`)
+		if !row.MatchString(page) {
+			t.Errorf("README.md does not lead to an answer to the question %q", question)
+		}
+	}
 	for _, want := range []string{"\nmake demo ", "\nmake test "} {
 		if !strings.Contains(page, want) {
 			t.Errorf("README.md does not have the command %q", strings.TrimSpace(want))
