@@ -19,7 +19,7 @@ const (
 )
 
 // Client is the controller's end of one agent. Prepare, Start and Wait are called in this order by one goroutine, for
-// one trial after another, Leave and Return by another one while it waits; Cancel and Close may come from any goroutine at
+// one trial after another, and RoundTrip between them; Leave and Return by another one while it waits; Cancel and Close may come from any goroutine at
 // any moment.
 //
 // Every error that the conversation ends in wraps an *Error, whose Kind can be counted. After KindGone, KindLost,
@@ -42,6 +42,8 @@ type Client struct {
 	// left is closed by Close.
 	left chan struct{}
 	once sync.Once
+	// roundTrip is the shortest time so far between a word to the agent and its answer.
+	roundTrip time.Duration
 }
 
 // answers is what has been heard about the current trial. It is bounded, whatever the agent sends.
@@ -111,28 +113,38 @@ func (c *Client) Prepare(ctx context.Context, p Prepare) (Ready, error) {
 			return Ready{}, err
 		}
 	}
-	if err := c.send(ctx, Message{Type: TypePrepare, Trial: trial, Prepare: &p}); err != nil {
-		return Ready{}, err
-	}
-	a, err := c.await(ctx, c.HeartbeatLimit, func(a answers) bool { return a.ready != nil })
+	a, err := c.ask(ctx, Message{Type: TypePrepare, Trial: trial, Prepare: &p}, func(a answers) bool { return a.ready != nil })
 	if err != nil {
 		return Ready{}, err
 	}
 	return *a.ready, nil
 }
 
-// Start lets the prepared trial run and returns when it does. Start the server first: on a busy machine the way from
-// the controller's word to the agent's deed may take longer than a short window, and the client's traffic has to find
-// the server measuring. If a trial fails after it has started, Wait returns the error, not Start.
-func (c *Client) Start(ctx context.Context) error {
-	if err := c.send(ctx, Message{Type: TypeStart, Trial: c.trial()}); err != nil {
-		return err
-	}
-	a, err := c.await(ctx, c.HeartbeatLimit, func(a answers) bool { return a.started || a.done != nil })
+// Start lets the prepared trial run after delay, and returns when the agent knows. Start the server first: on a busy machine
+// the way from the controller's word to the agent's deed may take longer than a short window, and the client's traffic has
+// to find the server measuring. If a trial fails after it has started, Wait returns the error, not Start.
+func (c *Client) Start(ctx context.Context, delay time.Duration) error {
+	a, err := c.ask(ctx, Message{Type: TypeStart, Trial: c.trial(), Start: &Start{delay}}, func(a answers) bool { return a.started || a.done != nil })
 	if a.started {
 		return nil
 	}
 	return err
+}
+
+// RoundTrip returns how long an answer of the agent takes at least, as far as it was seen; 0 before the first Prepare.
+func (c *Client) RoundTrip() time.Duration { return c.roundTrip }
+
+// ask sends m and waits until have is true of what was heard.
+func (c *Client) ask(ctx context.Context, m Message, have func(answers) bool) (answers, error) {
+	begin := time.Now()
+	if err := c.send(ctx, m); err != nil {
+		return answers{}, err
+	}
+	a, err := c.await(ctx, c.HeartbeatLimit, have)
+	if took := time.Since(begin); err == nil && (c.roundTrip == 0 || took < c.roundTrip) {
+		c.roundTrip = took
+	}
+	return a, err
 }
 
 // Wait returns what the agent saw, when the trial is over.

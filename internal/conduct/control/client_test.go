@@ -32,7 +32,7 @@ func begin(t *testing.T, c *control.Client, p control.Prepare) control.Ready {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(t.Context()); err != nil {
+	if err := c.Start(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	return ready
@@ -321,7 +321,7 @@ func TestRollBesideWait(t *testing.T) {
 	if _, err := c.Prepare(t.Context(), control.Prepare{Side: control.SideServer}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(t.Context()); err != nil {
+	if err := c.Start(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 3)

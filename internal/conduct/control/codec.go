@@ -86,7 +86,7 @@ func (d *Decoder) next() ([]byte, error) {
 func (m Message) check() error {
 	whole, known := map[Type]bool{
 		TypeHello: m.Hello != nil, TypePrepare: m.Prepare != nil, TypeReady: m.Ready != nil, TypeDone: m.Done != nil,
-		TypeError: m.Error != nil, TypeLeave: m.Leave != nil, TypeStart: true, TypeReturn: true, TypeRolled: true,
+		TypeError: m.Error != nil, TypeLeave: m.Leave != nil, TypeStart: m.Start != nil, TypeReturn: true, TypeRolled: true,
 		TypeStarted: true, TypeHeartbeat: true, TypeFinish: true, TypeCancel: true,
 	}[m.Type]
 	switch {

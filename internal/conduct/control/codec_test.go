@@ -21,7 +21,7 @@ var conversation = []Message{
 	{Type: TypePrepare, Trial: 1, Prepare: &Prepare{Side: SideClient, Workload: plan.Workload{Spec: plan.RR{}}.Normalize(),
 		Address: "10.0.0.1", Port: 5000, CPUs: []int{1}, Window: time.Second, Timeout: time.Second}},
 	{Type: TypeReady, Trial: 1, Ready: &Ready{Port: 5000}},
-	{Type: TypeStart, Trial: 1},
+	{Type: TypeStart, Trial: 1, Start: &Start{Delay: time.Millisecond}},
 	{Type: TypeStarted, Trial: 1},
 	{Type: TypeHeartbeat, Trial: 1},
 	{Type: TypeDone, Trial: 1, Done: &sample.Observation{Side: SideClient, ElapsedNs: 1, Errors: map[string]uint64{"reset": 2}}},

@@ -10,7 +10,7 @@
 //	          <- hello        version, pid
 //	prepare   ->              side, workload, address, window
 //	          <- ready        listening at port / connected
-//	start     ->              the server's first; the client's when the server has
+//	start     ->              the server's first, with the time until the client's; the client's when the server has
 //	          <- started      warming up, then measuring, each side by its own clock
 //	          <- heartbeat    each second
 //	          <- done         the observation; or error, with a kind
@@ -37,7 +37,7 @@ import (
 )
 
 // Version of the protocol; both ends must have the same.
-const Version = 4
+const Version = 5
 
 // MaxLine bounds one message in bytes; a longer line is an error.
 const MaxLine = 16 << 20
@@ -70,6 +70,7 @@ type Message struct {
 	Hello   *Hello              `json:"hello,omitempty"`
 	Prepare *Prepare            `json:"prepare,omitempty"`
 	Ready   *Ready              `json:"ready,omitempty"`
+	Start   *Start              `json:"start,omitempty"`
 	Leave   *Leave              `json:"leave,omitempty"`
 	Done    *sample.Observation `json:"done,omitempty"`
 	Error   *Error              `json:"error,omitempty"`
@@ -124,6 +125,12 @@ type Prepare struct {
 type Ready struct {
 	// Port is where the server listens.
 	Port int `json:"port,omitempty"`
+}
+
+// Start lets a prepared side run.
+type Start struct {
+	// Delay is how long a server serves before its warm-up begins: until the client has had the same word.
+	Delay time.Duration `json:"delay"`
 }
 
 // Leave asks a server to go as a pod's does that is deleted.

@@ -262,15 +262,22 @@ func pinned(own, other control.Hello, threads, turn int) []int {
 	return cpus[:min(len(cpus), max(1, threads))]
 }
 
-// together starts the servers, then the client, calls running, and waits for them all. When one fails the others are
-// given up at once; the error is that of the one that failed first.
+// together starts the servers, then the client, calls running, and waits for them all. Each server waits for as long as the
+// client's start takes, so that their windows coincide. When one fails the others are given up at once; the error is that
+// of the one that failed first.
 func together(ctx context.Context, cl *control.Client, servers []*control.Client, running func()) (client, server *sample.Observation, err error) {
+	later := cl.RoundTrip() / 2
 	for _, s := range servers {
-		if err := s.Start(ctx); err != nil {
+		later += s.RoundTrip()
+	}
+	for _, s := range servers {
+		later -= s.RoundTrip() / 2
+		if err := s.Start(ctx, later); err != nil {
 			return nil, nil, &sided{control.SideServer, err}
 		}
+		later -= s.RoundTrip() / 2
 	}
-	if err := cl.Start(ctx); err != nil {
+	if err := cl.Start(ctx, 0); err != nil {
 		return nil, nil, &sided{control.SideClient, err}
 	}
 	running()

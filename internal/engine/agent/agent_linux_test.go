@@ -167,7 +167,7 @@ func prepare(t *testing.T, c *control.Client, p control.Prepare) control.Ready {
 func start(t *testing.T, clients ...*control.Client) {
 	t.Helper()
 	for _, c := range clients {
-		if err := c.Start(t.Context()); err != nil {
+		if err := c.Start(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -410,7 +410,7 @@ func TestEndOfInputEndsTheProcess(t *testing.T) {
 			r.next(t)
 		}
 		if state == "running" {
-			r.say(t, control.Message{Type: control.TypeStart, Trial: 1})
+			r.say(t, control.Message{Type: control.TypeStart, Trial: 1, Start: &control.Start{}})
 			for r.next(t).Type != control.TypeStarted {
 				continue
 			}
@@ -484,7 +484,7 @@ func TestNextTrialAfterAFailedPeer(t *testing.T) {
 		if _, err := server.Prepare(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		if err := server.Start(t.Context()); err != nil {
+		if err := server.Start(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 	}

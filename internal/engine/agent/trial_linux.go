@@ -27,9 +27,11 @@ type trial struct {
 	say    func(control.Message) error
 	ctx    context.Context
 	stop   context.CancelFunc
-	// begin closes start, the barrier. finish closes finished: the other side has ended. Both may run again.
-	start, finished chan struct{}
-	begin, finish   func()
+	// start is the barrier; its value is how long the run waits behind it. finish closes finished: the other side has ended.
+	// It may run again.
+	start    chan time.Duration
+	finished chan struct{}
+	finish   func()
 	// ended closes when the trial has released everything; writeError, of its answer, may be read after that.
 	ended      chan struct{}
 	writeError error
@@ -41,9 +43,9 @@ type trial struct {
 }
 
 func newTrial(ctx context.Context, number uint64, say func(control.Message) error) *trial {
-	t := &trial{number: number, say: say, start: make(chan struct{}), finished: make(chan struct{}), ended: make(chan struct{})}
+	t := &trial{number: number, say: say, start: make(chan time.Duration, 1), finished: make(chan struct{}), ended: make(chan struct{})}
 	t.ctx, t.stop = context.WithCancel(ctx)
-	t.begin, t.finish = sync.OnceFunc(func() { close(t.start) }), sync.OnceFunc(func() { close(t.finished) })
+	t.finish = sync.OnceFunc(func() { close(t.finished) })
 	return t
 }
 
@@ -51,7 +53,10 @@ func newTrial(ctx context.Context, number uint64, say func(control.Message) erro
 func (t *trial) obey(m control.Message) {
 	switch m.Type {
 	case control.TypeStart:
-		t.begin()
+		select {
+		case t.start <- m.Start.Delay:
+		default: // it has begun
+		}
 	case control.TypeLeave:
 		t.roll(func(r roller) { r.Leave(m.Leave.Drain) })
 	case control.TypeReturn:
@@ -133,13 +138,21 @@ func (t *trial) run(p control.Prepare, sampler *proc.Sampler) {
 
 // measure waits at the barrier and runs the load with a snapshot at each edge of its window.
 func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Observation, error) {
+	var delay time.Duration
 	select {
-	case <-t.start:
+	case delay = <-t.start:
 	case <-t.ctx.Done():
 		return nil, t.ctx.Err()
 	}
 	if err := t.say(control.Message{Type: control.TypeStarted, Trial: t.number}); err != nil {
 		return nil, err
+	}
+	later := time.NewTimer(delay)
+	defer later.Stop()
+	select {
+	case <-later.C:
+	case <-t.ctx.Done():
+		return nil, t.ctx.Err()
 	}
 	var before, after proc.Snapshot
 	o, err := l.Run(t.ctx, func(bool) {

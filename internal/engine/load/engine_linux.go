@@ -49,7 +49,7 @@ type Trial struct {
 	traits  plan.Traits // of the workload; Flows counts those of both directions
 	pacers  int         // threads that share the schedule of an open loop
 	threads int         // load threads of this side
-	clock   clock
+	clock   thread.Clock
 	phase   atomic.Int32
 	edges   [2]atomic.Int64 // when Run opened and closed the window
 	ran     atomic.Bool
@@ -57,14 +57,6 @@ type Trial struct {
 	roster  roster
 	rolling rolling
 }
-
-// clock counts ns since Prepare; offset is CLOCK_MONOTONIC at its zero.
-type clock struct {
-	base   time.Time
-	offset int64
-}
-
-func (c *clock) now() int64 { return int64(time.Since(c.base)) }
 
 // signals are the channels between Run and the load threads.
 type signals struct {
@@ -121,7 +113,7 @@ func newTrial(o control.Prepare) (*Trial, error) {
 		t.threads++
 	}
 	t.signals.gate, t.signals.gone, t.signals.told = make(chan struct{}), make(chan struct{}), make(chan struct{}, t.threads)
-	t.clock = clock{base: time.Now(), offset: thread.Monotonic()}
+	t.clock = thread.NewClock(t.alternates())
 	return t, nil
 }
 
@@ -178,7 +170,26 @@ func (t *Trial) name() string {
 	return fmt.Sprintf("%s %s %s", t.o.Workload, t.o.Side, at)
 }
 
-func (t *Trial) now() int64 { return t.clock.now() }
+// alternates reports whether one client and one server take turns, each asleep while the other works.
+func (t *Trial) alternates() bool {
+	return t.traits.Exchanges() && !t.traits.Open() && !t.traits.Spin && t.traits.Flows == 1
+}
+
+// foremost is the highest priority of a thread that is not a real-time thread.
+const foremost = -20
+
+// prefer puts the calling thread before others on its CPU and returns its priority, 0 where this user may not. A
+// program that shares the CPU empties its caches between two requests, which no counter shows. Only threads that take turns
+// go first: others would keep ksoftirqd from its work, which belongs to the path.
+func (t *Trial) prefer() int {
+	if len(t.o.CPUs) == 0 || !t.alternates() || thread.Prefer(foremost) != nil {
+		return 0
+	}
+	return foremost
+}
+
+// now is ns since Prepare.
+func (t *Trial) now() int64 { return t.clock.Now() }
 
 // bound is how long a socket call of a timed workload may block: about a tick, and a whole fraction of the timeout.
 func (t *Trial) bound() time.Duration {

@@ -37,7 +37,7 @@ func openPinger(w *worker) (flow, error) {
 	}
 	p := &pinger{echo: echo, identifier: echo.Identifier}
 	if echo.Raw {
-		p.identifier = uint16(t.clock.offset>>10) + uint16(w.index)
+		p.identifier = uint16(t.clock.Offset>>10) + uint16(w.index)
 	}
 	p.request = filled(echoHeader + t.traits.Message)
 	p.request[0], p.request[1] = echo.Request, 0

@@ -55,6 +55,7 @@ type worker struct {
 	spin    bool  // the thread polls instead of sleeping
 
 	used int64 // CPU time as Run has last read it
+	nice int   // the thread's priority, negative before others
 
 	edges [2]tally // where the window begins and ends
 	cause kind     // why the flow was lost
@@ -125,6 +126,7 @@ func (w *worker) main(ready chan<- error) {
 		ready <- failure("timer slack", err)
 		return
 	}
+	w.nice = t.prefer()
 	if !t.work.timed {
 		pulse, err := thread.StartPulse(tick)
 		if err != nil {
@@ -132,6 +134,9 @@ func (w *worker) main(ready chan<- error) {
 			return
 		}
 		defer pulse.Stop()
+	}
+	if _, several := w.flow.(closer); !several && thread.OwnDescriptors(w.fd) == nil && w.fd >= 0 {
+		defer sock.Close(w.fd)
 	}
 	ready <- nil
 	if t.o.Side == control.SideClient || t.work.sends {
@@ -296,7 +301,7 @@ func (w *worker) rest() { w.sleep(w.trial.now() + int64(time.Millisecond)) }
 // sleep sleeps until the trial's clock shows at, but not longer than a tick.
 func (w *worker) sleep(at int64) {
 	at = min(at, w.trial.now()+int64(tick))
-	thread.SleepUntil(w.trial.clock.offset + at)
+	thread.SleepUntil(w.trial.clock.Offset + at)
 }
 
 // work is how one side runs a workload.

@@ -48,9 +48,10 @@ func (y *yardstick) measure(t *Trial) {
 	if affinity.Set(t.o.CPUs[:1]) != nil {
 		return
 	}
+	t.prefer()
 	at := uint32(0)
 	for due := t.now(); t.phase.Load() < drain; due += yardEvery {
-		thread.SleepUntil(t.clock.offset + due)
+		thread.SleepUntil(t.clock.Offset + due)
 		begin := thread.CPUTime()
 		for range yardSteps {
 			at = yardTable[at%yardWords]

@@ -136,3 +136,41 @@ func TestPulseInterruptsAndStops(t *testing.T) {
 		t.Errorf("read: %v", err)
 	}
 }
+
+// TestOwnDescriptors: the thread keeps one socket and its files, others lose nothing, and what it opens is its own.
+func TestOwnDescriptors(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid := func(fd int) bool {
+		_, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		return err == nil
+	}
+	var kept, dropped, file bool
+	opened := -1
+	onThread(func() {
+		if err = OwnDescriptors(pair[0]); err != nil {
+			return
+		}
+		kept, dropped, file = valid(pair[0]), !valid(pair[1]), valid(1)
+		opened, _ = unix.FcntlInt(uintptr(pair[0]), unix.F_DUPFD_CLOEXEC, 1000)
+		_ = unix.Close(opened)
+		_ = unix.Close(pair[0])
+	})
+	if err != nil {
+		t.Skip("this kernel gives threads no descriptor table of their own: ", err)
+	}
+	if !kept || !dropped || !file || opened != 1000 {
+		t.Errorf("kept %v, other socket dropped %v, stdout kept %v, opened %d", kept, dropped, file, opened)
+	}
+	if !valid(pair[0]) || !valid(pair[1]) {
+		t.Error("the process lost a socket")
+	}
+	// The thread's copy does not hold the connection open.
+	_ = unix.Close(pair[0])
+	if n, err := unix.Read(pair[1], make([]byte, 1)); n != 0 || err != nil {
+		t.Errorf("read %d bytes after the peer's end was closed: %v", n, err)
+	}
+	_ = unix.Close(pair[1])
+}

@@ -17,6 +17,8 @@ type Observation struct {
 	// start; of a sampled trial only.
 	Threads []int `json:"threads,omitempty"`
 	BeganNs int64 `json:"began_ns,omitempty"`
+	// Nice is the priority of load threads, negative if they go before others on their CPU.
+	Nice int `json:"nice,omitempty"`
 	// ElapsedNs is the length of the window as this side's monotonic clock saw it, in ns; always > 0.
 	ElapsedNs int64 `json:"elapsed_ns"`
 	// Operations counts completed units: transactions of rr and crr, echoes of ping, send or receive calls of stream.

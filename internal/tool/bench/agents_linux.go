@@ -77,10 +77,10 @@ func (o *ends) trial(ctx context.Context, p control.Prepare) (client, server *sa
 		return nil, nil, errors.Join(err, o.server.Cancel())
 	}
 	defer func() { err = errors.Join(err, o.client.Cancel(), o.server.Cancel()) }()
-	if err = o.server.Start(ctx); err != nil {
+	if err = o.server.Start(ctx, 0); err != nil {
 		return nil, nil, err
 	}
-	if err = o.client.Start(ctx); err != nil {
+	if err = o.client.Start(ctx, 0); err != nil {
 		return nil, nil, err
 	}
 	if client, err = o.client.Wait(ctx); err != nil {

@@ -1,0 +1,71 @@
+package thread
+
+import (
+	"math/bits"
+	"os"
+	"strings"
+	"time"
+)
+
+// Clock counts ns since NewClock made it. With a counter of the CPU it neither enters the kernel nor touches its pages:
+// a reading takes 10 ns and leaves the cache alone, where one of the kernel's clock takes 30 ns and seven pages.
+type Clock struct {
+	// Offset is CLOCK_MONOTONIC at the zero of the clock.
+	Offset int64
+	base   time.Time
+	// scale is ns per tick of the counter in units of 2^-32; 0 reads the kernel's clock.
+	ticks, scale uint64
+}
+
+// enough is how long the counter must have been compared with the kernel's clock: it then errs by less than 1 in 50,000.
+const enough = 5 * time.Millisecond
+
+// birth is when the program began, by both clocks.
+var birth = bothClocks()
+
+// NewClock returns a clock. By the counter it goes only if the kernel itself does: then the counters of all CPUs agree and
+// have a constant rate. It then drifts from CLOCK_MONOTONIC by up to 1 in 50,000, so a schedule should not go by it.
+func NewClock(counter bool) Clock {
+	c := Clock{base: time.Now(), Offset: Monotonic()}
+	if !counter || !haveTicks {
+		return c
+	}
+	source, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+	now := bothClocks()
+	if elapsed := now.at - birth.at; err == nil && strings.TrimSpace(string(source)) == ticksSource && elapsed >= enough {
+		// The quotient is less than 2^32: no counter is slower than 1 GHz by so much.
+		c.scale, _ = bits.Div64(uint64(elapsed)>>32, uint64(elapsed)<<32, now.ticks-birth.ticks)
+		c.ticks = ticks()
+	}
+	return c
+}
+
+// Now returns the time in ns.
+func (c *Clock) Now() int64 {
+	if c.scale == 0 {
+		return int64(time.Since(c.base))
+	}
+	high, low := bits.Mul64(ticks()-c.ticks, c.scale)
+	return int64(high<<32 | low>>32)
+}
+
+// instant is one moment by the kernel's clock, since some zero, and by the counter.
+type instant struct {
+	at    time.Duration
+	ticks uint64
+}
+
+var zero = time.Now()
+
+// bothClocks reads the clocks a few times and returns the pair that lies closest together.
+func bothClocks() (closest instant) {
+	least := ^uint64(0)
+	for range 5 {
+		before := ticks()
+		at := time.Since(zero)
+		if took := ticks() - before; took < least {
+			least, closest = took, instant{at, before + took/2}
+		}
+	}
+	return closest
+}
