@@ -65,7 +65,7 @@ func TestBadLineIsPassedOver(t *testing.T) {
 		"no contents":   `{"type":"prepare","trial":1}` + "\n",
 		"wrong shape":   `{"type":"ready","ready":7}` + "\n",
 		"no type":       "{}\n",
-		"two objects":   `{"type":"start"}{"type":"start"}` + "\n",
+		"two objects":   `{"type":"finish"}{"type":"finish"}` + "\n",
 		"too long":      strings.Repeat("x", MaxLine+1) + "\n",
 		"bad histogram": `{"type":"done","done":{"side":"client","rtt":"????"}}` + "\n",
 	} {
@@ -88,7 +88,7 @@ func TestBadLineIsPassedOver(t *testing.T) {
 }
 
 func TestCutStream(t *testing.T) {
-	d := NewDecoder(strings.NewReader(`{"type":"start"}` + "\n" + `{"type":"sta`))
+	d := NewDecoder(strings.NewReader(`{"type":"finish"}` + "\n" + `{"type":"sta`))
 	if _, err := d.Decode(); err != nil {
 		t.Fatal(err)
 	}

@@ -108,6 +108,8 @@ type Prepare struct {
 	// says nothing of the path: counters are those of all CPUs. Without either they are not pinned.
 	CPUs   []int `json:"cpus,omitempty"`
 	Pinned []int `json:"pinned,omitempty"`
+	// Apart is true if the sides are on two machines, whose clocks drift apart.
+	Apart bool `json:"apart,omitempty"`
 	// Warmup is discarded; Window, at least 1 ms, counts. Interval is the length of a progress row, 0 for none.
 	Warmup   time.Duration `json:"warmup"`
 	Window   time.Duration `json:"window"`

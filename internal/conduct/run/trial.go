@@ -203,6 +203,7 @@ func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*contro
 	if err != nil {
 		return nil, nil, err
 	}
+	ask.Apart = apart(cl, servers)
 	threads := j.workload.Traits().Flows
 	var port int // of the first, where the client dials what the server chose
 	for i, s := range servers {

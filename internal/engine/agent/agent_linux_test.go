@@ -243,6 +243,39 @@ func TestPinnedWithoutAPath(t *testing.T) {
 	}
 }
 
+// TestDelayedStart: a server that is told to wait serves meanwhile, and its window covers the client's although the client
+// starts much later. Before, half of the server's window was over when the client began.
+func TestDelayedStart(t *testing.T) {
+	pl := newPlace(t)
+	server, _ := pl.dial(t)
+	client, _ := pl.dial(t)
+	s := ask(control.SideServer, plan.Workload{Spec: plan.RR{}}, 0)
+	c := ask(control.SideClient, s.Workload, prepare(t, server, s).Port)
+	prepare(t, client, c)
+	const late = 100 * time.Millisecond
+	begin := time.Now()
+	if err := server.Start(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	way := time.NewTimer(late - time.Since(begin)) // to a client far away
+	<-way.C
+	start(t, client)
+	o, err := server.Wait(t.Context())
+	if took := time.Since(begin); err != nil || took < late+s.Warmup+s.Window {
+		t.Fatalf("the server ended after %v: %v", took, err)
+	}
+	seen, err := client.Wait(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if share := float64(o.Operations) / float64(seen.Operations); share < 0.7 {
+		t.Errorf("the server served %.0f %% of the client's requests in its window", 100*share)
+	}
+	if server.RoundTrip() <= 0 || server.RoundTrip() > time.Since(begin) {
+		t.Errorf("a round trip of %v", server.RoundTrip())
+	}
+}
+
 // TestServerServesOn: a server that has answered must not cut its client, whose window is longer here. The other way
 // round, a client that has answered must not look like one that went.
 func TestServerServesOn(t *testing.T) {

@@ -244,8 +244,9 @@ func checkDatagrams(t *testing.T, sender, receiver *sample.Observation) {
 	if d.Received+d.Lost != d.Expected || d.Received == 0 || d.Duplicates != 0 || d.Reordered != 0 {
 		t.Errorf("%+v", d)
 	}
-	// Each datagram of the window is one operation; stragglers come after it.
-	if receiver.Operations > d.Received+64 || uint64(receiver.Transit.Count()) != receiver.Operations {
+	// Each datagram of the window is one operation; stragglers come after it. Of very many every second time is kept, or fewer.
+	times := uint64(receiver.Transit.Count())
+	if receiver.Operations > d.Received+64 || times > receiver.Operations || times < min(receiver.Operations, mostPassages/4) {
 		t.Errorf("%d operations, %d transit times, %+v", receiver.Operations, receiver.Transit.Count(), d)
 	}
 }

@@ -16,15 +16,13 @@ type ledger struct {
 	received    uint64 // distinct numbers of the span
 	reordered   uint64 // of these, how many came after a higher one
 	duplicates  uint64
-	floor       int64 // least transit of the window so far
-	started     bool
 	jitter      jitter
 }
 
 // open begins the window: counters at zero, the past remembered.
 func (l *ledger) open() {
 	l.first, l.last = l.next, math.MaxUint64
-	l.received, l.reordered, l.duplicates, l.started = 0, 0, 0, false
+	l.received, l.reordered, l.duplicates = 0, 0, 0
 	l.jitter.open()
 }
 
@@ -97,16 +95,6 @@ func (j *jitter) mean() float64 {
 		return 0
 	}
 	return j.sum / float64(j.pairs)
-}
-
-// time notes a datagram's transit time (by clocks that need not agree) and returns by how much it exceeds the least
-// transit of the window so far (RFC 5481). That of the warm-up may be from a path without a queue, which is another sample.
-func (l *ledger) time(transit int64) int64 {
-	if !l.started {
-		l.started, l.floor = true, transit
-	}
-	l.floor = min(l.floor, transit)
-	return transit - l.floor
 }
 
 // expected returns the number of datagrams of the span.

@@ -141,15 +141,6 @@ func TestJitter(t *testing.T) {
 	}
 }
 
-func TestTransitIsAboveItsFloor(t *testing.T) {
-	l := &ledger{}
-	for i, c := range []struct{ transit, want int64 }{{-500, 0}, {-400, 100}, {-600, 0}, {-450, 150}} {
-		if got := l.time(c.transit); got != c.want {
-			t.Errorf("value %d: %d above the floor, want %d", i, got, c.want)
-		}
-	}
-}
-
 func FuzzLedger(f *testing.F) {
 	f.Add([]byte{1, 1, 1, 200, 1, 1, 130, 130})
 	f.Add([]byte{255, 255, 0, 0, 1})

@@ -47,7 +47,9 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 		}
 		merge(&o.RTT, w.hist.rtt)
 		merge(&o.Connect, w.hist.connect)
-		merge(&o.Transit, w.hist.transit)
+		if r, ok := w.flow.(*datagramReceiver); ok {
+			merge(&o.Transit, r.transits.excess(t.o.Apart))
+		}
 	}
 	o.Schedule = sumSchedules(workers)
 	o.TCP = sumTCP(workers, begin.states, end.states)

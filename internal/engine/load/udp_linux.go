@@ -5,7 +5,6 @@ import (
 	"syscall"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -81,9 +80,10 @@ func (s *datagramSender) step(w *worker) bool {
 type datagramReceiver struct {
 	batch *sock.Batch
 	// size is what a receive that returned several datagrams at once is cut into, 0 if it returns one.
-	size   int
-	ledger ledger
-	latest int64 // when the latest datagram came
+	size     int
+	ledger   ledger
+	transits transits
+	latest   int64 // when the latest datagram came
 }
 
 func openDatagramReceiver(w *worker) (flow, error) {
@@ -95,7 +95,7 @@ func openDatagramReceiver(w *worker) (flow, error) {
 		}
 		r.size, r.batch = o.Message, sock.NewBatch(superPackets, superPacket)
 	}
-	w.hist.transit = sample.NewHistogram()
+	r.transits = newTransits(o.Flows)
 	if w.leaveAt == drain {
 		w.leaveAt = after // stragglers of the window may still come
 	}
@@ -106,6 +106,7 @@ func openDatagramReceiver(w *worker) (flow, error) {
 func (r *datagramReceiver) edge(_ *worker, edge int) {
 	if edge == 0 {
 		r.ledger.open()
+		r.transits.open()
 	} else {
 		r.ledger.shut()
 	}
@@ -148,9 +149,8 @@ func (r *datagramReceiver) note(w *worker, b []byte, now int64, alone bool) {
 	}
 	r.ledger.arrive(binary.BigEndian.Uint64(b))
 	sent := int64(binary.BigEndian.Uint64(b[8:]))
-	excess := r.ledger.time(now - sent)
 	r.ledger.jitter.note(now-sent, sent, alone)
 	if w.phase == window {
-		w.hist.transit.Record(excess)
+		r.transits.note(now, now-sent)
 	}
 }

@@ -34,7 +34,7 @@ type tally struct {
 type size struct{ sent, received uint64 }
 
 // distributions are nil where the workload has none.
-type distributions struct{ rtt, connect, transit *sample.Histogram }
+type distributions struct{ rtt, connect *sample.Histogram }
 
 // worker is one load thread with its flow.
 type worker struct {

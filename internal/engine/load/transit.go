@@ -1,0 +1,87 @@
+package load
+
+import "github.com/cnibench/cnibench/internal/measure/sample"
+
+// mostPassages is how many datagrams a side keeps for its distribution of transit times; all flows share them.
+const mostPassages = 1 << 18
+
+// passage is when a datagram arrived and how long it took, by two clocks that need not agree.
+type passage struct{ at, transit int64 }
+
+// transits are the transit times of the window. The least is known at its end only, so they are kept: all, then every second
+// and so on when the room is full.
+type transits struct {
+	kept    []passage
+	stride  int // of how many datagrams one is kept
+	skipped int
+	least   int64 // of all
+}
+
+func newTransits(flows int) transits {
+	return transits{kept: make([]passage, 0, max(1024, mostPassages/flows)), stride: 1}
+}
+
+// open begins the window. Before it the path may have had no queue, which is another sample.
+func (s *transits) open() { s.kept, s.stride, s.skipped = s.kept[:0], 1, 0 }
+
+func (s *transits) note(at, transit int64) {
+	if len(s.kept) == 0 || transit < s.least {
+		s.least = transit
+	}
+	if s.skipped++; s.skipped < s.stride && len(s.kept) > 0 {
+		return
+	}
+	s.skipped = 0
+	if len(s.kept) == cap(s.kept) {
+		for i := range len(s.kept) / 2 {
+			s.kept[i] = s.kept[2*i]
+		}
+		s.kept, s.stride = s.kept[:len(s.kept)/2], 2*s.stride
+	}
+	s.kept = append(s.kept, passage{at, transit})
+}
+
+// excess returns by how much transit times exceed the least of the window (RFC 5481), nil without datagrams. Of two
+// machines the clocks drift apart, so that the least is a line.
+func (s *transits) excess(apart bool) *sample.Histogram {
+	if len(s.kept) == 0 {
+		return nil
+	}
+	h := sample.NewHistogram()
+	a, b := passage{0, s.least}, passage{1, s.least}
+	if apart {
+		a, b = s.lowest()
+	}
+	for _, p := range s.kept {
+		drift := float64(b.transit-a.transit) / float64(b.at-a.at) * float64(p.at-a.at)
+		h.Record(max(0, p.transit-a.transit-int64(drift)))
+	}
+	return h
+}
+
+// lowest returns two points of the line below all passages that is nearest to them: the side of their lower convex hull
+// above the middle of the time (Moon, Skelly and Towsley 1999).
+func (s *transits) lowest() (a, b passage) {
+	var hull []passage
+	for _, p := range s.kept {
+		for n := len(hull); n > 0 && (hull[n-1].at == p.at && hull[n-1].transit >= p.transit || n > 1 && !below(hull[n-2], hull[n-1], p)); n-- {
+			hull = hull[:n-1]
+		}
+		if len(hull) == 0 || hull[len(hull)-1].at < p.at {
+			hull = append(hull, p)
+		}
+	}
+	middle, i := (s.kept[0].at+s.kept[len(s.kept)-1].at)/2, 1
+	for i < len(hull)-1 && hull[i].at < middle {
+		i++
+	}
+	if len(hull) == 1 {
+		return hull[0], passage{hull[0].at + 1, hull[0].transit}
+	}
+	return hull[i-1], hull[i]
+}
+
+// below reports whether b lies below the line from a to c.
+func below(a, b, c passage) bool {
+	return float64(b.transit-a.transit)*float64(c.at-a.at) < float64(c.transit-a.transit)*float64(b.at-a.at)
+}
