@@ -19,7 +19,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 		CPU: sample.CPUTime{ProcessNs: end.process - begin.process},
 	}
 	if t.o.Sampled {
-		o.BeganNs = t.clock.offset + begin.at
+		o.BeganNs = t.clock.Offset + begin.at
 	}
 	limit := t.normalEnd(begin, end)
 	var counts [kinds]uint64

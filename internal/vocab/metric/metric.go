@@ -177,7 +177,7 @@ var catalogue = []Metric{
 	{Name: Jitter, Title: "jitter", Unit: "ns", Better: Lower,
 		Definition: "Mean difference of the transit times of neighbouring datagrams. Absent where datagrams go or come in batches.", Source: "RFC 3550 6.4.1"},
 	{Name: PDV, Title: "packet delay variation, 99.9th percentile", Unit: "ns", Better: Lower,
-		Definition: "99.9th percentile of one-way transit time less its minimum in the window.", Source: "RFC 5481 4.2; RFC 8219 7.3.1"},
+		Definition: "99.9th percentile of one-way transit time less its minimum in the window. Of two machines, whose clocks drift apart, the minimum is a line.", Source: "RFC 5481 4.2; RFC 8219 7.3.1"},
 	{Name: RetransmitsPerG, Title: "retransmitted segments per GB", Unit: "1/GB", Better: Lower,
 		Definition: "TCP segments sent again, per 10^9 bytes of goodput.", Source: "RFC 6349 3.3, put per byte so that a faster path is not blamed"},
 	{Name: SendLag + ".p50", Title: "lag of the sender, median", Unit: "ns", Better: Neither,
