@@ -147,12 +147,8 @@ func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Obse
 	if err := t.say(control.Message{Type: control.TypeStarted, Trial: t.number}); err != nil {
 		return nil, err
 	}
-	later := time.NewTimer(delay)
-	defer later.Stop()
-	select {
-	case <-later.C:
-	case <-t.ctx.Done():
-		return nil, t.ctx.Err()
+	if err := t.serve(delay); err != nil {
+		return nil, err
 	}
 	var before, after proc.Snapshot
 	o, err := l.Run(t.ctx, func(bool) {
@@ -166,6 +162,18 @@ func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Obse
 	}
 	o.Machine, o.Host = machine(), proc.Delta(before, after)
 	return o, nil
+}
+
+// serve lets the load threads serve for a while before the warm-up.
+func (t *trial) serve(while time.Duration) error {
+	timer := time.NewTimer(while)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-t.ctx.Done():
+		return t.ctx.Err()
+	}
 }
 
 // answer ends the trial for the controller.

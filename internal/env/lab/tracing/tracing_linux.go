@@ -143,10 +143,10 @@ func (p *pass) trial(ctx context.Context, window time.Duration, before func() er
 	if err := before(); err != nil {
 		return none, err
 	}
-	if err := p.server.Start(ctx); err != nil {
+	if err := p.server.Start(ctx, 0); err != nil {
 		return none, err
 	}
-	if err := p.client.Start(ctx); err != nil {
+	if err := p.client.Start(ctx, 0); err != nil {
 		return none, err
 	}
 	o, err := p.client.Wait(ctx)
