@@ -199,3 +199,19 @@ func FuzzReadOwn(f *testing.F) {
 		_ = faults.Error()
 	})
 }
+
+// TestOwnPage: the profile file of the how-to page is that of the examples, which a test of the lab raises.
+func TestOwnPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/how-to/test-your-own-dataplane.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.ReadFile("../../examples/profiles/mine.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(file), "\napiVersion")
+	if !strings.Contains(string(page), "```yaml\napiVersion"+text+"```") {
+		t.Error("the page has another mine.yaml than the examples")
+	}
+}

@@ -17,6 +17,7 @@ func writeProfileFiles(w io.Writer) error {
 
 A file of kind ` + "`Profile`" + ` describes a dataplane of your own. The lab tests, measures and compares it like a built-in profile.
 Name the file wherever a profile may be named: ` + "`--profiles './mine.yaml(mtu=9000),bridge'`" + `, plan files, ` + "`lab up`" + `, ` + "`lab test`" + `.
+How to use it: [Test your own dataplane](../how-to/test-your-own-dataplane.md).
 Editors check a profile file against [schema/profile.json](../schema/profile.json).
 
 Paths of files are relative to the profile file. In a plan file, the path of a profile file is relative to the plan file.
