@@ -5,7 +5,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export PATH := $(CURDIR)/.toolchain/bin:$(PATH)
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || command -v sudo)
 
-.PHONY: build demo test test-vm e2e fidelity bench truth aa duet power lint snapshot generate cover size weight clean deps
+.PHONY: build demo test test-vm e2e fidelity bench truth aa duet power explain lint snapshot generate cover size weight clean deps
 
 build: ## the static binary bin/cnibench
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)" -o bin/cnibench .
@@ -57,6 +57,10 @@ power: build ## costs of known size, and how often a comparison of two files fin
 	sh scripts/deps.sh run
 	go build -trimpath -o bin/power ./internal/tool/power
 	$(SUDO) bin/power -document docs/results/power.md bin/cnibench
+
+explain: build ## costs of known place, and the parts that they are found in; writes its table into docs/results/explain.md
+	go build -trimpath -o bin/explain ./internal/tool/explain
+	$(SUDO) bin/explain -document docs/results/explain.md bin/cnibench
 
 lint: ## go vet, staticcheck and plain English, for Linux and for the portable core on darwin
 	go vet ./...

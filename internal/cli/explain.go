@@ -185,11 +185,7 @@ func (p *program) explanation(name, format string, a, b plan.Variant) error {
 	if err != nil {
 		return usage(err)
 	}
-	sides, err := in.Sides(an, s.Header)
-	if err != nil {
-		return usage(err)
-	}
-	x, err := report.Explain(an, sides, a, b)
+	x, err := report.Explain(an, in.Sides(an), a, b)
 	if err != nil {
 		return usage(err)
 	}

@@ -64,9 +64,7 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 		}
 		d.Sections = append(d.Sections, s)
 	}
-	if d.Sides, err = c.explained.Sides(a, h); err != nil {
-		return Document{}, err
-	}
+	d.Sides = c.explained.Sides(a)
 	if s, ok := explained(d.Sides); ok {
 		d.Sections = append(d.Sections, s)
 	}

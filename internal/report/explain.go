@@ -127,9 +127,9 @@ const barWidth = 20
 func bar(v, most float64) string {
 	n := int(math.Round(barWidth * math.Abs(v) / most))
 	if v < 0 {
-		return strings.Repeat("░", n)
+		return strings.Repeat("-", n)
 	}
-	return strings.Repeat("█", n)
+	return strings.Repeat("+", n)
 }
 
 // waterfall is a difference in parts.
@@ -174,7 +174,7 @@ func sampleNotes(s explain.Side) []string {
 	name := number.Clean(s.Profile)
 	note := fmt.Sprintf("%s: %d samples by %s at %d Hz in %s", name, s.Samples, s.Event, s.Rate, number.Counted(s.Trials, "trial"))
 	if s.Cost != nil {
-		note += fmt.Sprintf("; sampling takes %s of the rate", number.Percent(max(0, *s.Cost)))
+		note += fmt.Sprintf("; sampling takes %s of the CPU time", number.Percent(max(0, *s.Cost)))
 	}
 	notes := []string{note + "."}
 	add := func(format string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(format, args...)+".") }

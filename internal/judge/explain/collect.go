@@ -10,27 +10,34 @@
 package explain
 
 import (
-	"github.com/cnibench/cnibench/internal/judge/compare"
+	"strings"
+
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // Collector takes in the sampled trials of a result. The zero value is ready for use.
 type Collector struct {
-	cases  map[plan.Case]*sampled
-	order  []plan.Case
-	rates  compare.Collector
-	titles map[string]Part
+	cases map[plan.Case]*sampled
+	order []plan.Case
+	// last is the latest trial without samples, lastDemand its service demand.
+	last       plan.Trial
+	lastDemand float64
+	titles     map[string]Part
 	// Keep keeps the stacks, for flame graphs and profiles.
 	Keep bool
 }
 
 // sampled are the sampled trials of a case.
 type sampled struct {
-	trials  []trial
-	failed  int
-	failure string
+	trials []trial
+	// costs are how much of the CPU time of each trial is the sampling's.
+	costs    []float64
+	switched prefixes
+	failed   int
+	failure  string
 }
 
 // trial is a sampled trial, by slices.
@@ -45,15 +52,24 @@ type trial struct {
 type slice struct {
 	yard   int64
 	counts map[string]int
+	// open are samples whose network namespace is not known, by what they are unless they are of the switch.
+	open map[opened]int
 }
+
+// opened is a part, and the stack of the packet's receipt.
+type opened struct{ id, receipt string }
 
 // Add takes in a record; those of trials without samples are passed over.
 func (c *Collector) Add(rec *result.Record) error {
+	k := rec.Case
+	k.Workload = k.Workload.Normalize()
+	at, demand := plan.Trial{Case: k, Repetition: rec.Repetition}, rec.Metrics[metric.ServiceDemand]
+	if rec.Type == result.TypeTrial {
+		c.last, c.lastDemand = at, demand
+	}
 	if rec.Type != result.TypeSampled {
 		return nil
 	}
-	k := rec.Case
-	k.Workload = k.Workload.Normalize()
 	if c.cases == nil {
 		c.cases, c.titles = map[plan.Case]*sampled{}, map[string]Part{}
 	}
@@ -73,17 +89,18 @@ func (c *Collector) Add(rec *result.Record) error {
 	if err != nil {
 		return err
 	}
-	s.trials = append(s.trials, c.trial(t, rec))
-	timed := *rec
-	timed.Type = result.TypeTrial
-	return c.rates.Add(&timed)
+	s.trials = append(s.trials, c.trial(t, s, rec))
+	if c.last == at && demand > 0 && c.lastDemand > 0 {
+		s.costs = append(s.costs, 1-c.lastDemand/demand)
+	}
+	return nil
 }
 
 // Empty says whether there was no sampled trial.
 func (c *Collector) Empty() bool { return len(c.cases) == 0 }
 
 // trial attributes the samples of a trial.
-func (c *Collector) trial(t *table, rec *result.Record) trial {
+func (c *Collector) trial(t *table, of *sampled, rec *result.Record) trial {
 	out := trial{instance: rec.Instance, machine: rec.Client.Machine, stacks: slim(rec.Stacks)}
 	if c.Keep {
 		out.stacks = rec.Stacks
@@ -94,17 +111,24 @@ func (c *Collector) trial(t *table, rec *result.Record) trial {
 			windows = append(windows, i)
 		}
 	}
-	known := map[int32]string{}
+	known := map[int32]opened{}
 	for i := range min(len(rec.Stacks.Counts), len(windows)) {
-		s := slice{yard: windows[i].YardNs, counts: map[string]int{}}
+		s := slice{yard: windows[i].YardNs, counts: map[string]int{}, open: map[opened]int{}}
 		for frame, n := range rec.Stacks.Of(i) {
-			id, ok := known[frame]
+			o, ok := known[frame]
 			if !ok {
-				p := t.attribute(rec.Stacks.Stack(frame))
-				id = p.ID
-				known[frame], c.titles[id] = id, p
+				stack := rec.Stacks.Stack(frame)
+				p := t.attribute(stack)
+				o = opened{p.ID, receipt(stack)}
+				known[frame], c.titles[p.ID] = o, p
 			}
-			s.counts[id] += n
+			switch space := rec.Stacks.Root(frame); {
+			case space == sample.UnknownSpace:
+				s.open[o] += n
+			default:
+				s.counts[o.id] += n
+				of.switched.add(o.receipt, n, space == switchSpace)
+			}
 		}
 		out.slices = append(out.slices, s)
 	}
@@ -115,3 +139,48 @@ func (c *Collector) trial(t *table, rec *result.Record) trial {
 func slim(s *sample.Stacks) *sample.Stacks {
 	return &sample.Stacks{Event: s.Event, Rate: s.Rate, Lost: s.Lost, Throttled: s.Throttled, Foreign: s.Foreign, Meter: s.Meter, Missing: s.Missing}
 }
+
+// receipt is the part of a stack that handles the packet received last, "" without one: functions by line, outermost first.
+func receipt(stack []string) string {
+	for i := len(stack) - 1; i > 0; i-- {
+		if strings.HasPrefix(stack[i], "__netif_receive_skb") && !strings.HasPrefix(stack[i-1], "__netif_receive_skb") {
+			return strings.Join(stack[i:], "\n")
+		}
+	}
+	return ""
+}
+
+// prefixes count, for each beginning of a receipt, the samples of the switch and all.
+type prefixes map[string][2]float64
+
+func (p *prefixes) add(receipt string, n int, switched bool) {
+	if receipt == "" {
+		return
+	}
+	if *p == nil {
+		*p = prefixes{}
+	}
+	for at := receipt; at != ""; at = shorter(at) {
+		x := (*p)[at]
+		if x[1] += float64(n); switched {
+			x[0] += float64(n)
+		}
+		(*p)[at] = x
+	}
+}
+
+// fewest is how many samples say where a beginning of a receipt is.
+const fewest = 10
+
+// share is the share of the switch in samples of a receipt, by those that have the longest beginning in common with it.
+func (p prefixes) share(receipt string) float64 {
+	for at := receipt; at != ""; at = shorter(at) {
+		if x := p[at]; x[1] >= fewest || x[1] > 0 && shorter(at) == "" {
+			return x[0] / x[1]
+		}
+	}
+	return 0
+}
+
+// shorter is a receipt without its innermost function.
+func shorter(receipt string) string { return receipt[:max(0, strings.LastIndexByte(receipt, '\n'))] }

@@ -77,7 +77,7 @@ func records(of map[plan.Variant]spends, repetitions, samples int) []result.Reco
 			all = append(all, rec)
 			sampled := rec
 			sampled.Type, sampled.Stacks = result.TypeSampled, stacks
-			sampled.Metrics = map[string]float64{metric.TransactionRate: 0.98e9 / s.total()}
+			sampled.Metrics = map[string]float64{metric.ServiceDemand: rec.Metrics[metric.ServiceDemand] / 0.98}
 			all = append(all, sampled)
 		}
 	}
@@ -98,11 +98,7 @@ func judged(t *testing.T, recs []result.Record) (*compare.Analysis, []Side) {
 			t.Fatal(err)
 		}
 	}
-	sides, err := c.Sides(a, h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a, sides
+	return a, c.Sides(a)
 }
 
 var spending = map[plan.Variant]spends{
@@ -218,6 +214,40 @@ func TestMissing(t *testing.T) {
 		var c Collector
 		if err := c.Add(&recs[0]); err != nil || !c.Empty() {
 			t.Errorf("%v, empty: %v", err, c.Empty())
+		}
+	}
+}
+
+// TestSwitch: where only every fourth trial follows packets, the others are split as those are, by what their stacks have in
+// common.
+func TestSwitch(t *testing.T) {
+	recs := records(spending, 8, 0)
+	for i := range recs {
+		r := &recs[i]
+		if r.Type != result.TypeSampled {
+			continue
+		}
+		root := func(space string) string {
+			if r.Repetition%4 == 1 {
+				return space
+			}
+			return sample.UnknownSpace
+		}
+		for slice := range 20 {
+			for n := range 20 {
+				r.Stacks.Add(slice, root("switch"), "process_backlog", "__netif_receive_skb_core", "br_handle_frame", "br_forward", "f"+fmt.Sprint(n, r.Repetition))
+				r.Stacks.Add(slice, root("node-1"), "process_backlog", "__netif_receive_skb_core", "br_handle_frame", "br_pass_frame_up")
+				r.Stacks.Add(slice, root("node-1"), "process_backlog", "__netif_receive_skb_core", "ip_rcv", "nf_conntrack_in")
+				r.Stacks.Add(slice, "pod", "entry_SYSCALL_64", "tcp_sendmsg")
+			}
+		}
+	}
+	_, sides := judged(t, recs)
+	for _, s := range sides {
+		for id, want := range map[string]float64{"switch": 0.25, "bridge": 0.25, "conntrack": 0.25, "socket": 0.25} {
+			if got := s.Part(id).Share; math.Abs(got-want) > 1e-9 {
+				t.Errorf("%s: %s has %.3f, want %.3f", s.Profile, id, got, want)
+			}
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/stat"
-	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -51,7 +50,8 @@ type Side struct {
 	// Event is what samples were taken by, Rate how many a second of a busy CPU.
 	Event string `json:"event"`
 	Rate  int    `json:"rate"`
-	// Cost is the share of the rate that sampling takes; nil if it is not known.
+	// Cost is the share of the CPU time of a sampled trial that is the sampling's, the median over trials; nil if it is not
+	// known.
 	Cost *float64 `json:"cost,omitempty"`
 	// Missing says what the machine did not allow.
 	Missing []string `json:"missing,omitempty"`
@@ -65,17 +65,13 @@ type Side struct {
 const confidence = 0.95
 
 // Sides returns where the CPU time of every sampled case goes, in the order of the analysis of the trials without samples.
-func (c *Collector) Sides(a *compare.Analysis, h result.Header) ([]Side, error) {
+func (c *Collector) Sides(a *compare.Analysis) []Side {
 	if c.Empty() {
-		return nil, nil
-	}
-	rates, err := c.rates.Analyse(h, compare.Options{})
-	if err != nil {
-		return nil, err
+		return nil
 	}
 	var sides []Side
 	for _, k := range c.order {
-		sides = append(sides, c.side(a, rates, k))
+		sides = append(sides, c.side(a, k))
 	}
 	place := func(s Side) [3]int {
 		return [3]int{slices.Index(a.Workloads, s.Workload), slices.Index(a.Paths, s.Path), slices.Index(a.Profiles, s.Profile)}
@@ -84,11 +80,11 @@ func (c *Collector) Sides(a *compare.Analysis, h result.Header) ([]Side, error) 
 		p, q := place(x), place(y)
 		return slices.Compare(p[:], q[:])
 	})
-	return sides, nil
+	return sides
 }
 
 // side is where the time of one case goes. Without a service demand or samples it has no parts.
-func (c *Collector) side(a, rates *compare.Analysis, k plan.Case) Side {
+func (c *Collector) side(a *compare.Analysis, k plan.Case) Side {
 	s := c.cases[k]
 	out := Side{Case: k, Failed: s.failed, Failure: s.failure, Trials: len(s.trials), sampled: s}
 	for _, t := range s.trials {
@@ -110,21 +106,12 @@ func (c *Collector) side(a, rates *compare.Analysis, k plan.Case) Side {
 	if math.IsNaN(out.deviation) {
 		out.deviation = 0
 	}
-	out.Cost = costOf(a, rates, k)
+	if len(s.costs) > 0 {
+		cost := stat.Summarize(s.costs, confidence).Median
+		out.Cost = &cost
+	}
 	c.share(&out, a)
 	return out
-}
-
-// costOf is how much of the rate sampling takes.
-func costOf(a, rates *compare.Analysis, k plan.Case) *float64 {
-	key := compare.Key{Case: k, Metric: k.Workload.Traits().RateMetric}
-	free, ok := a.Cell(key)
-	sampled, also := rates.Cell(key)
-	if !ok || !also || !(free.Median > 0) || !(sampled.Median > 0) {
-		return nil
-	}
-	cost := 1 - sampled.Median/free.Median
-	return &cost
 }
 
 // share fills in the parts of a side.
@@ -151,6 +138,9 @@ func (c *Collector) share(s *Side, a *compare.Analysis) {
 			values[i] = u.counts[id] / u.weight
 		}
 		p := Share{Part: c.titles[id]}
+		if id == Switch.ID {
+			p.Part = Switch
+		}
 		p.Share, p.variance, p.free = stat.WeightedMean(values, weights)
 		// At least the error of drawing so many samples.
 		if drawn := p.Share * (1 - p.Share) * squares / (all * all); !(p.variance >= drawn) {
@@ -197,6 +187,15 @@ func (s *sampled) units(weigh func(trial, slice) float64) []unit {
 			w := weigh(t, x)
 			for id, n := range x.counts {
 				u.counts[id] += w * float64(n)
+				u.weight, u.square = u.weight+w*float64(n), u.square+w*w*float64(n)
+				u.samples += n
+			}
+			for o, n := range x.open {
+				share := s.switched.share(o.receipt)
+				u.counts[o.id] += w * float64(n) * (1 - share)
+				if share > 0 {
+					u.counts[Switch.ID] += w * float64(n) * share
+				}
 				u.weight, u.square = u.weight+w*float64(n), u.square+w*w*float64(n)
 				u.samples += n
 			}

@@ -31,6 +31,9 @@ type Stacks struct {
 	places []map[int32]int
 }
 
+// UnknownSpace is the root of a stack that handles a packet, of a trial in which packets were not followed.
+const UnknownSpace = "?"
+
 // Add counts a stack, outermost frame first, in a slice.
 func (s *Stacks) Add(slice int, stack ...string) {
 	if s.names == nil {
@@ -96,6 +99,14 @@ func (s *Stacks) Stack(frame int32) []string {
 		stack[i], stack[j] = stack[j], stack[i]
 	}
 	return stack
+}
+
+// Root returns the outermost name of a frame's stack.
+func (s *Stacks) Root(frame int32) string {
+	for s.Frames[2*frame] >= 0 {
+		frame = s.Frames[2*frame]
+	}
+	return s.Names[s.Frames[2*frame+1]]
 }
 
 // Of returns the innermost frames of a slice and how many samples had each.

@@ -26,11 +26,30 @@ const sampleRate = 499
 // slack is how much longer than a trial its rings have room for.
 const slack = 500 * time.Millisecond
 
+// followEvery is how many sampled trials of a path have one in which packets are followed, the first. Following them costs
+// more than the samples do.
+const followEvery = 4
+
 // sampling follows packets for samples. Its programs are loaded once, when the first trial is sampled.
 type sampling struct {
+	rate    int
 	load    sync.Once
 	tracker *space.Tracker
 	failed  error
+	// turns counts the sampled trials of each path.
+	turns map[plan.Route]int
+}
+
+// follow begins to follow packets, if it is the turn of a path's trial.
+func (s *sampling) follow(r plan.Route) (follows bool, err error) {
+	s.load.Do(func() { s.tracker, s.failed = space.Load(); s.turns = map[plan.Route]int{} })
+	turn := s.turns[r]
+	s.turns[r]++
+	if s.failed != nil || turn%followEvery != 0 {
+		return false, s.failed
+	}
+	err = s.tracker.Follow()
+	return err == nil, err
 }
 
 func (s *sampling) close() error {
@@ -49,6 +68,8 @@ type recorder struct {
 	spaces map[uint32]string
 	// client and server are the hosts at the ends.
 	client, server string
+	// unknown says that packets are not followed in this trial, but are in others.
+	unknown bool
 	// apart says that the kernel accounts interrupts apart from tasks.
 	apart bool
 }
@@ -64,21 +85,17 @@ func (e *Environment) sample(v plan.Variant, p plan.Path, length time.Duration) 
 		return env.Recording{}, err
 	}
 	r := &recorder{sampling: &e.sampling, client: ends.Client, server: ends.Server, apart: e.Conditions().IRQApart}
-	s := r.sampling
-	s.load.Do(func() { s.tracker, s.failed = space.Load() })
-	follow := s.failed
-	if follow == nil {
-		follow = s.tracker.Follow()
+	follows, failed := e.sampling.follow(plan.Single(v, p))
+	if failed != nil {
+		r.missing = append(r.missing, "network namespaces of packets, so the switch is among the other parts: "+failed.Error())
 	}
-	if follow != nil {
-		r.missing = append(r.missing, "network namespaces of packets, so the switch is among the other parts: "+follow.Error())
-	}
+	r.unknown = !follows && failed == nil
 	if r.spaces, err = spacesOf(inst); err != nil {
 		return env.Recording{}, errors.Join(err, r.close())
 	}
-	o := perf.Options{CPUs: pathCPUs(inst, ends), Rate: sampleRate, Length: length + slack}
-	if follow == nil {
-		o.Space = s.tracker
+	o := perf.Options{CPUs: pathCPUs(inst, ends), Rate: e.sampling.rate, Length: length + slack}
+	if follows {
+		o.Space = e.sampling.tracker
 	}
 	if r.sampler, err = perf.Open(o); err != nil {
 		return env.Recording{}, errors.Join(err, r.close())
@@ -135,7 +152,7 @@ func (r *recorder) finish(client, server *sample.Observation) (stacks *sample.St
 		r.missing = append(r.missing, "names of kernel functions, so nothing is explained: "+err.Error())
 	}
 	f := folder{recorder: r, symbols: symbols, threads: map[int]string{}, window: client, stacks: &sample.Stacks{
-		Event: r.sampler.Event, Rate: sampleRate, Lost: got.Lost, Throttled: got.Throttled, Missing: r.missing,
+		Event: r.sampler.Event, Rate: r.sampling.rate, Lost: got.Lost, Throttled: got.Throttled, Missing: r.missing,
 	}}
 	for _, id := range client.Threads {
 		f.threads[id] = r.client
@@ -186,8 +203,13 @@ func (f *folder) add(s perf.Sample) {
 		f.stacks.Meter++
 		return
 	}
-	if space := f.spaces[s.Space]; space != "" && receives(kernel) {
-		where = space
+	if space := f.spaces[s.Space]; receives(kernel) {
+		switch {
+		case f.unknown:
+			where = sample.UnknownSpace
+		case space != "":
+			where = space
+		}
 	}
 	stack := []string{where}
 	for _, address := range slices.Backward(s.User) {

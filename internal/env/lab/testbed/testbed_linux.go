@@ -3,6 +3,7 @@
 package testbed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ type Options struct {
 	Name string
 	// Say reports progress.
 	Say func(format string, args ...any)
+	// SampleRate is how many samples are taken in a second of a CPU; 0 is few enough to cost little. (optional)
+	SampleRate int
 }
 
 // Environment is a lab with the results of its self-tests.
@@ -65,7 +68,7 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 		return nil, err
 	}
 	o.Say("testing %d profiles", len(names))
-	e := &Environment{lab: l, plan: p}
+	e := &Environment{lab: l, plan: p, sampling: sampling{rate: cmp.Or(o.SampleRate, sampleRate)}}
 	for _, tested := range SelfTests(ctx, l.Instances()) {
 		e.profiles = append(e.profiles, tested.state())
 	}

@@ -1,0 +1,38 @@
+package spin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Name is what the kernel calls the program.
+const Name = "spin"
+
+// next passes a packet on to the following program.
+const next = -1
+
+// Attach puts a program on the ingress of a device that counts down from n for each packet. Close takes it off.
+func Attach(ns *netns.NS, device string, n int32) (io.Closer, error) {
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: Name, Type: ebpf.SchedCLS, License: "Dual BSD/GPL",
+		Instructions: asm.Instructions{
+			asm.Mov.Imm(asm.R1, n),
+			asm.Sub.Imm(asm.R1, 1).WithSymbol("again"),
+			asm.JNE.Imm(asm.R1, 0, "again"),
+			asm.Mov.Imm(asm.R0, next),
+			asm.Return(),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("load a program that spins: %w", err)
+	}
+	c, err := attach.Device(ns, device, attach.Ingress, prog)
+	return c, errors.Join(err, prog.Close()) // the link holds the program
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/lab/testbed"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/spin"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/nft"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+const (
+	// subject is the profile whose twin gets the cost.
+	subject = plan.Variant("bridge")
+	// path and workload are where it is measured.
+	path, workload = "pod-to-pod/cross-node", "rr"
+	repetitions    = 24
+	window         = 300 * time.Millisecond
+	// rate is that of samples: more than a run takes, because here their cost does not matter.
+	rate = 3989
+)
+
+// unused is an address that no packet has: a rule about it costs its comparison.
+var unused = netip.MustParseAddr("203.0.113.1")
+
+// plant is a cost, and the parts that it belongs to.
+type plant struct {
+	name, title string
+	parts       []string
+	at          func(ctx context.Context, node *netns.NS) (io.Closer, error)
+}
+
+var plants = []plant{
+	{"rules10", "10 rules in the forward chain", []string{"rules forward"}, rules(10)},
+	{"rules100", "100 rules in the forward chain", []string{"rules forward"}, rules(100)},
+	{"notrack", "no connection tracking", []string{"conntrack", "nat"}, untracked},
+	{"spin", "a BPF program that counts down from 10,000", []string{"bpf " + spin.Name}, spinning},
+}
+
+// rules are n rules that no packet matches.
+func rules(n int) func(context.Context, *netns.NS) (io.Closer, error) {
+	return func(ctx context.Context, node *netns.NS) (io.Closer, error) {
+		table := nft.NewTable(nft.IPv4, "planted")
+		chain := table.Base("forward", nft.Hook{Type: "filter", Hook: "forward", Priority: nft.RawPriority})
+		for range n {
+			chain.Add(nft.Is(nft.SourceAddr, unused), nft.Drop)
+		}
+		return nil, nft.Replace(ctx, node, table)
+	}
+}
+
+// untracked takes all packets out of connection tracking.
+func untracked(ctx context.Context, node *netns.NS) (io.Closer, error) {
+	table := nft.NewTable(nft.IPv4, "planted")
+	for _, hook := range []string{"prerouting", "output"} {
+		table.Base(hook, nft.Hook{Type: "filter", Hook: hook, Priority: nft.RawPriority}).Add(nft.Untrack)
+	}
+	return nil, nft.Replace(ctx, node, table)
+}
+
+// spinning attaches a program to the node's device.
+func spinning(_ context.Context, node *netns.NS) (io.Closer, error) {
+	return spin.Attach(node, "eth0", 10_000)
+}
+
+// planted is the lab with the cost on the nodes of the subject's twin.
+type planted struct {
+	*testbed.Environment
+	plant
+	// links hold programs on devices that go with their instance.
+	links *[]io.Closer
+}
+
+// Capabilities are those of the lab; what is raised anew gets the cost again.
+func (p planted) Capabilities() env.Capabilities {
+	can := p.Environment.Capabilities()
+	renew := can.Renew
+	can.Renew = func(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
+		stands := renew(ctx, names)
+		if err, there := stands[subject.Twin()]; there && err == nil {
+			stands[subject.Twin()] = p.begin(ctx)
+		}
+		return stands
+	}
+	return can
+}
+
+// begin plants the cost.
+func (p planted) begin(ctx context.Context) error {
+	inst := p.Instance(subject.Twin())
+	if inst == nil || inst.Err != nil {
+		return fmt.Errorf("%s is not up", subject.Twin())
+	}
+	var errs []error
+	for _, n := range inst.Nodes {
+		c, err := p.at(ctx, n.NS)
+		if errs = append(errs, err); c != nil {
+			*p.links = append(*p.links, c)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// measure runs the plan with a cost.
+func measure(ctx context.Context, program string, what plant, file string) (err error) {
+	p := plan.Default()
+	p.Name, p.Environment, p.Profiles, p.Baseline, p.Twin, p.Explain = "explain", plan.EnvLab, []plan.Variant{subject}, subject, true, true
+	p.Repetitions, p.Duration = repetitions, window
+	if p.Paths, err = plan.ParsePaths(path); err != nil {
+		return err
+	}
+	w, err := plan.ParseWorkload(workload)
+	if err != nil {
+		return err
+	}
+	p.Workloads = []plan.Workload{w}
+	p = p.Settle()
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	e, err := testbed.Open(ctx, p, testbed.Options{
+		Agent: []string{program, "agent"}, Version: "explain", Name: fmt.Sprintf("explain-%d", os.Getpid()), Say: func(string, ...any) {}, SampleRate: rate,
+	})
+	if err != nil {
+		return err
+	}
+	at := planted{e, what, new([]io.Closer)}
+	defer func() {
+		for _, c := range *at.links {
+			_ = c.Close() // fails for those whose device has gone
+		}
+		err = env.Close(ctx, e, err)
+	}()
+	if err := at.begin(ctx); err != nil {
+		return err
+	}
+	out, err := result.Create(file)
+	if err != nil {
+		return err
+	}
+	end, err := run.Run(ctx, at, p, out, run.Options{})
+	if err == nil && end.Reason != result.Complete {
+		err = fmt.Errorf("the run ended: %s", end.Reason)
+	}
+	return errors.Join(err, out.Close())
+}
