@@ -44,6 +44,9 @@ type Capabilities struct {
 	// or is served.
 	Renew  func(ctx context.Context, names []plan.Variant) map[plan.Variant]error
 	Renews func(v plan.Variant) []plan.Variant
+	// Raised returns what it cost to raise the instance that stands of a variant, in base units by metric name; nil if it
+	// was not measured.
+	Raised func(v plan.Variant) map[string]float64
 	// Roll removes a backend from its Service, or adds it again. It returns when that is requested, which may be long
 	// before every node knows.
 	Roll func(ctx context.Context, b control.Backend, in bool) error

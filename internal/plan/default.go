@@ -14,8 +14,10 @@ const (
 	MaxWindow           = time.Hour
 	MaxNodes            = 16
 	MaxPodsPerNode      = 250
-	MaxServices         = 10000
-	MaxPolicies         = 1000
+	MaxServices         = 100_000
+	MaxServices6        = 60_000 // in IPv6
+	MaxEndpoints        = 100_000
+	MaxPolicies         = 10_000
 )
 
 // What Fit does when a plan leaves the window open.
@@ -69,7 +71,7 @@ func Default() Plan {
 		Warmup:      20 * time.Millisecond,
 		Lab: Lab{
 			Nodes: 2, PodsPerNode: 2, NIC: NICWire, CPU: PlacementAuto, MTU: 1500, Iptables: IptablesAuto, ServiceProxy: ProxyIptables,
-			Family: 4, TrafficPolicy: TrafficCluster,
+			Family: 4, TrafficPolicy: TrafficCluster, Endpoints: 2, Position: PositionMiddle,
 		},
 	}
 }
@@ -104,6 +106,7 @@ func Preset(name string) Plan {
 // ten times as many, and what is loaded to a share of its capacity has the capacity measured.
 func (p Plan) Settle() Plan {
 	p = p.settleCluster()
+	p = p.settleSweep()
 	p.Workloads = withCapacities(p.Workloads)
 	if p.Precision > 0 && p.MaxRepetitions == 0 {
 		p.MaxRepetitions = min(max(10*p.Repetitions, 1), MaxRepetitionsLimit)
@@ -178,22 +181,26 @@ func (p Plan) Expected(cases int) time.Duration {
 // instances.
 func (p Plan) Block() int {
 	repetition := time.Duration(len(p.Cases())) * p.TrialTime()
-	few := math.Ceil(float64(p.RaiseTime(len(p.Measured()))) / (raiseShare * float64(max(repetition, 1))))
+	few := math.Ceil(float64(p.RaiseTime(p.Measured())) / (raiseShare * float64(max(repetition, 1))))
 	return int(max(1, min(few, float64(p.Repetitions/minInstances))))
 }
 
-// RaiseTime is about how long it takes to raise a number of profiles anew.
-func (p Plan) RaiseTime(profiles int) time.Duration {
+// RaiseTime is about how long it takes to raise variants anew.
+func (p Plan) RaiseTime(variants []Variant) time.Duration {
 	if p.OnCluster() {
 		return renewTime
 	}
-	return time.Duration(profiles) * raiseTime
+	all := time.Duration(len(variants)) * raiseTime
+	for _, v := range variants {
+		all += v.Lab(p.Lab).programming(v)
+	}
+	return all
 }
 
 // raising is about how long raising the profiles of so many cases anew takes with the least number of repetitions. The
 // first instances stand when a run begins to measure.
 func (p Plan) raising(cases int) time.Duration {
-	return time.Duration(max(p.Instances()-1, 0)) * p.RaiseTime(min(len(p.Measured()), cases))
+	return time.Duration(max(p.Instances()-1, 0)) * p.RaiseTime(p.Measured()[:min(len(p.Measured()), cases)])
 }
 
 // Instances returns on how many instances of a profile the least number of repetitions is measured, where profiles can

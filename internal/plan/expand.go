@@ -17,7 +17,7 @@ func (p Plan) Measured() []Variant {
 			names = append(names, p.Baseline.Twin())
 		}
 	}
-	for _, n := range p.Profiles {
+	for _, n := range p.Variants() {
 		if !slices.Contains(names, n) {
 			names = append(names, n)
 		}

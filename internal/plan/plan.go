@@ -22,7 +22,9 @@ type Plan struct {
 	Environment string `json:"environment"`
 	// Profiles are the variants that are measured; the baseline is added if it is missing.
 	Profiles []Variant `json:"profiles"`
-	Paths    []Path    `json:"paths"`
+	// Sweep measures each of Profiles at several values of one condition.
+	Sweep Sweep  `json:"sweep,omitzero"`
+	Paths []Path `json:"paths"`
 	// Workloads are normalized.
 	Workloads []Workload `json:"workloads"`
 	Baseline  Variant    `json:"baseline"`
@@ -67,8 +69,11 @@ type Lab struct {
 	Delay time.Duration `json:"delay,omitempty"`
 	Loss  float64       `json:"loss,omitempty"`
 	// Services is how many Services each profile carries besides the two that are measured.
-	Services int             `json:"services,omitempty"`
-	Iptables IptablesBackend `json:"iptables"`
+	Services int `json:"services,omitempty"`
+	// Endpoints is how many endpoints each of them has, Position where the measured ones are among them.
+	Endpoints int             `json:"endpoints,omitempty"`
+	Position  Position        `json:"position,omitempty"`
+	Iptables  IptablesBackend `json:"iptables"`
 	// ServiceProxy is the mode of kube-proxy in the profiles that have it and do not fix its mode themselves.
 	ServiceProxy ProxyMode `json:"service_proxy,omitempty"`
 	// Family is the version of IP that nodes, pods and Services use.
@@ -110,6 +115,8 @@ type (
 	ProxyMode string
 	// TrafficPolicy is the externalTrafficPolicy of Services.
 	TrafficPolicy string
+	// Position is the place of the measured Services among all.
+	Position string
 	// IptablesBackend is which of the iptables programs write rules.
 	IptablesBackend string
 )
@@ -131,6 +138,11 @@ const (
 	// TrafficCluster lets a node send traffic from outside to endpoints on other nodes, TrafficLocal does not.
 	TrafficCluster TrafficPolicy = "Cluster"
 	TrafficLocal   TrafficPolicy = "Local"
+
+	// A new connection in iptables mode walks the rules of all Services before its own.
+	PositionFirst  Position = "first"
+	PositionMiddle Position = "middle"
+	PositionLast   Position = "last"
 
 	IptablesAuto   IptablesBackend = "auto"
 	IptablesNFT    IptablesBackend = "nft"

@@ -274,10 +274,10 @@ func TestBlock(t *testing.T) {
 			t.Errorf("%d repetitions of %s: blocks of %d, %d instances; want %d, %d", tt.repetitions, tt.window, got, p.Instances(), tt.block, tt.instances)
 		}
 		trials := time.Duration(len(p.Cases())*tt.repetitions) * p.TrialTime()
-		if got, want := p.Expected(len(p.Cases()))-trials, time.Duration(tt.instances-1)*p.RaiseTime(4); got != want {
+		if got, want := p.Expected(len(p.Cases()))-trials, time.Duration(tt.instances-1)*p.RaiseTime(p.Measured()); got != want {
 			t.Errorf("%d repetitions of %s: raising is expected to take %s, want %s", tt.repetitions, tt.window, got, want)
 		}
-		if p.Environment = EnvKubernetes; p.RaiseTime(1) != p.RaiseTime(4) {
+		if p.Environment = EnvKubernetes; p.RaiseTime(nil) != p.RaiseTime(p.Measured()) {
 			t.Error("the profiles of a cluster share its pods")
 		}
 	}

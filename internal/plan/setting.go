@@ -28,6 +28,8 @@ type Setting struct {
 	Always bool
 	// Switch says that its flag takes no value.
 	Switch bool
+	// Number says that its values are whole numbers, so that a sweep may go through them.
+	Number bool
 
 	// Set reads text into p. The error says what is wrong with the text.
 	Set func(p *Plan, text string) error
@@ -58,7 +60,7 @@ func (s Setting) Group() Group {
 		return GroupLab
 	case strings.HasPrefix(s.Key, "kubernetes."):
 		return GroupCluster
-	case slices.Contains([]string{"name", "environment", "profiles", "paths", "workloads", "baseline", "twin"}, s.Key):
+	case slices.Contains([]string{"name", "environment", "profiles", "sweep", "paths", "workloads", "baseline", "twin"}, s.Key):
 		return GroupWhat
 	}
 	return GroupTime
@@ -91,6 +93,8 @@ type values[T any] struct {
 	wrong func(v T) string
 	words []string
 	rang  string
+	// number says that they are whole numbers in a range.
+	number bool
 	// read reads the value of a plan file; nil reads one text by parse.
 	read func(d *decoder, at *T) position.Read
 	// schema is the JSON Schema of the value in a plan file.
@@ -107,7 +111,7 @@ func (v values[T]) describe() string {
 
 // setting returns s with values at a place of the plan.
 func setting[T any](s Setting, v values[T], at func(p *Plan) *T) Setting {
-	s.Words, s.Range = v.words, v.rang
+	s.Words, s.Range, s.Number = v.words, v.rang, v.number
 	s.Set = func(p *Plan, text string) error {
 		read, err := v.parse(text)
 		if err == nil {

@@ -47,18 +47,25 @@ func between[T cmp.Ordered](low, high T, format func(T) string) (rang string, wr
 
 // whole are whole numbers within bounds.
 func whole(low, high int) values[int] {
-	v := values[int]{parse: parseWhole, format: strconv.Itoa}
+	v := values[int]{parse: parseWhole, format: strconv.Itoa, number: true}
 	v.rang, v.wrong = between(low, high, v.format)
 	v.schema = wholeSchema(low, high)
 	return v
 }
 
+// parseWhole reads a whole number such as 30000 or 30K.
 func parseWhole(text string) (int, error) {
-	v, err := strconv.Atoi(text)
-	if err != nil {
+	digits, factor := text, 1
+	for suffix, times := range map[string]int{"K": 1000, "k": 1000, "M": 1_000_000} {
+		if before, ok := strings.CutSuffix(text, suffix); ok {
+			digits, factor = before, times
+		}
+	}
+	v, err := strconv.Atoi(digits)
+	if err != nil || v > math.MaxInt/factor || v < math.MinInt/factor {
 		return 0, fmt.Errorf("%q is not a whole number", text)
 	}
-	return v, nil
+	return v * factor, nil
 }
 
 // families are the versions of IP.

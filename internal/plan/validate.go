@@ -19,6 +19,7 @@ const maxCases = 100_000
 func (p Plan) Validate() error {
 	var fs faults
 	fs.validProfiles(p)
+	fs.validSweep(p)
 	distinct(&fs, "paths", p.Paths)
 	distinct(&fs, "workloads", p.Workloads)
 	for _, w := range p.Workloads {
@@ -87,6 +88,19 @@ func (fs *faults) validProfileOf(p Plan, field string, name Variant) {
 		fs.validClusterProfile(field, name, p)
 	case slices.Contains(environments, p.Environment): // the profiles of another are unknown
 		fs.validProfile(field, name, each.Of(p.Own, func(s OwnSource) string { return s.Name })...)
+		fs.validConditions(p, field, name)
+	}
+}
+
+// validConditions checks what a variant has of its own against its profile, and all its conditions against each other.
+func (fs *faults) validConditions(p Plan, field string, v Variant) {
+	for _, flag := range perVariant() {
+		if why := useless(flag, v); v.sets(flag) && why != "" {
+			fs.Add(field, "%s: %s", v, why)
+		}
+	}
+	if why := v.Lab(p.Lab).excluded(); why != "" {
+		fs.Add(field, "%s: %s", v, why)
 	}
 }
 

@@ -44,6 +44,9 @@ func (v Variant) Context() string { _, context, _, _ := v.cut(); return context 
 // Conditions returns what v has of its own, such as "services=10000", or "".
 func (v Variant) Conditions() string { _, _, conditions, _ := v.cut(); return conditions }
 
+// sets says whether v has a condition of its own.
+func (v Variant) sets(flag string) bool { return strings.Contains(","+v.Conditions(), ","+flag+"=") }
+
 // IsTwin reports whether v is the second instance of the baseline.
 func (v Variant) IsTwin() bool { return strings.HasSuffix(string(v), TwinSuffix) }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/explain"
+	"github.com/cnibench/cnibench/internal/judge/growth"
 	"github.com/cnibench/cnibench/internal/judge/impact"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -67,6 +68,9 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	d.Sides = c.explained.Sides(a)
 	if s, ok := explained(d.Sides); ok {
 		d.Sections = append(d.Sections, s)
+	}
+	if d.Growths = growths(growth.Of(a, h.Plan, c.states), h.Plan, a.Margin); len(d.Growths) > 0 {
+		d.Sections = append(d.Sections, growthSection(d.Growths))
 	}
 	d.Sections = append(d.Sections, sections(metrics, cut, func(t compare.Table) string { return t.Metric }, b.table)...)
 	d.Needs = b.needs(cut, metrics)
@@ -251,14 +255,22 @@ type Collector struct {
 	judged    compare.Collector
 	explained explain.Collector
 	run       account
+	// states are what it cost to raise the instances.
+	states []result.Raised
 }
 
 // Add takes in a record. The error says that the result is larger than any that a plan makes.
 func (c *Collector) Add(rec *result.Record) error {
 	c.run.add(rec)
+	if rec.Raised != nil && len(c.states) < maxStates {
+		c.states = append(c.states, *rec.Raised)
+	}
 	c.explained.Keep = c.Stacks
 	return errors.Join(c.judged.Add(rec), c.explained.Add(rec))
 }
+
+// maxStates bounds the memory for what it cost to raise instances.
+const maxStates = 100_000
 
 // account sums up how the numbers were made. An end speaks for the trials of its own invocation, which are the last ones
 // before it; those of an invocation that was killed have none, and count with their own times.

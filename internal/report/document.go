@@ -35,6 +35,8 @@ type Document struct {
 	Abilities []Ability
 	// Loads are the curves of times against load; nil unless workloads were loaded to shares of their capacity. (optional)
 	Loads []LoadCurve
+	// Growths are the curves over a swept condition; nil without a sweep. (optional)
+	Growths []Growth
 	// Sections are the body. Appendix follows the legend: profiles left out, paths not served, the run, the conditions.
 	Sections, Appendix []Section
 	// Legend says how to read a table; Footnotes are numbered from 1, as Entry.Notes refers to them.

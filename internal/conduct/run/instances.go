@@ -21,9 +21,9 @@ type instances struct {
 
 // renew raises the profiles of the next trials anew, in the order in which they come, as far as they were measured in
 // another block of repetitions. It returns a reason if the run must stop.
-func (c *conductor) renew(ctx context.Context, trials []plan.Trial) string {
+func (c *conductor) renew(ctx context.Context, trials []plan.Trial) (string, error) {
 	if c.can.Renew == nil || len(trials) == 0 {
-		return ""
+		return "", nil
 	}
 	rep := trials[0].Repetition
 	block := (rep - 1) / c.plan.Block()
@@ -41,17 +41,17 @@ func (c *conductor) renew(ctx context.Context, trials []plan.Trial) string {
 		}
 	}
 	if len(old) == 0 {
-		return ""
+		return "", nil
 	}
-	if reason := c.stop(ctx, rep, c.plan.RaiseTime(len(old))); reason != "" {
-		return reason
+	if reason := c.stop(ctx, rep, c.plan.RaiseTime(old)); reason != "" {
+		return reason, nil
 	}
 	began := time.Now()
 	c.step("raising %d profiles anew for repetition %d", len(old), rep)
 	c.replace(ctx, old)
 	c.check(ctx, old, trials)
 	c.progress.spent += time.Since(began)
-	return ""
+	return "", c.raised(old)
 }
 
 // replace ends the agents of profiles, raises the profiles anew and asks for their ends.
@@ -82,6 +82,23 @@ func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
 			c.instances.broken[one] = fmt.Errorf("raised anew: %w", err)
 		}
 	}
+}
+
+// raised writes what it cost to raise the instances of variants that stand now.
+func (c *conductor) raised(variants []plan.Variant) error {
+	if c.can.Raised == nil {
+		return nil
+	}
+	for _, v := range variants {
+		metrics := c.can.Raised(v)
+		if metrics == nil {
+			continue
+		}
+		if err := c.out.Raised(result.Raised{Profile: v, Instance: max(1, c.instances.last[v]), Metrics: metrics}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // check proves that every path of the next trials carries a TCP connection under the profiles that were raised anew.

@@ -70,6 +70,9 @@ func Run(ctx context.Context, env env.Environment, p plan.Plan, out *result.Writ
 	if c.plan, err = c.open(ctx, p); err != nil {
 		return result.End{}, err
 	}
+	if err := c.raised(c.plan.Measured()); err != nil {
+		return result.End{}, err
+	}
 	reason, err := c.stages(ctx)
 	end := c.end(reason)
 	if err == nil {

@@ -106,8 +106,8 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 			trials = append(trials, t)
 		}
 	}
-	if reason := c.renew(ctx, trials); reason != "" {
-		return reason, nil
+	if reason, err := c.renew(ctx, trials); reason != "" || err != nil {
+		return reason, err
 	}
 	for _, t := range trials {
 		if reason := c.stop(ctx, rep, 0); reason != "" {

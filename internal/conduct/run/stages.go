@@ -85,7 +85,7 @@ func (c *conductor) anyLeft(stage surveyed) bool {
 // planOf is the plan as far as it is about some profiles; without the baseline if that is not one of them.
 func (c *conductor) planOf(names []plan.Variant) plan.Plan {
 	p := c.plan
-	p.Profiles = nil
+	p.Profiles, p.Sweep = nil, plan.Sweep{}
 	for _, name := range names {
 		if !name.IsTwin() {
 			p.Profiles = append(p.Profiles, name)

@@ -45,7 +45,7 @@ func survey(ctx context.Context, env env.Environment, p plan.Plan) (surveyed, er
 			s.served[c] = true
 		}
 	}
-	if !s.serves(p.Profiles) {
+	if !s.serves(p.Variants()) {
 		wayOut := "cnibench doctor says what this machine lacks"
 		stands := func(q result.Profile) bool { return q.Skipped == "" && len(q.NotServed) > 0 }
 		switch {

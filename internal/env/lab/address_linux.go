@@ -60,6 +60,21 @@ func (a addressing) onUnderlay(name string, addr netip.Addr) HostSpec {
 	return HostSpec{Name: name, Addr: netip.PrefixFrom(addr, a.underlay.Bits()), MAC: dataplane.MACOf(0x02, 0x00, addr)}
 }
 
+// elsewhere returns the address of an endpoint without a pod. Nodes have smaller numbers in the same place of their
+// pods' addresses. Endpoints beyond the range have another port.
+func (a addressing) elsewhere(i, port int) netip.AddrPort {
+	const first, size = 32, 50_000
+	b := a.cluster.Addr().AsSlice()
+	at := i % size
+	if len(b) == 4 {
+		b[2], b[3] = byte(first+at>>8), byte(at)
+	} else {
+		b[7], b[14], b[15] = first, byte(at>>8), byte(at)
+	}
+	addr, _ := netip.AddrFromSlice(b) // the length has not changed
+	return netip.AddrPortFrom(addr, uint16(port+i/size))
+}
+
 // node returns the address of the node with this number.
 func (a addressing) node(number int) netip.Addr {
 	b := a.underlay.Addr().AsSlice()

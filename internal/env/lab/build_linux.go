@@ -12,10 +12,12 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/impair"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // switchBridge is the name of the bridge in the switch.
@@ -46,30 +48,68 @@ func (l *Lab) build(ctx context.Context, spec Spec) (*Instance, error) {
 			h.Close()
 		}
 	}()
-	for _, step := range []struct {
-		name string
-		do   func(context.Context) error
-	}{
-		{"namespaces", b.namespaces},
-		{"underlay", b.underlay},
-		{"dataplane", b.dataplane},
-		{"NIC model", b.nics},
-		{"rules", b.rules},
-		{"programs", b.programs},
-		{"changes", b.changes},
-	} {
+	err := b.take(ctx, step{"namespaces", b.namespaces}, step{"underlay", b.underlay}, step{"dataplane", b.dataplane}, step{"NIC model", b.nics})
+	if err == nil {
+		err = b.program(ctx)
+	}
+	if err == nil {
+		err = b.take(ctx, step{"changes", b.changes})
+	}
+	if err != nil {
+		b.inst.close()
+		return nil, fmt.Errorf("profile %q: %w", spec.Name, err)
+	}
+	return b.inst, nil
+}
+
+// step is one of the steps that raise an instance.
+type step struct {
+	name string
+	do   func(context.Context) error
+}
+
+// take takes steps in order until one fails. While state is accounted for, they wait for the instance whose state it is.
+func (b *builder) take(ctx context.Context, steps ...step) error {
+	for _, s := range steps {
+		if b.lab.options.Account {
+			b.lab.alone.RLock()
+		}
 		began := time.Now()
 		err := ctx.Err()
 		if err == nil {
-			err = step.do(ctx)
+			err = s.do(ctx)
+		}
+		if b.lab.options.Account {
+			b.lab.alone.RUnlock()
 		}
 		if err != nil {
-			b.inst.close()
-			return nil, fmt.Errorf("profile %q: %s: %w", spec.Name, step.name, err)
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		l.log.Debug("raised", "profile", spec.Name, "step", step.name, "took", time.Since(began))
+		b.lab.log.Debug("raised", "profile", b.spec.Name, "step", s.name, "took", time.Since(began))
 	}
-	return b.inst, nil
+	return nil
+}
+
+// program gives the instance its state, and accounts for it if the options say so.
+func (b *builder) program(ctx context.Context) error {
+	steps := []step{{"rules", b.rules}, {"programs", b.programs}}
+	if !b.lab.options.Account {
+		return b.take(ctx, steps...)
+	}
+	b.lab.alone.Lock()
+	defer b.lab.alone.Unlock()
+	before, began := proc.Spent(), time.Now()
+	for _, s := range steps {
+		if err := s.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	took, after := time.Since(began), proc.Spent()
+	b.inst.Raised = map[string]float64{metric.ProgramTime: float64(took), metric.ProgramCPU: float64(after.CPU - before.CPU)}
+	if after.KernelMemory > before.KernelMemory && before.KernelMemory > 0 {
+		b.inst.Raised[metric.StateMemory] = float64(after.KernelMemory - before.KernelMemory)
+	}
+	return nil
 }
 
 // namespaces makes the hosts.
@@ -358,12 +398,18 @@ func (b *builder) rules(ctx context.Context) error {
 	if b.spec.Profile.Name == profile.Raw {
 		return nil
 	}
-	for k, n := range b.inst.Nodes {
-		if err := b.lab.netfilter(ctx, n.NS, b.spec, k); err != nil {
-			return fmt.Errorf("%s: %w", n.Name, err)
-		}
+	nodes := b.inst.Nodes
+	errs := make([]error, len(nodes))
+	var all sync.WaitGroup
+	for k, n := range nodes {
+		all.Go(func() {
+			if errs[k] = b.lab.netfilter(ctx, n.NS, b.spec, k); errs[k] != nil {
+				errs[k] = fmt.Errorf("%s: %w", n.Name, errs[k])
+			}
+		})
 	}
-	return nil
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // programs loads the BPF programs of all nodes at once.

@@ -16,16 +16,20 @@ import (
 
 // Facts of a lab, besides those of package facts.
 const (
-	FactNodes    = "lab.nodes"     // nodes of each profile
-	FactPods     = "lab.pods"      // pods of each node
-	FactFamily   = "lab.family"    // version of IP that nodes, pods and Services have
-	FactServices = "lab.services"  // Services besides the measured ones
-	FactLineRate = "lab.line_rate" // of each node's NIC in bit/s, or "unshaped"
-	FactDelay    = "lab.delay"     // added to packets from a node, for tests
-	FactLoss     = "lab.loss"      // share of the frames from a node that are lost, for tests
-	FactCgroup   = "lab.cgroup"    // "v2", or why nodes have no cgroups
-	FactSteering = "lab.rps"       // whether receive work is steered to the node's CPUs
-	FactIPSet    = "ipset"
+	FactNodes     = "lab.nodes"     // nodes of each profile
+	FactPods      = "lab.pods"      // pods of each node
+	FactFamily    = "lab.family"    // version of IP that nodes, pods and Services have
+	FactServices  = "lab.services"  // Services besides the measured ones
+	FactEndpoints = "lab.endpoints" // of each of these
+	FactPosition  = "lab.position"  // of the measured Services among them
+	FactLineRate  = "lab.line_rate" // of each node's NIC in bit/s, or "unshaped"
+	FactDelay     = "lab.delay"     // added to packets from a node, for tests
+	FactLoss      = "lab.loss"      // share of the frames from a node that are lost, for tests
+	FactCgroup    = "lab.cgroup"    // "v2", or why nodes have no cgroups
+	FactSteering  = "lab.rps"       // whether receive work is steered to the node's CPUs
+	FactIPSet     = "ipset"
+	// FactBackend is why the lab chose this backend of iptables.
+	FactBackend = "lab.iptables.reason"
 	// FactPolicies is the number of NetworkPolicies that select every pod, and of those that select none.
 	FactPolicies = "lab.policies"
 	// FactTrafficPolicy is the externalTrafficPolicy of the measured Services.
@@ -48,6 +52,8 @@ func (l *Lab) Facts() facts.Facts {
 		FactNodes:       strconv.Itoa(c.Nodes),
 		FactPods:        strconv.Itoa(c.PodsPerNode),
 		FactServices:    strconv.Itoa(c.Services),
+		FactEndpoints:   strconv.Itoa(c.Endpoints),
+		FactPosition:    string(c.Position),
 		FactLineRate:    "unshaped",
 		FactCgroup:      "v2",
 		FactSteering:    "off",
@@ -79,6 +85,9 @@ func (l *Lab) Facts() facts.Facts {
 	}
 	if tool, err := l.tools.iptables(); err == nil {
 		f[facts.Iptables] = tool.Name()
+		if l.tools.why != "" {
+			f[FactBackend] = l.tools.why
+		}
 	}
 	if tool, err := l.tools.ipset(); err == nil {
 		f[FactIPSet] = tool.Version

@@ -31,6 +31,8 @@ type Instance struct {
 	// Services are in the order of kube-proxy.
 	Services []Service
 	Spec     Spec
+	// Raised is what its state cost, in base units by metric name; nil unless Options.Account is set.
+	Raised map[string]float64
 
 	lab *Lab
 	// owned are the namespaces to close, lines the impaired links between the hosts and the switch.

@@ -32,6 +32,8 @@ type Options struct {
 	Rolled []int
 	// NoBalancer omits the load balancer's addresses and the rules for them; (optional).
 	NoBalancer bool
+	// Account measures what the state of each instance costs, while nothing else is raised.
+	Account bool
 	// TestServices adds Services that only self-tests use.
 	TestServices bool
 	// Own are the profile files of profiles that the catalogue does not have; (optional).
@@ -55,6 +57,9 @@ type Lab struct {
 	groups  groups
 	tools   tools
 
+	// alone is held for writing while the state of one instance is programmed and accounted for.
+	alone sync.RWMutex
+
 	mu sync.Mutex
 	// instances change when they are raised anew.
 	instances []*Instance
@@ -77,6 +82,8 @@ type groups struct {
 type tools struct {
 	iptables func() (*ipt.Tool, error)
 	ipset    func() (*ipt.IPSet, error)
+	// why says why the lab chose the backend of iptables, "" for the usual choice.
+	why string
 }
 
 // ErrClosed is the error of starting a process in a closed lab.
@@ -90,6 +97,7 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.chooseIptables(ctx, profiles)
 	began := time.Now()
 	l.instances = l.raiseAll(ctx, profiles)
 	l.log.Debug("lab is up", "profiles", len(profiles), "took", time.Since(began))
@@ -136,6 +144,35 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 		l.log.Debug("no cgroups", "reason", l.groups.failed)
 	}
 	return l, nil
+}
+
+// fewForNFT is the number of Services up to which iptables-nft programs rules in reasonable time. Its time grows with the
+// square of their number: minutes for 10,000.
+const fewForNFT = 2000
+
+// chooseIptables makes the whole lab use iptables-legacy where the backend is free and a variant has more Services than
+// iptables-nft can program. All variants have the same, so that they can be compared.
+func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
+	c := l.options.Lab
+	most := 0
+	for _, v := range profiles {
+		if s, err := NewSpec(v, c); err == nil && s.iptables() {
+			most = max(most, s.Lab.Services*max(1, s.Lab.Endpoints/2))
+		}
+	}
+	if c.Iptables != plan.IptablesAuto || most <= fewForNFT {
+		return
+	}
+	legacy, err := ipt.Find(context.WithoutCancel(ctx), ipt.Legacy, c.Family == IPv6)
+	if err == nil {
+		err = legacy.Works(ctx)
+	}
+	if err != nil {
+		l.log.Debug("iptables-legacy is not available", "error", err)
+		return
+	}
+	l.tools.why = fmt.Sprintf("iptables-nft takes minutes to program %d Services", most)
+	l.tools.iptables = func() (*ipt.Tool, error) { return legacy, nil }
 }
 
 // mayRaise checks early whether this process may make namespaces.

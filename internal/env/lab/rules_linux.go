@@ -52,6 +52,11 @@ func (s Spec) ProxyIPVS() bool {
 	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyIPVS
 }
 
+// iptables says whether the nodes' kube-proxy is in iptables mode.
+func (s Spec) iptables() bool {
+	return s.Profile.Services == "kube-proxy" && !s.ProxyNFT() && !s.ProxyIPVS()
+}
+
 // Needs returns the features that the profile and its conditions require, as package kernel/probe names them.
 func (s Spec) Needs() []string {
 	if s.ProxyIPVS() {
@@ -71,6 +76,7 @@ func (s Spec) kubeProxy(node int) []service.Service {
 			Namespace: "default", Name: svc.Name, PortName: "tcp", Protocol: "tcp",
 			VIP: svc.VIP, Port: uint16(svc.Port), NodePort: uint16(svc.NodePort),
 			SessionAffinity:            svc.Affinity,
+			Shared:                     svc.Idle,
 			ExternalTrafficPolicyLocal: svc.NodePort != 0 && s.Lab.TrafficPolicy == plan.TrafficLocal,
 		}
 		if svc.Balanced.IsValid() {
@@ -81,6 +87,9 @@ func (s Spec) kubeProxy(node int) []service.Service {
 				Addr:  netip.AddrPortFrom(s.Nodes[r.Node].Pods[r.Pod].Addr.Addr(), uint16(svc.TargetPort)),
 				Local: r.Node == node,
 			})
+		}
+		for i := range svc.Elsewhere {
+			e.Endpoints = append(e.Endpoints, service.Endpoint{Addr: s.net.elsewhere(i, svc.TargetPort)})
 		}
 		out = append(out, e)
 		if svc.UDP {

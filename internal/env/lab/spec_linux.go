@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -61,6 +62,10 @@ type ServiceSpec struct {
 	// UDP says that it serves UDP besides TCP, Affinity that a client keeps its backend.
 	UDP, Affinity bool
 	Backends      []PodRef
+	// Elsewhere is the number of endpoints besides Backends whose pods the lab does not raise. No traffic goes to them.
+	Elsewhere int
+	// Idle says that no traffic goes to the Service.
+	Idle bool
 }
 
 // PodRef identifies a pod by its indices in Spec.Nodes and Node.Pods.
@@ -123,8 +128,8 @@ func (s Spec) newNode(number int) dataplane.Node {
 	return n
 }
 
-// services returns the Services of an instance. A new connection walks the rules of all Services before its own. The
-// measured Services are therefore in the middle, which gives the mean cost.
+// services returns the Services of an instance. A new connection in iptables mode walks the rules of all Services before
+// its own. In the middle, the measured Services have the mean cost.
 func services(s Spec, backends []Backends) []ServiceSpec {
 	measured := []ServiceSpec{
 		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},
@@ -133,18 +138,17 @@ func services(s Spec, backends []Backends) []ServiceSpec {
 	}
 	measured = append(measured, s.severalBackends(backends)...)
 	s.balance(measured)
-	var all []ServiceSpec
+	all := make([]ServiceSpec, 0, s.Lab.Services+len(measured))
 	vip := s.net.firstFiller
+	place := map[plan.Position]int{plan.PositionMiddle: s.Lab.Services / 2, plan.PositionLast: s.Lab.Services}[s.Lab.Position]
 	for i := range s.Lab.Services {
-		if i == s.Lab.Services/2 {
-			all = append(all, measured...)
-		}
-		all = append(all, ServiceSpec{Name: fmt.Sprintf("svc-%d", i+1), VIP: vip, Backends: []PodRef{{i % s.Lab.Nodes, i % s.Lab.PodsPerNode}, {(i + 1) % s.Lab.Nodes, i % s.Lab.PodsPerNode}}})
+		pods := []PodRef{{i % s.Lab.Nodes, i % s.Lab.PodsPerNode}, {(i + 1) % s.Lab.Nodes, i % s.Lab.PodsPerNode}}
+		svc := ServiceSpec{Name: fmt.Sprintf("svc-%d", i+1), VIP: vip, Backends: pods[:min(len(pods), s.Lab.Endpoints)], Idle: true}
+		svc.Elsewhere = s.Lab.Endpoints - len(svc.Backends)
+		all = append(all, svc)
 		vip = vip.Next()
 	}
-	if s.Lab.Services == 0 {
-		all = measured
-	}
+	all = slices.Insert(all, place, measured...)
 	for i := range all {
 		all[i].Port, all[i].TargetPort = Port, Port
 	}

@@ -153,7 +153,7 @@ func (a *Analysis) axes(h result.Header, c *Collector) {
 	if h.Plan.Baseline != "" {
 		a.Profiles = append(a.Profiles, h.Plan.Baseline)
 	}
-	a.Profiles = append(a.Profiles, h.Plan.Profiles...)
+	a.Profiles = append(a.Profiles, h.Plan.Measured()...)
 	for _, p := range h.Profiles {
 		a.Profiles = append(a.Profiles, p.Name)
 	}

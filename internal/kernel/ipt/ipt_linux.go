@@ -74,7 +74,7 @@ func findWorking(ctx context.Context, f Family) (*Tool, error) {
 	for _, flavor := range []Flavor{NFT, Legacy} {
 		t, err := find(ctx, flavor, f)
 		if err == nil {
-			err = t.works(ctx)
+			err = t.Works(ctx)
 		}
 		if err == nil {
 			return t, nil
@@ -84,7 +84,8 @@ func findWorking(ctx context.Context, f Family) (*Tool, error) {
 	return nil, fmt.Errorf("no flavour of %s works: %w", f, errors.Join(errs...))
 }
 
-func (t *Tool) works(ctx context.Context) error {
+// Works tries a rule of NAT in a namespace of its own.
+func (t *Tool) Works(ctx context.Context) error {
 	ns, err := netns.New()
 	if err != nil {
 		return err

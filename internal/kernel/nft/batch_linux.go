@@ -210,14 +210,18 @@ func (b *batch) setUserData(s *Set) {
 // The types of what an anonymous map is keyed by, as nft numbers them.
 const integerMagic = 4
 
-// anonymous declares the map of a choice, complete.
-func (b *batch) anonymous(t *Table, c choice, name string, id uint32) {
+// chosen declares the map of a choice, complete. Unless it is shared, it is anonymous and goes with its rule.
+func (b *batch) chosen(t *Table, c choice, name string, id uint32) {
+	flags := uint32(unix.NFT_SET_CONSTANT | unix.NFT_SET_MAP)
+	if !c.shared {
+		flags |= unix.NFT_SET_ANONYMOUS
+	}
 	about := func() string { return "a choice by chance" }
 	size := len(c.values) + len(c.verdicts)
 	b.begin(unix.NFT_MSG_NEWSET, unix.NLM_F_CREATE, t.Family, about)
 	b.text(unix.NFTA_SET_TABLE, t.Name)
 	b.text(unix.NFTA_SET_NAME, name)
-	b.number(unix.NFTA_SET_FLAGS, unix.NFT_SET_ANONYMOUS|unix.NFT_SET_CONSTANT|unix.NFT_SET_MAP)
+	b.number(unix.NFTA_SET_FLAGS, flags)
 	b.number(unix.NFTA_SET_KEY_TYPE, integerMagic)
 	b.number(unix.NFTA_SET_KEY_LEN, 4)
 	if c.data > 0 {

@@ -30,6 +30,8 @@ type choice struct {
 	magic    uint32
 	values   [][]byte
 	verdicts []Verdict
+	// shared says that equal choices may have one map.
+	shared bool
 }
 
 func (e *exprs) add(list ...expr.Any) { e.list = append(e.list, list...) }
@@ -155,7 +157,7 @@ func (e *exprs) dnat(d dnat) {
 			&expr.Immediate{Register: firstReg + words, Data: valueBytes(d.to[0].Port())})
 	} else {
 		length, magic := keyShape([]Type{Addr, Port}, e.family)
-		c := choice{data: length, magic: magic}
+		c := choice{data: length, magic: magic, shared: d.shared}
 		for _, to := range d.to {
 			c.values = append(c.values, keyBytes([]Value{to.Addr(), to.Port()}))
 		}

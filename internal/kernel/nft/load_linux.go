@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -43,7 +44,7 @@ func loadAll(ctx context.Context, ns *netns.NS, replace bool, tables []*Table) e
 		if err := t.Check(); err != nil {
 			return err
 		}
-		l := &loader{ctx: ctx, socket: s, table: t, replace: replace}
+		l := &loader{ctx: ctx, socket: s, table: t, replace: replace, shared: map[string]string{}}
 		if err := l.load(); err != nil {
 			return advised(err)
 		}
@@ -74,6 +75,8 @@ type loader struct {
 	batch   batch
 	// id is the number of the last set.
 	id uint32
+	// shared has the names of the maps that rules share, by their values.
+	shared map[string]string
 }
 
 // load sends declarations first: rules and elements name sets and chains.
@@ -116,12 +119,7 @@ func (l *loader) load() error {
 }
 
 func (l *loader) rule(c *Chain, i int) error {
-	e := exprs{family: l.table.Family, anonymous: func(c choice) (string, uint32) {
-		l.id++
-		name := "__map" + strconv.FormatUint(uint64(l.id), 10)
-		l.batch.anonymous(l.table, c, name, l.id)
-		return name, l.id
-	}}
+	e := exprs{family: l.table.Family, anonymous: l.mapOf}
 	if err := e.rule(c.Rules[i]); err != nil {
 		return err
 	}
@@ -135,6 +133,23 @@ func (l *loader) rule(c *Chain, i int) error {
 	}
 	l.batch.rule(l.table, c, i, marshalled, e.comment)
 	return l.sendIfFull()
+}
+
+// mapOf declares the map of a choice, or finds one that is shared. It returns its name, and its number if the
+// transaction under way declares it.
+func (l *loader) mapOf(c choice) (name string, id uint32) {
+	key := string(bytes.Join(c.values, nil))
+	if name := l.shared[key]; c.shared && name != "" {
+		return name, 0
+	}
+	l.id++
+	number := strconv.FormatUint(uint64(l.id), 10)
+	if name = "__map" + number; c.shared {
+		name = "endpoints-" + number
+		l.shared[key] = name
+	}
+	l.batch.chosen(l.table, c, name, l.id)
+	return name, l.id
 }
 
 func (l *loader) elements(s *Set) error {

@@ -104,6 +104,8 @@ type dnat struct {
 	to []netip.AddrPort
 	// direct says that there is one and nothing to choose.
 	direct bool
+	// shared says that rules with the same choice look it up in one map.
+	shared bool
 }
 
 // DNAT translates the destination.
@@ -111,6 +113,10 @@ func DNAT(to netip.AddrPort) Term { return dnat{to: []netip.AddrPort{to}, direct
 
 // DNATRandom translates the destination to one of the given, each with the same probability.
 func DNATRandom(to ...netip.AddrPort) Term { return dnat{to: to} }
+
+// DNATShared is DNATRandom with a map that all rules of the table with the same choice share. A map of its own for each
+// rule takes the kernel a time that grows with the square of their number: it looks for each by name among all.
+func DNATShared(to ...netip.AddrPort) Term { return dnat{to: to, shared: true} }
 
 func (d dnat) text(family Family) string {
 	if d.direct {

@@ -153,6 +153,11 @@ func (rec *Record) check() error {
 			return errors.New("its end has no contents")
 		}
 		return nil
+	case TypeRaised:
+		if rec.Raised == nil || rec.Raised.Profile == "" || len(rec.Raised.Metrics) > MaxMetrics {
+			return errors.New("it does not say what was raised")
+		}
+		return nil
 	case TypeTrial, TypeSampled:
 	case "":
 		return errors.New("it has no type; a header here means that two result files were joined")

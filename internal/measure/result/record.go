@@ -52,11 +52,13 @@ const (
 	// TypeSampled is a trial whose CPUs were sampled. It explains where the time of the case goes; its rates and times are
 	// those of a disturbed path, and no metric stands on it.
 	TypeSampled = "sampled"
+	// TypeRaised is what it cost to raise an instance.
+	TypeRaised = "raised"
 )
 
 // Record is one line after the header: a trial, finished or failed.
 type Record struct {
-	// Type is "trial", "sampled" or "end". Each invocation that could finish in order closes with an "end", so a file that was
+	// Type is "trial", "sampled", "raised" or "end". Each invocation that could finish in order closes with an "end", so a file that was
 	// resumed may have several: the last one's reason counts, and their times add up.
 	Type string `json:"type"`
 	plan.Trial
@@ -87,6 +89,23 @@ type Record struct {
 	Stacks *sample.Stacks `json:"stacks,omitempty"`
 	// End is set if Type is "end".
 	End *End `json:"end,omitempty"`
+	// Raised is set if Type is "raised".
+	Raised *Raised `json:"raised,omitempty"`
+}
+
+// Raised is what it cost to give an instance of a profile its state: rules, programs, Services and policies.
+type Raised struct {
+	Profile plan.Variant `json:"profile"`
+	// Instance is the number that its trials have.
+	Instance int `json:"instance"`
+	// Metrics are numbers in base units by metric name.
+	Metrics map[string]float64 `json:"metrics"`
+}
+
+// RaisedLine is the line of an instance. It is read as a Record.
+type RaisedLine struct {
+	Type   string `json:"type"`
+	Raised Raised `json:"raised"`
 }
 
 // Probe is one short stream of a throughput search. Rates are of payload in bit/s.

@@ -96,6 +96,11 @@ func (w *Writer) Append(r Record) error {
 	return w.line(r)
 }
 
+// Raised writes what it cost to raise an instance.
+func (w *Writer) Raised(r Raised) error {
+	return w.line(RaisedLine{TypeRaised, r})
+}
+
 // Finish writes the line that closes an invocation.
 func (w *Writer) Finish(e End) error {
 	return w.line(EndLine{TypeEnd, e})

@@ -48,6 +48,9 @@ func serviceGateway(n dataplane.Node) netip.Addr {
 // calicoFlows is the capacity of a node's table of flows, which takes 11 MB; Calico's is 512,000.
 const calicoFlows = 65536
 
+// natSpare is the room in the tables of Services beyond those of the start.
+const natSpare = 1024
+
 func (calicoBPF) Prepare(n dataplane.Node) []link.Thing {
 	t := n.Tunnel
 	things := []link.Thing{
@@ -94,9 +97,10 @@ func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) 
 	if err != nil {
 		return dataplane.Programs{}, err
 	}
+	frontends, endpoints := p.Entries()
 	plane, err := ebpf.Load(ebpf.Options{
 		NS: p.NS, NodeIP: p.Node.Addr.Addr(), Wire: dataplane.NIC, Tunnel: p.Node.Tunnel.Device, ServiceDevice: serviceOut,
-		DSR: c.dsr, Flows: calicoFlows,
+		DSR: c.dsr, Flows: calicoFlows, Frontends: frontends + natSpare, Endpoints: endpoints + natSpare,
 	})
 	if err != nil {
 		return dataplane.Programs{}, err

@@ -160,12 +160,17 @@ func (c ciliumPlane) Rules(dataplane.Node, []dataplane.Node) policy.Node {
 // the other node and both directions of each: when the kernel drops an entry of a flow that lives, its packets go nowhere.
 var ciliumSizes = cilium.Sizes{FlowsTCP: 65536, FlowsAny: 16384, SNAT: 131072, Stats: 1024}
 
+// lbSpare is the room in the tables of Services beyond those of the start.
+const lbSpare = 1024
+
 func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
 	o := cilium.Options{
 		NS: p.NS, NodeIP: p.Node.Addr.Addr(), Gateway: p.Node.Gateway(), Wire: dataplane.NIC, Overlay: p.Node.Tunnel.Device,
 		HostDevice: ciliumHost, NetDevice: ciliumNet, Legacy: c.legacy, Masquerade: p.Node.Cluster,
 		NodePort: cilium.NodePortSNAT, Sizes: ciliumSizes,
 	}
+	frontends, endpoints := p.Entries()
+	o.Sizes.LB = frontends + endpoints + lbSpare
 	if c.dsr {
 		o.NodePort, o.Maglev = cilium.NodePortDSR, true
 	}

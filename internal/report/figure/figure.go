@@ -20,10 +20,12 @@ type Kind string
 
 // The kinds, in reading order.
 const (
-	Heat   Kind = "heat"
-	Dots   Kind = "dots"
-	Loads  Kind = "load"
-	Curves Kind = "percentiles"
+	Heat  Kind = "heat"
+	Dots  Kind = "dots"
+	Loads Kind = "load"
+	// Growths is numbers over a swept condition.
+	Growths Kind = "growth"
+	Curves  Kind = "percentiles"
 	// Waterfall, Flame and Parts are of explanations.
 	Waterfall Kind = "waterfall"
 	Flame     Kind = "flame"
@@ -105,6 +107,7 @@ func All(d report.Document) []Figure {
 		}
 	}
 	out = append(out, loads(d.Loads, s)...)
+	out = append(out, growths(d.Growths, s)...)
 	if d.Details != nil {
 		out = append(out, curves(d.Details.Curves, d.Analysis.Workloads, s)...)
 	}

@@ -84,10 +84,19 @@ var chapters = []chapter{
 		"Functions below their callers, as wide as both profiles spend in them together. Blue: the second spends less. Orange: it spends more.",
 	}},
 	{figure.Parts, "parts", "Parts of the service demand", nil},
+	{figure.Growths, "growth", "Growth", report.GrowthNotes},
 	{figure.Loads, "load", "Latency against load", report.LoadNotes},
 	{figure.Curves, "distributions", "Distributions", []string{
 		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; the tables' percentiles are medians over trials.",
 	}},
+}
+
+// headingOf is the heading of the figures with the workload of f.
+func headingOf(f figure.Figure) string {
+	if f.Workload.Spec == nil {
+		return "What the state costs"
+	}
+	return number.Clean(f.Workload.String())
 }
 
 // pictures are those of chapters that have a figure, by workload.
@@ -101,7 +110,7 @@ func (b *builder) pictures(figures []figure.Figure, of []chapter) []pictures {
 				continue
 			}
 			if len(p.Parts) == 0 || f.Workload != last {
-				p.Parts = append(p.Parts, part{Heading: number.Clean(f.Workload.String())})
+				p.Parts = append(p.Parts, part{Heading: headingOf(f)})
 				last = f.Workload
 			}
 			at := &p.Parts[len(p.Parts)-1]

@@ -111,6 +111,8 @@ type Report struct {
 	Abilities []report.Ability `json:"abilities,omitempty"`
 	// Explained is where the CPU time of sampled cases goes.
 	Explained []report.ExplainedProfile `json:"explained,omitempty"`
+	Growth    []growthCurve             `json:"growth,omitempty"`
+	Crossings []crossing                `json:"crossings,omitempty"`
 }
 
 func reportOf(d report.Document) Report {
@@ -129,6 +131,7 @@ func reportOf(d report.Document) Report {
 		Margin: a.Margin, NoiseFloor: a.Floors, Comparisons: each.Of(a.Comparisons, comparisonOf), LoadCurves: loadCurves(d.Loads),
 		Cells: each.Of(a.Cells, cellOf), Needs: each.Of(d.Needs, needOf), Abilities: d.Abilities,
 		Explained: explained(d.Sides),
+		Growth:    growthCurves(d.Growths), Crossings: crossings(d.Growths),
 	}
 }
 

@@ -61,20 +61,23 @@ func resultSchema() (*jsonschema.Schema, error) {
 	header, err1 := of[result.Header](nil)
 	trial, err2 := of[result.Record](nil)
 	end, err3 := of[result.EndLine](nil)
-	if err := errors.Join(err1, err2, err3); err != nil {
+	raised, err4 := of[result.RaisedLine](nil)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		return nil, err
 	}
 	header.Properties["schema"].Const = jsonschema.Ptr[any](result.Schema)
 	end.Properties["type"].Const = jsonschema.Ptr[any](result.TypeEnd)
+	raised.Properties["type"].Const = jsonschema.Ptr[any](result.TypeRaised)
 	trial.Properties["type"].Enum = []any{result.TypeTrial, result.TypeSampled}
 	trial.Properties["status"].Enum = []any{result.OK, result.Failed}
 	trial.Properties["metrics"].Properties = metrics()
 	delete(trial.Properties, "end")
+	delete(trial.Properties, "raised")
 	return &jsonschema.Schema{
 		Schema: draft, Title: "A line of a cnibench result file, " + result.Schema,
 		Description: "docs/reference/result-file.md has the meaning of every field.",
-		AnyOf:       []*jsonschema.Schema{{Ref: "#/$defs/header"}, {Ref: "#/$defs/trial"}, {Ref: "#/$defs/end"}},
-		Defs:        map[string]*jsonschema.Schema{"header": header, "trial": trial, "end": end},
+		AnyOf:       []*jsonschema.Schema{{Ref: "#/$defs/header"}, {Ref: "#/$defs/trial"}, {Ref: "#/$defs/raised"}, {Ref: "#/$defs/end"}},
+		Defs:        map[string]*jsonschema.Schema{"header": header, "trial": trial, "raised": raised, "end": end},
 	}, nil
 }
 

@@ -77,6 +77,9 @@ const (
 	Window          = "window"
 	Retransmits     = "retransmits"
 	Datagrams       = "datagrams"
+	ProgramTime     = "state.program_time"
+	ProgramCPU      = "state.program_cpu"
+	StateMemory     = "state.memory"
 	DatagramsLost   = "datagrams_lost"
 	Requests        = "requests"
 	Capacity        = "capacity"
@@ -213,8 +216,17 @@ var catalogue = []Metric{
 	{Name: Datagrams, Title: "datagrams offered", Unit: "1", Better: Neither, Definition: "Datagrams that the receiver expected in the whole window, lost ones included.", Source: "iperf3, Total Datagrams"},
 	{Name: DatagramsLost, Title: "datagrams lost", Unit: "1", Better: Neither, Definition: "Datagrams that did not arrive in the whole window.", Source: "iperf3, Lost"},
 	{Name: Requests, Title: "requests", Unit: "1", Better: Neither, Definition: "HTTP requests that were answered in the whole window.", Source: "wrk, requests in"},
+	{Name: ProgramTime, Title: "time to program the state", Unit: "ns", Better: Lower,
+		Definition: "Wall time to load all rules, programs, Services and policies into the nodes of one instance, while nothing else is raised.", Source: "docs/method.md"},
+	{Name: ProgramCPU, Title: "CPU time to program the state", Unit: "ns", Better: Lower,
+		Definition: "CPU time of this process and of the programs that it runs, such as iptables-restore, while the state of one instance is programmed.", Source: "getrusage(2)"},
+	{Name: StateMemory, Title: "kernel memory of the state", Unit: "B", Better: Lower,
+		Definition: "Growth of the kernel's slab, vmalloc and per-CPU memory while the state of one instance is programmed.", Source: "proc(5), /proc/meminfo: Slab, VmallocUsed, Percpu"},
 	{Name: Memory, Title: "memory of the endpoint", Unit: "B", Better: Neither, Definition: "Resident memory of the two load processes.", Source: "proc(5), statm"},
 }
+
+// States are the metrics of what the state of an instance costs.
+var States = []string{ProgramTime, ProgramCPU, StateMemory}
 
 var byName = func() map[string]Metric {
 	m := make(map[string]Metric, len(catalogue))

@@ -38,6 +38,16 @@ type Programming struct {
 	Policies, PoliciesUnselected int
 }
 
+// Entries returns how many frontends of Services a node serves, and how many endpoints they have in all.
+func (p Programming) Entries() (frontends, endpoints int) {
+	for _, s := range p.Services {
+		_, outside := p.Frontends(s)
+		frontends += 1 + len(outside)
+		endpoints += (1 + len(outside)) * len(s.Endpoints)
+	}
+	return frontends, endpoints
+}
+
 // Stranger returns the peer that policy i allows: an unused address of a range for documentation or tests.
 func (p Programming) Stranger(i int) netip.Addr {
 	if p.Node.IPv6() {

@@ -211,7 +211,11 @@ func (p *nftProxy) shareNFT(s Service, kind string, endpoints []Endpoint) {
 	chain := p.t.Chain(s.nftChain(kind))
 	tcp := nft.Is(nft.L4Proto, nft.L4(s.Protocol))
 	if !s.SessionAffinity {
-		chain.Add(tcp, nft.DNATRandom(addrs(endpoints)...))
+		choice := nft.DNATRandom
+		if s.Shared {
+			choice = nft.DNATShared
+		}
+		chain.Add(tcp, choice(addrs(endpoints)...))
 		return
 	}
 	var names []string

@@ -81,6 +81,8 @@ type Service struct {
 	SessionAffinity bool
 	// Endpoints may be empty; then connections are refused.
 	Endpoints []Endpoint
+	// Shared says that in nftables mode its choice among endpoints may be in one map with that of others that have the same.
+	Shared bool
 	// LoadBalancerIPs are external addresses that the node also serves.
 	LoadBalancerIPs []netip.Addr
 }

@@ -136,6 +136,10 @@ func (n *Node) size(spec *ebpf.CollectionSpec) {
 		m.MaxEntries = flows
 	}
 	spec.Maps[n.family.tables+"nat_aff"].MaxEntries = flows
+	for name, entries := range map[string]int{"nat_fe": n.opts.Frontends, "nat_be": n.opts.Endpoints} {
+		m := spec.Maps[n.family.tables+name]
+		m.MaxEntries = max(m.MaxEntries, uint32(entries))
+	}
 }
 
 func (n *Node) fillJumps() error {

@@ -86,7 +86,11 @@ func (n *Node) writeService(s Service, cur *service) error {
 			return err
 		}
 	}
+	fresh := cur.count == 0 // no client has used it
 	cur.count = len(all)
+	if fresh {
+		return nil
+	}
 	return n.forget(cur.id, all)
 }
 

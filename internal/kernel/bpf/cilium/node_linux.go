@@ -127,6 +127,10 @@ func (n *Node) size(spec *ebpf.CollectionSpec) {
 	} {
 		spec.Maps[n.fam.table(name)].MaxEntries = uint32(entries)
 	}
+	for _, name := range []string{"cilium_lb%d_services", "cilium_lb%d_backends", "cilium_lb%d_reverse_nat"} {
+		m := spec.Maps[n.fam.table(name)]
+		m.MaxEntries = max(m.MaxEntries, uint32(s.LB))
+	}
 	spec.Maps["cilium_policystats"].MaxEntries = uint32(s.Stats)
 }
 

@@ -77,6 +77,8 @@ type Sizes struct {
 	Stats    int // 4,096 [65,536], per CPU
 	// Ports are those of source translation, from 32,768 on; at most and by default 32,768, as in the product.
 	Ports int
+	// LB is what each table of Services must hold (bpf-lb-map-max); at least the product's 65,536.
+	LB int
 }
 
 // allPorts are those from firstPort on.

@@ -1,0 +1,117 @@
+// Package growth says how the numbers of a profile grow with a condition that a run swept: with the Services, the
+// policies or the pods of a node.
+//
+// Of judges the variants of a plan's sweep: one curve for each profile, path, workload and metric, whose kind stat.Grow
+// chooses, and where the curves of two profiles cross. What it costs to raise an instance with its state (State) has
+// curves of the same kind. Everything here is pure: an analysis in, values out.
+package growth
+
+import (
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Family is the curves of one metric on a path under a workload.
+type Family struct {
+	// Path and Workload are zero for what the state of an instance costs.
+	Path     plan.Path
+	Workload plan.Workload
+	Metric   metric.Metric
+	// Unit is the base unit of all values.
+	Unit string
+	// Lines are in report order, and those of skipped profiles are missing.
+	Lines []Line
+	// Crossings are those of each two lines whose order is known, the first by report order first.
+	Crossings []Crossing
+}
+
+// OfState says whether f is of what the state of an instance costs.
+func (f Family) OfState() bool { return f.Workload.Spec == nil }
+
+// Line is the curve of one profile.
+type Line struct {
+	// Profile is that of the plan, without the swept condition.
+	Profile plan.Variant
+	stat.Curve
+}
+
+// Crossing is how two curves lie to each other.
+type Crossing struct {
+	First, Second plan.Variant
+	Relation      stat.Relation
+	stat.Crossing
+}
+
+// Of returns the families of a run with a sweep, nil of any other: those of the headline metrics of which less is better,
+// by metric, workload and path, then those of states.
+func Of(a *compare.Analysis, p plan.Plan, states []result.Raised) []Family {
+	swept := p.Swept()
+	if swept == nil {
+		return nil
+	}
+	var out []Family
+	for _, m := range metric.All() {
+		if !m.Headline || m.Better != metric.Lower {
+			continue
+		}
+		for _, w := range a.Workloads {
+			for _, path := range a.Paths {
+				f := Family{Path: path, Workload: w, Metric: m}
+				f.fill(a, p, swept, func(v plan.Variant) (stat.Summary, bool) {
+					c, ok := a.Cell(compare.Key{Case: plan.Case{Profile: v, Path: path, Workload: w}, Metric: m.Name})
+					f.Unit = max(f.Unit, c.Unit)
+					return c.Summary, ok && c.N > 0 && !c.MostlyFailed()
+				})
+				out = f.appendTo(out)
+			}
+		}
+	}
+	for _, name := range metric.States {
+		m, _ := metric.Lookup(name)
+		f := Family{Metric: m, Unit: m.Unit}
+		f.fill(a, p, swept, func(v plan.Variant) (stat.Summary, bool) {
+			var values []float64
+			for _, s := range states {
+				if x, ok := s.Metrics[name]; ok && s.Profile == v {
+					values = append(values, x)
+				}
+			}
+			return stat.Summarize(values, a.Confidence), len(values) > 0
+		})
+		out = f.appendTo(out)
+	}
+	return out
+}
+
+// appendTo adds f to a list if it has any line.
+func (f Family) appendTo(out []Family) []Family {
+	if len(f.Lines) == 0 {
+		return out
+	}
+	return append(out, f)
+}
+
+// fill adds the curves with at least two points, and compares each two.
+func (f *Family) fill(a *compare.Analysis, p plan.Plan, swept []plan.Swept, value func(plan.Variant) (stat.Summary, bool)) {
+	for _, s := range swept {
+		var points []stat.Point
+		for i, v := range s.Variants {
+			if summary, ok := value(v); ok {
+				points = append(points, stat.Point{X: float64(p.Sweep.Points[i]), Summary: summary})
+			}
+		}
+		if len(points) > 1 {
+			f.Lines = append(f.Lines, Line{s.Of, stat.Grow(points, a.Confidence, a.Margin)})
+		}
+	}
+	for i, first := range f.Lines {
+		for _, second := range f.Lines[i+1:] {
+			if how, at := stat.Cross(first.Curve, second.Curve, a.Confidence); how != stat.Unclear {
+				f.Crossings = append(f.Crossings, Crossing{first.Profile, second.Profile, how, at})
+			}
+		}
+	}
+}

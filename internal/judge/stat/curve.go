@@ -1,0 +1,286 @@
+package stat
+
+import (
+	"math"
+	"slices"
+)
+
+// Point is what was measured at one value X of a condition.
+type Point struct {
+	X float64
+	Summary
+}
+
+// Shape is the kind of a curve.
+type Shape string
+
+const (
+	// Constant means that the change over all points is within the margin.
+	Constant Shape = "constant"
+	// Linear and Logarithmic are what predicts points that were left out best.
+	Linear      Shape = "linear"
+	Logarithmic Shape = "logarithmic"
+	// Rising means that the curve changes, and that its points do not tell linear from logarithmic.
+	Rising Shape = "rising"
+	// Undecided means that a change is neither shown nor excluded.
+	Undecided Shape = "undecided"
+)
+
+// Curve is a law that was fitted to points. All numbers but X are in the unit of the points; what is not known is NaN.
+type Curve struct {
+	Shape  Shape
+	Points []Point
+	// Slope is the change for each unit of X of a linear curve, and for each doubling of X of a logarithmic one, with its
+	// interval. Of any other curve it is that of the better of the two laws.
+	Slope, Low, High float64
+	// Doubling says that Slope is for each doubling.
+	Doubling bool
+	// Change, ChangeLow and ChangeHigh are the change from the first point to the last, by the same law.
+	Change, ChangeLow, ChangeHigh float64
+	// Misfit is the largest distance of a point from the law as a share of the point.
+	Misfit float64
+
+	law law
+}
+
+// law is y = a + b*f(x), with the covariance of a and b.
+type law struct {
+	f          func(float64) float64
+	a, b       float64
+	vaa, vab   float64
+	vbb        float64
+	press      float64 // squared errors of prediction of points left out, in squared standard errors
+	inflation  float64 // by how much the residuals exceed the errors of the points, at least 1
+	parameters int
+}
+
+func straight(x float64) float64 { return x }
+
+// logarithm is 0 at 0 and grows by log 2 for each doubling of a large x.
+func logarithm(x float64) float64 { return math.Log1p(x) }
+
+func level(float64) float64 { return 0 }
+
+// leastError is the least relative standard error of a point: instances differ by more than the trials of one say.
+const leastError = 0.002
+
+// decisive is how many times the error of prediction of one law must be that of another to rule it out.
+const decisive = 2
+
+// Grow fits a curve to at least two points of rising X and says what kind it is. Its kind is that of the law which, fitted
+// to all other points, predicts each point best, weighted by the points' intervals. It is constant or undecided unless the
+// interval of the slope excludes 0; a change within the margin, a share of the first point, is constant too.
+func Grow(points []Point, confidence, margin float64) Curve {
+	nan := math.NaN()
+	c := Curve{Shape: Undecided, Points: points, Slope: nan, Low: nan, High: nan, Change: nan, ChangeLow: nan, ChangeHigh: nan, Misfit: nan}
+	errs := make([]float64, len(points))
+	for i, p := range points {
+		if p.N < 2 || !(p.Confidence > 0) || !(p.High > p.Low) && p.N < MinRepetitions {
+			return c
+		}
+		errs[i] = max((p.High-p.Low)/2/normalQuantile(p.Confidence), leastError*math.Abs(p.Median))
+		if !(errs[i] > 0) || math.IsInf(errs[i], 0) {
+			return c
+		}
+	}
+	if len(points) < 2 {
+		return c
+	}
+	// Two laws are tried, so that each has half the chance of error.
+	each := 1 - (1-confidence)/2
+	none, line, curve := fit(points, errs, level), fit(points, errs, straight), fit(points, errs, logarithm)
+	best, other := line, curve
+	if curve.press < line.press {
+		best, other, c.Doubling = curve, line, true
+	}
+	c.law = best
+	c.describe(each)
+	bound := margin * math.Abs(points[0].Median)
+	within := max(math.Abs(c.ChangeLow), math.Abs(c.ChangeHigh)) <= bound
+	grows := c.Low > 0 || c.High < 0
+	switch {
+	case within:
+		c.Shape = Constant
+	case !grows || len(points) > 2 && best.press >= none.press:
+	case len(points) < 3 || other.press < decisive*best.press:
+		c.Shape = Rising
+	case c.Doubling:
+		c.Shape = Logarithmic
+	default:
+		c.Shape = Linear
+	}
+	return c
+}
+
+// describe fills in what follows from the law.
+func (c *Curve) describe(confidence float64) {
+	l, free := c.law, len(c.Points)-2
+	half := normalQuantile(confidence) * math.Sqrt(l.vbb)
+	if free > 0 && l.inflation > 1 {
+		half = max(half, studentQuantile(confidence, free)*math.Sqrt(l.vbb*l.inflation))
+	}
+	scale := 1.0
+	if c.Doubling {
+		scale = math.Ln2
+	}
+	c.Slope, c.Low, c.High = l.b*scale, (l.b-half)*scale, (l.b+half)*scale
+	span := l.f(c.Points[len(c.Points)-1].X) - l.f(c.Points[0].X)
+	c.Change, c.ChangeLow, c.ChangeHigh = l.b*span, (l.b-half)*span, (l.b+half)*span
+	c.Misfit = 0
+	for _, p := range c.Points {
+		c.Misfit = max(c.Misfit, math.Abs(l.at(p.X)-p.Median)/math.Abs(p.Median))
+	}
+}
+
+// fit is the weighted least squares fit, with the error of predicting each point from the others.
+func fit(points []Point, errs []float64, f func(float64) float64) law {
+	l := solve(points, errs, f, -1)
+	for i, p := range points {
+		if i == 0 && len(points) == 1 {
+			break
+		}
+		d := (solve(points, errs, f, i).at(p.X) - p.Median) / errs[i]
+		l.press += d * d
+	}
+	free := len(points) - l.parameters
+	for i, p := range points {
+		d := (l.at(p.X) - p.Median) / errs[i]
+		if free > 0 {
+			l.inflation += d * d / float64(free)
+		}
+	}
+	l.inflation = max(1, l.inflation)
+	return l
+}
+
+// solve fits the law to all points but the one at index without. Points that all have the same f fit a constant.
+func solve(points []Point, errs []float64, f func(float64) float64, without int) law {
+	l := law{f: f, parameters: 1}
+	var s, sx, sy, sxx, sxy float64
+	for i, p := range points {
+		if i == without {
+			continue
+		}
+		w, x := 1/(errs[i]*errs[i]), f(p.X)
+		s, sx, sy, sxx, sxy = s+w, sx+w*x, sy+w*p.Median, sxx+w*x*x, sxy+w*x*p.Median
+	}
+	det := s*sxx - sx*sx
+	if !(det > 1e-12*s*sxx) {
+		l.a, l.vaa = sy/s, 1/s
+		return l
+	}
+	l.parameters = 2
+	l.a, l.b = (sxx*sy-sx*sxy)/det, (s*sxy-sx*sy)/det
+	l.vaa, l.vab, l.vbb = sxx/det, -sx/det, s/det
+	return l
+}
+
+func (l law) at(x float64) float64 { return l.a + l.b*l.f(x) }
+
+// spread is the standard error of at.
+func (l law) spread(x float64) float64 {
+	u := l.f(x)
+	return math.Sqrt(max(0, l.vaa+2*u*l.vab+u*u*l.vbb) * l.inflation)
+}
+
+// At returns the value of the law at x, NaN for a curve without one.
+func (c Curve) At(x float64) float64 {
+	if c.law.f == nil {
+		return math.NaN()
+	}
+	return c.law.at(x)
+}
+
+// Crossing is where one curve begins to lie below another.
+type Crossing struct {
+	// X is where the laws meet; Low and High are between where the difference is known with confidence.
+	X, Low, High float64
+	// Falls says that the first curve lies below the second beyond X, not before it.
+	Falls bool
+}
+
+// Relation says how two curves lie to each other over the points that both have.
+type Relation string
+
+const (
+	// Under and Over hold for the first curve at every point; Crosses means once each, both shown.
+	Under   Relation = "under"
+	Over    Relation = "over"
+	Crosses Relation = "crosses"
+	// Unclear means that the difference is not shown at an end of the range.
+	Unclear Relation = "unclear"
+)
+
+// Cross compares two curves from the first to the last X of both. They cross where their order is shown to be another at
+// the last point than at the first.
+func Cross(a, b Curve, confidence float64) (Relation, Crossing) {
+	if a.law.f == nil || b.law.f == nil {
+		return Unclear, Crossing{}
+	}
+	from := max(a.Points[0].X, b.Points[0].X)
+	to := min(a.Points[len(a.Points)-1].X, b.Points[len(b.Points)-1].X)
+	z := normalQuantile(confidence)
+	// side is -1 where a is below b, 1 where it is above, 0 where that is not known.
+	side := func(x float64) float64 {
+		d := a.law.at(x) - b.law.at(x)
+		if math.Abs(d) <= z*math.Hypot(a.law.spread(x), b.law.spread(x)) {
+			return 0
+		}
+		return math.Copysign(1, d)
+	}
+	first, last := side(from), side(to)
+	xs := grid(from, to)
+	switch {
+	case first == 0 || last == 0 || !(to > from):
+		return Unclear, Crossing{}
+	case first == last:
+		if slices.ContainsFunc(xs, func(x float64) bool { return side(x) != first }) {
+			return Unclear, Crossing{}
+		}
+		if first < 0 {
+			return Under, Crossing{}
+		}
+		return Over, Crossing{}
+	}
+	c := Crossing{Falls: first > 0, Low: from, High: to}
+	for _, x := range xs {
+		if side(x) != first {
+			break
+		}
+		c.Low = x
+	}
+	for _, x := range slices.Backward(xs) {
+		if side(x) != last {
+			break
+		}
+		c.High = x
+	}
+	low, high := from, to
+	for range 100 {
+		mid := (low + high) / 2
+		if (a.law.at(mid)-b.law.at(mid) > 0) == (first > 0) {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	c.X = (low + high) / 2
+	return Crosses, c
+}
+
+// grid returns values from one to another, evenly spaced by the logarithm of the value plus 1.
+func grid(from, to float64) []float64 {
+	const steps = 2000
+	xs := make([]float64, 0, steps+1)
+	low, high := math.Log1p(from), math.Log1p(to)
+	for i := range steps + 1 {
+		xs = append(xs, min(to, max(from, math.Expm1(low+(high-low)*float64(i)/steps))))
+	}
+	return xs
+}
+
+// normalQuantile is how many standard deviations to either side hold such a share of a normal distribution.
+func normalQuantile(confidence float64) float64 { return math.Sqrt2 * math.Erfinv(confidence) }
+
+// Grows says whether a change beyond the margin is shown.
+func (c Curve) Grows() bool { return c.Shape == Linear || c.Shape == Logarithmic || c.Shape == Rising }

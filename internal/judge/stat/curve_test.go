@@ -1,0 +1,137 @@
+package stat
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// simulated measures a curve at points, with noise of a share of each value and n trials.
+func simulated(r *rand.Rand, xs []float64, truth func(float64) float64, noise float64, n int) []Point {
+	var points []Point
+	for _, x := range xs {
+		var values, weights []float64
+		for range n {
+			values, weights = append(values, truth(x)*math.Exp(noise*r.NormFloat64())), append(weights, 1)
+		}
+		points = append(points, Point{x, LevelOf(values, weights).Around(Summarize(values, 0.95), 0.95)})
+	}
+	return points
+}
+
+var (
+	four  = []float64{0, 1000, 10000, 30000}
+	three = []float64{0, 1000, 10000}
+)
+
+// TestGrowKinds: on curves of a known kind, the kind is found nearly always, another growing kind nearly never, and a
+// constant is nearly never taken for a growth.
+func TestGrowKinds(t *testing.T) {
+	const runs = 400
+	for name, tt := range map[string]struct {
+		truth       func(float64) float64
+		xs          []float64
+		noise       float64
+		want        Shape
+		least, most int // how often want at least, and a wrong claim at most, in percent
+	}{
+		"constant":             {func(float64) float64 { return 45000 }, four, 0.01, Constant, 78, 4},
+		"constant, three":      {func(float64) float64 { return 45000 }, three, 0.01, Constant, 75, 4},
+		"constant, loud":       {func(float64) float64 { return 45000 }, four, 0.1, Undecided, 80, 6},
+		"steep":                {func(x float64) float64 { return 50000 + 12*x }, four, 0.02, Linear, 97, 1},
+		"steep, three":         {func(x float64) float64 { return 50000 + 12*x }, three, 0.02, Linear, 95, 2},
+		"steep, loud":          {func(x float64) float64 { return 50000 + 12*x }, four, 0.1, Linear, 85, 2},
+		"gentle":               {func(x float64) float64 { return 50000 + 0.4*x }, four, 0.02, Linear, 60, 3},
+		"logarithmic":          {func(x float64) float64 { return 50000 + 2000*math.Log1p(x) }, four, 0.02, Logarithmic, 80, 3},
+		"within the margin":    {func(x float64) float64 { return 50000 + 0.01*x }, four, 0.005, Constant, 90, 2},
+		"falling":              {func(x float64) float64 { return 900 - 0.02*x }, four, 0.01, Linear, 95, 1},
+		"falling, logarithmic": {func(x float64) float64 { return 900 - 30*math.Log1p(x) }, four, 0.01, Logarithmic, 90, 2},
+	} {
+		r := rand.New(rand.NewPCG(1, 2))
+		right, wrong := 0, 0
+		for range runs {
+			c := Grow(simulated(r, tt.xs, tt.truth, tt.noise, 8), 0.95, 0.03)
+			switch c.Shape {
+			case tt.want:
+				right++
+			case Undecided, Rising:
+				if tt.want == Constant && c.Shape == Rising {
+					wrong++
+				}
+			default:
+				if tt.want != Undecided || c.Shape != Constant {
+					wrong++
+				}
+			}
+		}
+		if 100*right < tt.least*runs || 100*wrong > tt.most*runs {
+			t.Errorf("%s: %d of %d are %s, %d are wrongly another", name, right, runs, tt.want, wrong)
+		}
+	}
+}
+
+// TestGrowSlopeCovers: the interval of the slope holds the true slope at least as often as it says.
+func TestGrowSlopeCovers(t *testing.T) {
+	const runs, slope = 1000, 11.8
+	r := rand.New(rand.NewPCG(3, 4))
+	held, change := 0, 0
+	for range runs {
+		c := Grow(simulated(r, four, func(x float64) float64 { return 48000 + slope*x }, 0.03, 6), 0.95, 0.03)
+		if c.Low <= slope && slope <= c.High {
+			held++
+		}
+		if c.ChangeLow <= slope*30000 && slope*30000 <= c.ChangeHigh {
+			change++
+		}
+	}
+	if held < 0.95*runs || change < 0.95*runs {
+		t.Errorf("the interval holds the slope in %d and the change in %d of %d runs", held, change, runs)
+	}
+}
+
+// TestCross: a crossing within the range is found, and its interval holds it; curves apart are told apart, equal ones not.
+func TestCross(t *testing.T) {
+	const runs = 300
+	r := rand.New(rand.NewPCG(5, 6))
+	iptables := func(x float64) float64 { return 48000 + 12*x }
+	found, held, apart, equal := 0, 0, 0, 0
+	for range runs {
+		c := func(truth func(float64) float64) Curve { return Grow(simulated(r, four, truth, 0.02, 8), 0.95, 0.03) }
+		a, b := c(iptables), c(func(float64) float64 { return 54000 })
+		if how, x := Cross(b, a, 0.95); how == Crosses && x.Falls {
+			found++
+			if x.Low <= 500 && 500 <= x.High {
+				held++
+			}
+		}
+		if how, _ := Cross(c(func(float64) float64 { return 40000 }), a, 0.95); how == Under {
+			apart++
+		}
+		if how, _ := Cross(c(func(float64) float64 { return 54000 }), b, 0.95); how == Unclear {
+			equal++
+		}
+	}
+	if found < 0.9*runs || float64(held) < 0.95*float64(found) || apart < 0.95*runs || equal < 0.85*runs {
+		t.Errorf("of %d: %d crossings found, %d held, %d told apart, %d equal", runs, found, held, apart, equal)
+	}
+}
+
+func TestGrowOfTooLittle(t *testing.T) {
+	one := Summarize([]float64{5}, 0.95)
+	many := Summarize([]float64{5, 5.1, 4.9, 5.2}, 0.95)
+	for name, points := range map[string][]Point{
+		"none": nil, "one point": {{0, many}}, "one trial": {{0, one}, {10, one}, {100, one}}, "no trial": {{0, many}, {10, Summarize(nil, 0.95)}},
+	} {
+		c := Grow(points, 0.95, 0.03)
+		if c.Shape != Undecided || !math.IsNaN(c.Slope) || !math.IsNaN(c.At(1)) {
+			t.Errorf("%s: %+v", name, c)
+		}
+		if how, _ := Cross(c, c, 0.95); how != Unclear {
+			t.Errorf("%s: %s", name, how)
+		}
+	}
+	rises := Grow([]Point{{0, many}, {10, Summarize([]float64{50, 51, 49, 52}, 0.95)}}, 0.95, 0.03)
+	if rises.Shape != Rising || rises.Low <= 0 || math.Abs(rises.Change-45) > 2 {
+		t.Errorf("two points tell that a curve rises: %+v", rises)
+	}
+}

@@ -1,0 +1,248 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
+
+// Sweep gives one condition several values in one run. Each profile of the plan is measured at each of them, as a variant.
+// The zero value sweeps nothing.
+type Sweep struct {
+	// Condition is the flag of a setting with whole numbers.
+	Condition string
+	// Points rise.
+	Points []int
+}
+
+// SweepBudget is the time that a sweep may take where neither a flag nor a file gives another.
+const SweepBudget = 9 * time.Minute
+
+// String returns the text that ParseSweep reads, "" for the zero value.
+func (s Sweep) String() string {
+	if s.IsZero() {
+		return ""
+	}
+	return s.Condition + "=" + strings.Join(each.Of(s.Points, strconv.Itoa), ",")
+}
+
+// IsZero says whether s sweeps nothing.
+func (s Sweep) IsZero() bool { return s.Condition == "" }
+
+// MarshalText returns String.
+func (s Sweep) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (s *Sweep) UnmarshalText(b []byte) (err error) {
+	*s, err = ParseSweep(string(b))
+	return err
+}
+
+// at returns v under the condition of one point.
+func (s Sweep) at(v Variant, point int) Variant {
+	profile, context, conditions, twin := v.cut()
+	own := s.Condition + "=" + strconv.Itoa(point)
+	if conditions != "" {
+		own = conditions + "," + own
+	}
+	swept := assemble(profile, context, own, twin)
+	if canonical, err := ParseVariant(string(swept)); err == nil {
+		return canonical
+	}
+	return swept
+}
+
+// Swept are the variants of one profile of the plan, one for each point of the sweep, in order.
+type Swept struct {
+	Of       Variant
+	Variants []Variant
+}
+
+// Swept returns the profiles of the plan with the variants that the sweep makes of each; nil without a sweep.
+func (p Plan) Swept() []Swept {
+	if p.Sweep.IsZero() {
+		return nil
+	}
+	return each.Of(p.Profiles, func(v Variant) Swept {
+		return Swept{v, each.Of(p.Sweep.Points, func(n int) Variant { return p.Sweep.at(v, n) })}
+	})
+}
+
+// Variants returns what the profiles of the plan are measured as.
+func (p Plan) Variants() []Variant {
+	if p.Sweep.IsZero() {
+		return p.Profiles
+	}
+	return slices.Concat(each.Of(p.Swept(), func(s Swept) []Variant { return s.Variants })...)
+}
+
+// sweepable returns the conditions that a sweep may have: those of variants that are whole numbers.
+func sweepable() []string {
+	var names []string
+	for _, s := range Settings() {
+		if s.PerVariant && s.Number {
+			names = append(names, s.Flag)
+		}
+	}
+	return names
+}
+
+// ParseSweep reads CONDITION=NUMBER,NUMBER,... such as services=0,1K,10K. Points may come in any order. The error names
+// every fault.
+func ParseSweep(text string) (Sweep, error) {
+	if text == "" {
+		return Sweep{}, nil
+	}
+	flag, list, ok := strings.Cut(strings.ReplaceAll(text, " ", ""), "=")
+	if !ok {
+		return Sweep{}, fmt.Errorf("%q is not CONDITION=NUMBER,NUMBER,...: want for example services=0,1K,10K", text)
+	}
+	var wrong []string
+	refuse := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	setting, known := SettingOf(flag)
+	known = known && slices.Contains(sweepable(), flag)
+	if !known {
+		refuse("%q cannot be swept%s; a sweep may have %s", flag, advice.DidYouMean(flag, sweepable()), strings.Join(sweepable(), ", "))
+	}
+	s := Sweep{Condition: flag}
+	for part := range strings.SplitSeq(list, ",") {
+		if strings.Contains(part, "=") {
+			refuse("%s: a run sweeps one condition; give each profile the other as a variant, such as calico-vxlan(policies=100)", part)
+			continue
+		}
+		point, err := parseWhole(part)
+		p := Default()
+		switch {
+		case err != nil:
+			refuse("%s", err)
+			continue
+		case slices.Contains(s.Points, point):
+			refuse("%d is given twice", point)
+			continue
+		case known:
+			_ = setting.Set(&p, strconv.Itoa(point)) // it is a whole number
+			if fault := setting.Check(p); fault != "" {
+				refuse("%s", fault)
+			}
+		}
+		s.Points = append(s.Points, point)
+	}
+	if len(s.Points) < 2 && wrong == nil {
+		refuse("%s has one point: want 2 or more", flag)
+	}
+	if wrong != nil {
+		return Sweep{}, errors.New(strings.Join(wrong, "; "))
+	}
+	slices.Sort(s.Points)
+	return s, nil
+}
+
+// sweeps are the values of the setting.
+func sweeps() values[Sweep] {
+	return values[Sweep]{parse: ParseSweep, format: Sweep.String, schema: textSchema}
+}
+
+// settleSweep leaves out the default's profiles that have no use for the swept condition.
+func (p Plan) settleSweep() Plan {
+	if p.Sweep.IsZero() || !slices.Equal(p.Profiles, Default().Profiles) {
+		return p
+	}
+	p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(v Variant) bool { return useless(p.Sweep.Condition, v) != "" })
+	return p
+}
+
+// validSweep checks the sweep against the rest of the plan.
+func (fs *faults) validSweep(p Plan) {
+	if p.Sweep.IsZero() {
+		return
+	}
+	if p.OnCluster() {
+		fs.Add("sweep", "is for the lab, and a cluster is measured as it is: leave it out, or measure the lab")
+		return
+	}
+	for _, v := range p.Profiles {
+		if why := useless(p.Sweep.Condition, v); why != "" {
+			fs.Add("sweep", "%s: %s", v, why)
+		}
+		if v.sets(p.Sweep.Condition) {
+			fs.Add("sweep", "%s has %s of its own, which the sweep sets: leave out one of the two", v, p.Sweep.Condition)
+			continue
+		}
+		for _, point := range p.Sweep.Points {
+			if why := p.Sweep.at(v, point).Lab(p.Lab).excluded(); why != "" {
+				fs.Add("sweep", "%s: %s", p.Sweep.at(v, point), why)
+			}
+		}
+	}
+}
+
+// useless says why a profile has no use for a condition, "" if it has.
+func useless(flag string, v Variant) string {
+	p, known := profile.Lookup(v.Profile())
+	if !known {
+		return "" // which is a fault by itself
+	}
+	leave := "; leave it out"
+	if p.Name == profile.Raw {
+		leave = "; as the baseline it is measured once without"
+	}
+	switch flag {
+	case "services", "endpoints", "position", "traffic-policy":
+		if p.Services == "none" {
+			return p.Name + " serves no Services and has no use for " + flag + leave
+		}
+	case "service-proxy":
+		switch {
+		case p.Services == "none":
+			return p.Name + " has no kube-proxy and no use for " + flag + leave
+		case p.Services == "ebpf":
+			return p.Name + " serves Services by BPF instead of kube-proxy and has no use for " + flag + leave
+		case p.Policy == "calico-nftables":
+			return p.Name + " always has kube-proxy in nftables mode and no use for " + flag + leave
+		}
+	case "policies", "policies-unselected":
+		if p.Policy == "none" {
+			return p.Name + " enforces no NetworkPolicies and has no use for " + flag + leave
+		}
+	case "pods-per-node":
+		if p.Name == profile.Raw {
+			return p.Name + " has no pods and no use for " + flag + leave
+		}
+	}
+	return ""
+}
+
+// excluded says which conditions of l exclude each other, "" if none do.
+func (l Lab) excluded() string {
+	if n := l.Services * max(l.Endpoints, 1); n > MaxEndpoints {
+		return fmt.Sprintf("%d Services of %d endpoints are more than %d endpoints: take fewer of one", l.Services, l.Endpoints, MaxEndpoints)
+	}
+	if l.Services > MaxServices6 && l.Family == 6 {
+		return fmt.Sprintf("IPv6 has addresses for %d Services: take IPv4 or fewer", MaxServices6)
+	}
+	return ""
+}
+
+// programming is about how long it takes to program the Services and policies of a variant on its nodes, on two CPUs.
+func (l Lab) programming(v Variant) time.Duration {
+	p, _ := profile.Lookup(v.Profile())
+	per := 20 * time.Microsecond
+	switch {
+	case p.Services == "none":
+		return 0
+	case p.Services == "ebpf":
+	case l.ServiceProxy == ProxyNftables || p.Policy == "calico-nftables":
+		per = 400 * time.Microsecond
+	default:
+		per = 400 * time.Microsecond
+	}
+	return time.Duration(math.Round(float64(l.Services) * float64(per)))
+}

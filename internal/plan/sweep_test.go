@@ -1,0 +1,105 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParseSweep(t *testing.T) {
+	for text, want := range map[string]string{
+		"services=0,1K,10K,30K": "services=0,1000,10000,30000",
+		"policies = 100, 0,1k":  "policies=0,100,1000",
+		"mtu=1500,9K":           "mtu=1500,9000",
+		"":                      "",
+	} {
+		s, err := ParseSweep(text)
+		if err != nil || s.String() != want {
+			t.Errorf("%q: %q, %v; want %q", text, s, err, want)
+		}
+		var again Sweep
+		if b, err := s.MarshalText(); err != nil || again.UnmarshalText(b) != nil || again.String() != want {
+			t.Errorf("%q is read again as %q (%v)", b, again, err)
+		}
+	}
+	for text, want := range map[string][]string{
+		"services":                         {"is not CONDITION="},
+		"services=":                        {`"" is not a whole number`},
+		"services=1":                       {"one point"},
+		"services=1,1K,1000,1000":          {"1000 is given twice"},
+		"service=0,x,0":                    {`"service" cannot be swept, did you mean`, `"x" is not a whole number`, "0 is given twice"},
+		"service-proxy=1,2":                {"cannot be swept", "a sweep may have", "policies-unselected"},
+		"mtu=1,1500,1000000":               {"1 is out of range", "1000000 is out of range"},
+		"services=0,1K,policies=10":        {"one condition", "as a variant"},
+		"services=0,99999999999999999999M": {"is not a whole number"},
+	} {
+		_, err := ParseSweep(text)
+		for _, part := range want {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%q: %v, want %q", text, err, part)
+			}
+		}
+	}
+}
+
+// sweptPlan is a plan with a sweep of two profiles.
+func sweptPlan(profiles string, sweep string) Plan {
+	p := Preset("quick")
+	for _, name := range splitOutside(profiles) {
+		p.Profiles = append(p.Profiles, Variant(name))
+	}
+	p.Profiles = p.Profiles[len(Preset("quick").Profiles):]
+	p.Sweep, _ = ParseSweep(sweep)
+	return p.Settle()
+}
+
+// TestSweepExpands: the baseline once, then each profile at each point, in canonical form and in order.
+func TestSweepExpands(t *testing.T) {
+	p := sweptPlan("calico-vxlan(service-proxy=nftables,policies=5),cilium-native", "services=10,0")
+	if err := p.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	want := []Variant{"raw", "raw~twin",
+		"calico-vxlan(services=0,service-proxy=nftables,policies=5)", "calico-vxlan(services=10,service-proxy=nftables,policies=5)",
+		"cilium-native(services=0)", "cilium-native(services=10)"}
+	if got := p.Measured(); !slices.Equal(got, want) {
+		t.Errorf("measured are %v, want %v", got, want)
+	}
+	for _, v := range p.Measured()[2:] {
+		if canonical, err := ParseVariant(string(v)); err != nil || canonical != v {
+			t.Errorf("%s is %s in canonical form (%v)", v, canonical, err)
+		}
+	}
+	if got := p.Measured()[3].Lab(p.Lab); got.Services != 10 || got.Policies != 5 {
+		t.Errorf("conditions %+v", got)
+	}
+	if s := p.Swept(); len(s) != 2 || s[1].Of != "cilium-native" || s[1].Variants[1] != "cilium-native(services=10)" {
+		t.Errorf("swept %+v", s)
+	}
+}
+
+func TestSweepRefuses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		profiles, sweep string
+		want            []string
+	}{
+		"no use":   {"raw,macvlan,cilium-native", "services=0,1", []string{"raw serves no Services", "macvlan serves no Services"}},
+		"twice":    {"cilium-native(services=4)", "services=0,1", []string{"services of its own"}},
+		"policy":   {"flannel-vxlan,calico-vxlan", "policies=0,1", []string{"flannel-vxlan enforces no NetworkPolicies"}},
+		"too many": {"ptp(services=1000)", "endpoints=2,200", []string{"more than 100000 endpoints"}},
+		"variant": {"cilium-native(service-proxy=nftables),calico-nftables(service-proxy=iptables)", "services=0,1",
+			[]string{"cilium-native serves Services by BPF", "calico-nftables always has"}},
+	} {
+		err := sweptPlan(tt.profiles, tt.sweep).Validate()
+		for _, part := range tt.want {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %v, want %q", name, err, part)
+			}
+		}
+	}
+	p := Preset("quick")
+	p.Sweep = Sweep{"policies", []int{0, 1}}
+	if err := p.Settle().Validate(); err != nil {
+		t.Errorf("of the profiles that are not named, those without a use for it are left out: %v", err)
+	}
+}

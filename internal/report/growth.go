@@ -1,0 +1,251 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/growth"
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Growth is the curves of one metric over a swept condition.
+type Growth struct {
+	growth.Family
+	// Condition is the flag of the condition.
+	Condition string
+	// Title names the metric and, unless it is of states, the workload and the path.
+	Title string
+	// Sentences say what each profile does, then where two cross.
+	Sentences []string
+	// Grid is the same in numbers.
+	Grid Grid
+	// first are the first variants of the profiles.
+	first map[plan.Variant]plan.Variant
+}
+
+// GrowthNotes say how to read the curves.
+var GrowthNotes = []string{
+	"The kind of a curve is that of the law that predicts each point best from the others: constant, logarithmic or linear. Points count by their intervals.",
+	"A change is claimed where its interval excludes zero and the margin. Constant means that its interval is within the margin over the whole range.",
+}
+
+// swept are the words for one more of a condition.
+var swept = map[string]string{
+	"services": "Service", "endpoints": "endpoint of each Service", "policies": "policy that selects the pods",
+	"policies-unselected": "policy that selects no pod", "pods-per-node": "pod of a node", "mtu": "byte of the MTU",
+}
+
+func one(condition string) string {
+	if word := swept[condition]; word != "" {
+		return word
+	}
+	return condition
+}
+
+// target says what the numbers of a family are of: "a new connection".
+func target(f growth.Family) string {
+	if f.OfState() {
+		return f.Metric.Title
+	}
+	what := "one " + string(f.Workload.Traits().Work) + " of " + f.Workload.String()
+	switch is := f.Workload.Traits(); {
+	case is.Protocol == plan.TCP && is.Reconnect:
+		what = "a new connection"
+	case f.Workload.Kind() == "rr" && is.Protocol == plan.TCP:
+		what = "a transaction of a standing connection"
+	}
+	if f.Metric.Name == metric.ServiceDemand {
+		return "the CPU time of " + what
+	}
+	return "the " + f.Metric.Title + " of " + f.Workload.String()
+}
+
+// growths words the families of a run with a sweep.
+func growths(families []growth.Family, p plan.Plan, margin float64) []Growth {
+	sweep, first := p.Sweep, map[plan.Variant]plan.Variant{}
+	for _, s := range p.Swept() {
+		first[s.Of] = s.Variants[0]
+	}
+	return each.Of(families, func(f growth.Family) Growth {
+		g := Growth{Family: f, Condition: sweep.Condition, first: first, Title: capitalized(f.Metric.Title)}
+		if !f.OfState() {
+			g.Title += ", " + f.Workload.String() + ", " + f.Path.String()
+		}
+		w := wording{f, sweep, margin}
+		g.Sentences = append(each.Of(f.Lines, w.line), each.Of(f.Crossings, w.crossing)...)
+		g.Grid = w.grid(g.Title)
+		return g
+	})
+}
+
+// wording writes the sentences of a family.
+type wording struct {
+	growth.Family
+	sweep  plan.Sweep
+	margin float64
+}
+
+// amount writes a number of the family with its unit.
+func (w wording) amount(v float64) string {
+	s := number.Common(w.base(), v)
+	return s.Format(v) + " " + s.Unit
+}
+
+// base is the unit without the unit of work, which the sentence names.
+func (w wording) base() string {
+	unit, _, _ := strings.Cut(w.Unit, "/")
+	return unit
+}
+
+// between writes an interval.
+func (w wording) between(low, high float64) string {
+	s := number.Common(w.base(), low, high)
+	return s.Format(low) + " to " + s.Format(high) + " " + s.Unit
+}
+
+// line says what one profile does.
+func (w wording) line(l growth.Line) string {
+	name, of := number.Clean(l.Profile), target(w.Family)
+	last := count(l.Points[len(l.Points)-1].X)
+	each, slope, low, high := "each "+one(w.sweep.Condition), l.Slope, l.Low, l.High
+	if l.Doubling {
+		each = "each doubling of " + w.sweep.Condition
+	}
+	verb, from := "adds", "to"
+	if slope < 0 {
+		verb, from, slope, low, high = "takes", "from", -slope, -high, -low
+	}
+	switch l.Shape {
+	case stat.Linear, stat.Logarithmic:
+		text := fmt.Sprintf("%s: %s %s %s (%s) %s %s: %s.", name, each, verb, w.amount(slope), w.between(low, high), from, of, l.Shape)
+		if l.Misfit > w.margin {
+			text += fmt.Sprintf(" Points differ from that law by up to %s.", number.Percent(l.Misfit))
+		}
+		return text
+	case stat.Rising:
+		return fmt.Sprintf("%s: %s changes by %s (%s) up to %s; its points do not tell linear from logarithmic.", name, of,
+			w.amount(l.Change), w.between(l.ChangeLow, l.ChangeHigh), last)
+	case stat.Constant:
+		return fmt.Sprintf("%s: %s adds nothing to %s: constant within %s up to %s.", name, "a "+one(w.sweep.Condition), of, number.Percent(w.margin), last)
+	}
+	if math.IsNaN(l.Change) {
+		return fmt.Sprintf("%s: %s: too few values for a curve.", name, of)
+	}
+	return fmt.Sprintf("%s: no change of %s is shown or excluded up to %s: %s.", name, of, last, w.between(l.ChangeLow, l.ChangeHigh))
+}
+
+// crossing says how two profiles lie to each other.
+func (w wording) crossing(c growth.Crossing) string {
+	first, second, of := number.Clean(c.First), number.Clean(c.Second), target(w.Family)
+	from, to := count(float64(w.sweep.Points[0])), count(float64(w.sweep.Points[len(w.sweep.Points)-1]))
+	switch c.Relation {
+	case stat.Over:
+		first, second = second, first
+		fallthrough
+	case stat.Under:
+		return fmt.Sprintf("%s has less than %s from %s to %s %s: %s.", first, second, from, to, w.sweep.Condition, of)
+	}
+	if !c.Falls {
+		first, second = second, first
+	}
+	return fmt.Sprintf("%s has less than %s from %s %s on (%s to %s): %s.", first, second, count(c.X), w.sweep.Condition, count(c.Low), count(c.High), of)
+}
+
+// count writes a number of things with two digits of precision beyond 100.
+func count(v float64) string {
+	n := int(math.Round(v))
+	if n >= 1000 {
+		step := int(math.Pow10(len(strconv.Itoa(n)) - 3))
+		n = (n + step/2) / step * step
+	}
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// grid has a row for each profile: the points, then the kind and the slope.
+func (w wording) grid(title string) Grid {
+	var values []float64
+	for _, l := range w.Lines {
+		for _, p := range l.Points {
+			values = append(values, p.Median)
+		}
+	}
+	scale := number.Common(w.Unit, values...)
+	g := Grid{Title: title + " (" + scale.Unit + ")", Label: "profile"}
+	for _, point := range w.sweep.Points {
+		g.Columns = append(g.Columns, count(float64(point)))
+	}
+	g.Columns = append(g.Columns, "kind", "slope")
+	for _, l := range w.Lines {
+		var cells []string
+		for _, point := range w.sweep.Points {
+			text := number.Absent
+			for _, p := range l.Points {
+				if p.X == float64(point) {
+					text = summed(p.Summary, scale)
+				}
+			}
+			cells = append(cells, text)
+		}
+		g.Add(number.Clean(l.Profile), append(cells, string(l.Shape), w.slope(l))...)
+	}
+	return g
+}
+
+// slope writes the slope of a line with its interval.
+func (w wording) slope(l growth.Line) string {
+	per := one(w.sweep.Condition)
+	if l.Doubling {
+		per = "doubling"
+	}
+	if !l.Grows() || l.Shape == stat.Rising {
+		return number.Absent
+	}
+	return fmt.Sprintf("%s a %s (%s)", w.amount(l.Slope), per, w.between(l.Low, l.High))
+}
+
+// growthSection is the section of all curves.
+func growthSection(all []Growth) Section {
+	s := Section{Heading: "Growth", Notes: GrowthNotes, Drawn: true}
+	for _, g := range all {
+		g.Grid.Notes = g.Sentences
+		s.Grids = append(s.Grids, g.Grid)
+	}
+	return s
+}
+
+// growthAnswer are the sentences for the answer: those of CPU time, and of what it takes to program the state.
+func growthAnswer(all []Growth) []string {
+	var lines []string
+	for _, g := range all {
+		if g.Metric.Name == metric.ServiceDemand || g.Metric.Name == metric.ProgramTime {
+			lines = append(lines, g.Sentences...)
+		}
+	}
+	return lines
+}
+
+// Points returns the values of the condition at which any profile was measured, rising.
+func (g Growth) Points() []float64 {
+	var xs []float64
+	for _, l := range g.Lines {
+		for _, p := range l.Points {
+			xs = append(xs, p.X)
+		}
+	}
+	slices.Sort(xs)
+	return slices.Compact(xs)
+}
+
+// Variant returns the first variant that was measured of a profile of the plan.
+func (g Growth) Variant(of plan.Variant) plan.Variant { return g.first[of] }
