@@ -171,6 +171,9 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	if a.file == "" && a.was == nil && changed["duration"] != "" && changed["budget"] == "" {
 		p.Budget = 0
 	}
+	if a.file == "" && a.was == nil && !p.Sweep.IsZero() && changed["budget"] == "" && changed["duration"] == "" {
+		p.Budget = max(p.Budget, plan.SweepBudget)
+	}
 	if !cmd.Flags().Changed("seed") && p.Seed == 0 {
 		p.Seed, a.drawn = rand.Uint64N(1_000_000_000), true
 	}

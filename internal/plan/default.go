@@ -44,6 +44,8 @@ const (
 	// each a run has all the same if it has as many repetitions.
 	raiseShare   = 0.08
 	minInstances = 5
+	// raiseMost is the part of a budget that may go into raising profiles anew although there are fewer instances then.
+	raiseMost = 0.4
 )
 
 // What FitRepetitions chooses from: more short trials, spread over the run, tell more than few long ones, because what
@@ -182,7 +184,16 @@ func (p Plan) Expected(cases int) time.Duration {
 func (p Plan) Block() int {
 	repetition := time.Duration(len(p.Cases())) * p.TrialTime()
 	few := math.Ceil(float64(p.RaiseTime(p.Measured())) / (raiseShare * float64(max(repetition, 1))))
-	return int(max(1, min(few, float64(p.Repetitions/minInstances))))
+	block := int(max(1, min(few, float64(p.Repetitions/minInstances))))
+	for p.Budget > 0 && block < p.Repetitions && p.renewals(block) > time.Duration(raiseMost*float64(p.Budget)) {
+		block++
+	}
+	return block
+}
+
+// renewals is about how long raising all profiles anew takes with blocks of so many repetitions.
+func (p Plan) renewals(block int) time.Duration {
+	return time.Duration((p.Repetitions-1)/block) * p.RaiseTime(p.Measured())
 }
 
 // RaiseTime is about how long it takes to raise variants anew.
@@ -198,9 +209,14 @@ func (p Plan) RaiseTime(variants []Variant) time.Duration {
 }
 
 // raising is about how long raising the profiles of so many cases anew takes with the least number of repetitions. The
-// first instances stand when a run begins to measure.
+// first instances stand when a run begins to measure, but it takes time to program many Services into them.
 func (p Plan) raising(cases int) time.Duration {
-	return time.Duration(max(p.Instances()-1, 0)) * p.RaiseTime(p.Measured()[:min(len(p.Measured()), cases)])
+	variants := p.Measured()[:min(len(p.Measured()), cases)]
+	first := p.RaiseTime(variants) - time.Duration(len(variants))*raiseTime // what all the Services of the first take
+	if p.OnCluster() {
+		first = 0
+	}
+	return first + time.Duration(max(p.Instances()-1, 0))*p.RaiseTime(variants)
 }
 
 // Instances returns on how many instances of a profile the least number of repetitions is measured, where profiles can

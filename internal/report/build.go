@@ -74,7 +74,11 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	}
 	d.Sections = append(d.Sections, sections(metrics, cut, func(t compare.Table) string { return t.Metric }, b.table)...)
 	d.Needs = b.needs(cut, metrics)
-	d.Answer = b.answer(cut, d.Needs)
+	if d.Answer = growthAnswer(d.Growths); d.Answer != nil {
+		d.Answer = append(d.Answer, b.tally(cut)...)
+	} else {
+		d.Answer = b.answer(cut, d.Needs)
+	}
 	d.Abilities = b.abilities()
 	d.Legend = b.legend(cut)
 	d.Footnotes = b.notes.text()

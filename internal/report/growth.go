@@ -42,6 +42,12 @@ var swept = map[string]string{
 	"policies-unselected": "policy that selects no pod", "pods-per-node": "pod of a node", "mtu": "byte of the MTU",
 }
 
+// several are the words for many of a condition.
+var several = map[string]string{
+	"services": "Services", "endpoints": "endpoints", "policies": "policies", "policies-unselected": "policies that select no pod",
+	"pods-per-node": "pods a node", "mtu": "bytes of MTU",
+}
+
 func one(condition string) string {
 	if word := swept[condition]; word != "" {
 		return word
@@ -124,7 +130,7 @@ func (w wording) line(l growth.Line) string {
 	}
 	switch l.Shape {
 	case stat.Linear, stat.Logarithmic:
-		text := fmt.Sprintf("%s: %s %s %s (%s) %s %s: %s.", name, each, verb, w.amount(slope), w.between(low, high), from, of, l.Shape)
+		text := fmt.Sprintf("%s: %s %s %s (%s) %s %s, %s.", name, each, verb, w.amount(slope), w.between(low, high), from, of, l.Shape)
 		if l.Misfit > w.margin {
 			text += fmt.Sprintf(" Points differ from that law by up to %s.", number.Percent(l.Misfit))
 		}
@@ -145,17 +151,18 @@ func (w wording) line(l growth.Line) string {
 func (w wording) crossing(c growth.Crossing) string {
 	first, second, of := number.Clean(c.First), number.Clean(c.Second), target(w.Family)
 	from, to := count(float64(w.sweep.Points[0])), count(float64(w.sweep.Points[len(w.sweep.Points)-1]))
-	switch c.Relation {
-	case stat.Over:
-		first, second = second, first
-		fallthrough
-	case stat.Under:
-		return fmt.Sprintf("%s has less than %s from %s to %s %s: %s.", first, second, from, to, w.sweep.Condition, of)
-	}
-	if !c.Falls {
+	if c.Relation == stat.Over || c.Relation == stat.Crosses && !c.Falls {
 		first, second = second, first
 	}
-	return fmt.Sprintf("%s has less than %s from %s %s on (%s to %s): %s.", first, second, count(c.X), w.sweep.Condition, count(c.Low), count(c.High), of)
+	things := w.sweep.Condition
+	if word := several[things]; word != "" {
+		things = word
+	}
+	where := fmt.Sprintf("at %s to %s %s", from, to, things)
+	if c.Relation == stat.Crosses {
+		where = fmt.Sprintf("from %s %s on (%s to %s)", count(c.X), things, count(c.Low), count(c.High))
+	}
+	return fmt.Sprintf("%s is cheaper than %s %s: %s.", first, second, where, of)
 }
 
 // count writes a number of things with two digits of precision beyond 100.
@@ -211,24 +218,32 @@ func (w wording) slope(l growth.Line) string {
 	if !l.Grows() || l.Shape == stat.Rising {
 		return number.Absent
 	}
-	return fmt.Sprintf("%s a %s (%s)", w.amount(l.Slope), per, w.between(l.Low, l.High))
+	s := number.Common(w.base(), l.Slope)
+	return fmt.Sprintf("%s %s a %s, %s to %s", s.Format(l.Slope), s.Unit, per, s.Format(l.Low), s.Format(l.High))
 }
 
 // growthSection is the section of all curves.
 func growthSection(all []Growth) Section {
 	s := Section{Heading: "Growth", Notes: GrowthNotes, Drawn: true}
 	for _, g := range all {
-		g.Grid.Notes = g.Sentences
+		if !g.answers() {
+			g.Grid.Notes = g.Sentences
+		}
 		s.Grids = append(s.Grids, g.Grid)
 	}
 	return s
+}
+
+// answers says whether the sentences of g belong to the answer of the report.
+func (g Growth) answers() bool {
+	return g.Metric.Name == metric.ServiceDemand || g.Metric.Name == metric.ProgramTime
 }
 
 // growthAnswer are the sentences for the answer: those of CPU time, and of what it takes to program the state.
 func growthAnswer(all []Growth) []string {
 	var lines []string
 	for _, g := range all {
-		if g.Metric.Name == metric.ServiceDemand || g.Metric.Name == metric.ProgramTime {
+		if g.answers() {
 			lines = append(lines, g.Sentences...)
 		}
 	}

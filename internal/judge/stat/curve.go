@@ -69,7 +69,8 @@ const decisive = 2
 
 // Grow fits a curve to at least two points of rising X and says what kind it is. Its kind is that of the law which, fitted
 // to all other points, predicts each point best, weighted by the points' intervals. It is constant or undecided unless the
-// interval of the slope excludes 0; a change within the margin, a share of the first point, is constant too.
+// interval of the slope excludes 0 and the change exceeds the margin, a share of the first point. Where the whole interval of
+// the change is within the margin, it is constant.
 func Grow(points []Point, confidence, margin float64) Curve {
 	nan := math.NaN()
 	c := Curve{Shape: Undecided, Points: points, Slope: nan, Low: nan, High: nan, Change: nan, ChangeLow: nan, ChangeHigh: nan, Misfit: nan}
@@ -97,7 +98,7 @@ func Grow(points []Point, confidence, margin float64) Curve {
 	c.describe(each)
 	bound := margin * math.Abs(points[0].Median)
 	within := max(math.Abs(c.ChangeLow), math.Abs(c.ChangeHigh)) <= bound
-	grows := c.Low > 0 || c.High < 0
+	grows := (c.Low > 0 || c.High < 0) && math.Abs(c.Change) > bound
 	switch {
 	case within:
 		c.Shape = Constant
@@ -114,11 +115,8 @@ func Grow(points []Point, confidence, margin float64) Curve {
 
 // describe fills in what follows from the law.
 func (c *Curve) describe(confidence float64) {
-	l, free := c.law, len(c.Points)-2
-	half := normalQuantile(confidence) * math.Sqrt(l.vbb)
-	if free > 0 && l.inflation > 1 {
-		half = max(half, studentQuantile(confidence, free)*math.Sqrt(l.vbb*l.inflation))
-	}
+	l := c.law
+	half := normalQuantile(confidence) * math.Sqrt(l.vbb*l.inflation)
 	scale := 1.0
 	if c.Doubling {
 		scale = math.Ln2
