@@ -56,6 +56,9 @@ const mostNeeds = 5
 // summary makes the report on one screen.
 func (b *builder) summary(d Document, file string) *Summary {
 	s := &Summary{Title: "CPU cores for the load of each column: both ends, and the kernel between them"}
+	if len(d.Growths) > 0 {
+		d.Needs = nil // the profiles are points of curves
+	}
 	d.Needs = slices.SortedStableFunc(slices.Values(d.Needs), func(m, n Need) int { return m.place() - n.place() })
 	needs := d.Needs[:min(mostNeeds, len(d.Needs))]
 	if len(needs) == 0 {
