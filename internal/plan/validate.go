@@ -169,6 +169,9 @@ func (l Lab) Validate() error {
 			fs.Add(s.Key, "%s", wrong)
 		}
 	}
+	if why := l.excluded(); why != "" {
+		fs.Add("lab.services", "%s", why)
+	}
 	return fs.Err()
 }
 
