@@ -129,7 +129,7 @@ func TestSpecHoldsTogether(t *testing.T) {
 		{Nodes: 5, PodsPerNode: 63, MTU: 1280},
 	}
 	sizes6 := []plan.Lab{
-		{Family: IPv6}, {Family: IPv6, Nodes: plan.MaxNodes, PodsPerNode: plan.MaxPodsPerNode, Services: plan.MaxServices},
+		{Family: IPv6}, {Family: IPv6, Nodes: plan.MaxNodes, PodsPerNode: plan.MaxPodsPerNode, Services: plan.MaxServices6, Endpoints: 1},
 		{Family: IPv6, Nodes: 3, PodsPerNode: 64, MTU: 9000},
 	}
 	of6 := in6(t)

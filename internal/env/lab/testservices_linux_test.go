@@ -16,7 +16,7 @@ import (
 // takes.
 func TestTestServicesFitIn(t *testing.T) {
 	for _, name := range profile.Names() {
-		for _, l := range []plan.Lab{{}, {Services: plan.MaxServices, Endpoints: 1}, {Nodes: 3, PodsPerNode: 5}, {Family: IPv6, Services: plan.MaxServices6}} {
+		for _, l := range []plan.Lab{{}, {Services: plan.MaxServices, Endpoints: 1}, {Nodes: 3, PodsPerNode: 5}, {Family: IPv6, Services: plan.MaxServices6, Endpoints: 1}} {
 			s, err := NewSpec(plan.Variant(name), l, kept(2, 3)...)
 			if err != nil || name == profile.Raw {
 				continue // there is no such profile of IPv6, which is told elsewhere
