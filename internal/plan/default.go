@@ -126,7 +126,7 @@ func (p Plan) Fit(cases int) Plan {
 	if p.Budget > 0 && cases*p.Repetitions > 0 {
 		p.Duration = min(max(p.windowFor(cases), p.shortestFit()), LongestFit).Round(time.Millisecond)
 	}
-	p.Duration = max(p.Duration, p.rollFit())
+	p.Duration = max(p.Duration, p.rollFit(), p.podFit())
 	if len(p.slowTools()) > 0 {
 		p.Duration = wholeSeconds(p.Duration) // so that our engine beside a tool has the same window
 	}

@@ -10,6 +10,8 @@ type Route struct {
 	Servers int
 	// Rolled means that these backends leave their Service and return while it is measured.
 	Rolled bool
+	// NewPods means that each client is a pod that is made while it is measured.
+	NewPods bool
 }
 
 // Single returns the route of a variant on a path with one server.
@@ -17,7 +19,7 @@ func Single(v Variant, p Path) Route { return Route{Variant: v, Path: p, Servers
 
 // Route returns the route of a case.
 func (c Case) Route() Route {
-	return Route{c.Profile, c.Path, c.Workload.Servers(c.Path), c.Workload.Rolled(c.Path)}
+	return Route{c.Profile, c.Path, c.Workload.Servers(c.Path), c.Workload.Rolled(c.Path), c.Workload.Traits().NewPods}
 }
 
 // Routes returns every route of a plan once: each variant on each path with one server, then the routes of the cases.
@@ -45,6 +47,8 @@ func (p Plan) Routes() []Route {
 // String returns the route without its variant, as the header of a result names it.
 func (r Route) String() string {
 	switch {
+	case r.NewPods:
+		return r.Path.String() + " with new pods"
 	case r.Rolled:
 		return fmt.Sprintf("%s with %d backends that are rolled", r.Path, r.Servers)
 	case r.Servers > 1:

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,7 +138,7 @@ func (fs *faults) validNumbers(p Plan) {
 	}
 	if p.Duration != 0 {
 		for _, w := range p.Workloads {
-			if err := w.Rolls(p.Duration); err != nil {
+			if err := errors.Join(w.Rolls(p.Duration), w.Arrives(p.Duration)); err != nil {
 				fs.Add("workloads", "%s", err)
 			}
 		}

@@ -20,7 +20,7 @@ type Workload struct {
 	Tool string
 }
 
-// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP and Throughput; each is a comparable
+// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP, Throughput and TTFR; each is a comparable
 // value and owns its defaults, its bounds and its options.
 type Spec interface {
 	// Traits returns what can be asked of every kind. The spec is normalized.
@@ -47,7 +47,7 @@ type kind struct {
 }
 
 // kinds are the kinds of workload in report order.
-var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind}
+var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind, &ttfrKind}
 
 // Protocol is the transport under a workload.
 type Protocol string
@@ -68,6 +68,7 @@ const (
 	Request     Work = "request"
 	Kilobyte    Work = "KB"
 	Packet      Work = "packet"
+	NewPod      Work = "pod"
 )
 
 // Traits are what can be asked of a workload whatever its kind. A trait that a kind does not have is zero.
@@ -104,6 +105,10 @@ type Traits struct {
 	Backends int
 	Roll     bool
 	Drain    time.Duration
+	// NewPods is true if each request comes from a pod of its own, which is made for it; Timeout is how long its answer may
+	// take.
+	NewPods bool
+	Timeout time.Duration
 	// Searches is true if a trial is a search for a rate, of many streams.
 	Searches bool
 	// Kernel is true if the server's kernel answers and no process.
@@ -181,6 +186,9 @@ func (w Workload) Barred(p Path) string {
 	}
 	if t.Backends > 1 && !p.Shared() {
 		return "several backends require a Service"
+	}
+	if t.NewPods {
+		return p.noNewPod()
 	}
 	if by, _ := ToolNamed(w.Tool); by.Ports > 1 && p.ByService() {
 		return fmt.Sprintf("%s connects to %d ports of its server; a Service has one", w.Tool, by.Ports)

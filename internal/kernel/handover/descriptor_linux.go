@@ -39,7 +39,20 @@ func Send(c *net.UnixConn, message []byte, fds ...int) error {
 // Receive reads into buffer what one Send wrote, or the beginning of it, and the one descriptor beside it; file is nil
 // without one.
 func Receive(c *net.UnixConn, buffer []byte, name string) (n int, file *os.File, err error) {
-	rights := make([]byte, unix.CmsgSpace(4))
+	n, files, err := receiveAll(c, buffer, name)
+	if len(files) == 1 {
+		return n, files[0], err
+	}
+	closeAll(files)
+	return n, nil, err
+}
+
+// mostFiles is how many descriptors a message may have.
+const mostFiles = 2
+
+// receiveAll is Receive for up to mostFiles descriptors.
+func receiveAll(c *net.UnixConn, buffer []byte, name string) (n int, files []*os.File, err error) {
+	rights := make([]byte, unix.CmsgSpace(4*mostFiles))
 	n, oobn, _, _, err := c.ReadMsgUnix(buffer, rights)
 	if err != nil {
 		return n, nil, err
@@ -49,9 +62,19 @@ func Receive(c *net.UnixConn, buffer []byte, name string) (n int, file *os.File,
 		return n, nil, nil // nothing beside it
 	}
 	for _, m := range messages {
-		if fds, err := unix.ParseUnixRights(&m); err == nil && len(fds) == 1 {
-			file = os.NewFile(uintptr(fds[0]), name)
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), name))
 		}
 	}
-	return n, file, nil
+	return n, files, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
@@ -59,7 +60,7 @@ func Serve(f *os.File) error {
 	defer conn.Close()
 	buf := make([]byte, maxMessage)
 	for {
-		n, answer, err := Receive(conn, buf, "answer")
+		n, files, err := receiveAll(conn, buf, "answer")
 		if errors.Is(err, io.EOF) || n == 0 && err == nil || errors.Is(err, syscall.ECONNRESET) {
 			return nil
 		}
@@ -67,30 +68,59 @@ func Serve(f *os.File) error {
 		if err == nil {
 			err = json.Unmarshal(buf[:n], &r)
 		}
-		if err == nil && answer == nil {
+		if err == nil && len(files) == 0 {
 			err = errors.New("no socket for the answer")
 		}
 		if err != nil {
+			closeAll(files)
 			return fmt.Errorf("handover: request: %w", err)
 		}
-		busy.Go(func() { r.serve(answer) })
+		busy.Go(func() { r.serve(files[0], files[1:]) })
 	}
 }
 
-// serve answers one request and closes f. It ignores a failed answer: the caller has given up.
-func (r request) serve(f *os.File) {
+// serve answers one request and closes f and the namespaces. It ignores a failed answer: the caller has given up.
+func (r request) serve(f *os.File, namespaces []*os.File) {
+	defer closeAll(namespaces)
 	to, err := unixConn(f)
 	if err != nil {
 		return
 	}
 	defer to.Close()
-	socket, err := r.dial()
+	obtain := r.dial
+	if r.Address == "" {
+		obtain = func() (*os.File, error) { return r.open(namespaces) }
+	}
+	socket, err := obtain()
 	if err != nil {
 		_ = Send(to, []byte(err.Error()))
 		return
 	}
 	defer socket.Close()
 	_ = Send(to, []byte("connected"), int(socket.Fd()))
+}
+
+// open returns a TCP socket of a namespace that is not connected.
+func (r request) open(namespaces []*os.File) (*os.File, error) {
+	if len(namespaces) != 1 {
+		return nil, errors.New("a socket without an address needs a namespace")
+	}
+	family := syscall.AF_INET
+	if r.Network == "tcp6" {
+		family = syscall.AF_INET6
+	}
+	var fd int
+	err := netns.FromFile(namespaces[0]).Do(func() error {
+		var e syscall.Errno
+		if fd, e = sock.Socket(family, sock.Stream, 0); e != 0 {
+			return os.NewSyscallError("socket", e)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "socket"), nil
 }
 
 // dial returns the connected socket.
@@ -122,7 +152,23 @@ func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if d, ok := ctx.Deadline(); ok {
 		r.Timeout = time.Until(d)
 	}
-	answer, err := c.ask(r)
+	socket, err := c.socket(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := net.FileConn(socket)
+	return conn, errors.Join(err, socket.Close())
+}
+
+// Open returns a TCP socket, of network tcp4 or tcp6, that is not connected: in the namespace ns, and in the cgroup of the
+// process at the other end.
+func (c *Client) Open(ctx context.Context, network string, ns *netns.NS) (*os.File, error) {
+	return c.socket(ctx, request{Network: network}, ns.FD())
+}
+
+// socket returns what a request asks for.
+func (c *Client) socket(ctx context.Context, r request, beside ...int) (*os.File, error) {
+	answer, err := c.ask(r, beside)
 	if err != nil {
 		return nil, err
 	}
@@ -132,10 +178,9 @@ func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, e
 	n, socket, err := Receive(answer, buf, "socket")
 	switch {
 	case socket != nil:
-		conn, err := net.FileConn(socket)
-		return conn, errors.Join(err, socket.Close())
+		return socket, nil
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("dial %s %s: %w", network, address, context.Cause(ctx))
+		return nil, fmt.Errorf("dial %s %s: %w", r.Network, r.Address, context.Cause(ctx))
 	case err != nil:
 		return nil, fmt.Errorf("the process that connects sockets has ended: %w", err)
 	}
@@ -144,7 +189,7 @@ func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, e
 
 // ask sends a request and returns the socket for the answer. Only the other process has the far end, so that the answer
 // ends when that process does.
-func (c *Client) ask(r request) (*net.UnixConn, error) {
+func (c *Client) ask(r request, beside []int) (*net.UnixConn, error) {
 	near, far, err := Pair()
 	if err != nil {
 		return nil, err
@@ -155,7 +200,7 @@ func (c *Client) ask(r request) (*net.UnixConn, error) {
 	}
 	b, err := json.Marshal(r)
 	if err == nil {
-		err = Send(c.conn, b, int(far.Fd()))
+		err = Send(c.conn, b, append([]int{int(far.Fd())}, beside...)...)
 	}
 	if err = errors.Join(err, far.Close()); err != nil {
 		return nil, errors.Join(fmt.Errorf("handover: %w", err), answer.Close())

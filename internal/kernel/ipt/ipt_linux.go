@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -155,9 +156,13 @@ func (t *Tool) Restore(ctx context.Context, ns *netns.NS, rules string) error {
 	return run(ctx, ns, t.command(ctx, t.restore, rules))
 }
 
-// Append adds the rules to those of ns, which stay. rules is in the format of iptables-save.
-func (t *Tool) Append(ctx context.Context, ns *netns.NS, rules string) error {
-	return run(ctx, ns, t.command(ctx, t.restore, rules, "--noflush"))
+// Change applies rules inside ns with one run of iptables-restore --noflush: chains that rules does not declare stay as they
+// are. The program runs on the given CPUs, none for any. A refusal names the line; the table that it is about stays as it
+// was.
+func (t *Tool) Change(ctx context.Context, ns *netns.NS, rules string, cpus ...int) error {
+	c := t.command(ctx, t.restore, rules, "--noflush")
+	c.cpus = cpus
+	return run(ctx, ns, c)
 }
 
 // Feed runs another program of netfilter or traffic control inside ns with text as its input. The error has what the
@@ -192,6 +197,8 @@ type command struct {
 	input string
 	// ownLock gives the program a lock file of its own.
 	ownLock bool
+	// cpus are those that the program runs on, none for any.
+	cpus []int
 }
 
 func (t *Tool) command(ctx context.Context, path, input string, args ...string) command {
@@ -218,7 +225,14 @@ func run(ctx context.Context, ns *netns.NS, c command) error {
 	var stderr bytes.Buffer
 	c.cmd.Stdin, c.cmd.Stderr = strings.NewReader(c.input), &stderr
 	c.cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
-	err := ns.Do(c.cmd.Run)
+	err := ns.Do(func() error {
+		if len(c.cpus) > 0 { // the thread is for this program alone, which inherits its CPUs
+			if err := affinity.Set(c.cpus); err != nil {
+				return err
+			}
+		}
+		return c.cmd.Run()
+	})
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: %w", c.cmd.Path, context.Cause(ctx))
 	}

@@ -74,6 +74,31 @@ func (h *Handle) Add(things ...Thing) error {
 	return nil
 }
 
+// Each calls do for all things in the order in which Add adds them, each with the handle where it is added, until do fails.
+func (h *Handle) Each(things []Thing, do func(at *Handle, t Thing) error) error {
+	for _, t := range things {
+		var err error
+		if in, ok := t.(Inside); ok {
+			err = in.At.Each(in.Things, do)
+		} else {
+			err = do(h, t)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remove removes a device, and the other end of a pair. It is gone when Remove returns.
+func (h *Handle) Remove(dev string) error {
+	if err := h.change(dev, "remove device "+dev, h.nl.LinkDel); err != nil {
+		return err
+	}
+	delete(h.index, dev)
+	return nil
+}
+
 // Settings are kernel parameters of the handle's namespace.
 type Settings []sysctl.Setting
 

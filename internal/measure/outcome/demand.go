@@ -18,8 +18,9 @@ func (t *trial) demand() {
 		return // the CPU time of polling or of another stream is not part of a transaction
 	}
 	client, okClient := t.threads(t.client)
-	// The client of an open loop polls the clock before it sends, which is not part of the path's cost. A tool sleeps.
-	okClient = okClient && (!t.is.Open() || t.byTool())
+	// The client of an open loop polls the clock before it sends, which is not part of the path's cost. A tool sleeps, and
+	// so does the process that makes pods.
+	okClient = okClient && (!t.is.Open() || t.byTool() || t.is.NewPods)
 	server, okServer := t.threads(t.server)
 	if t.is.Kernel && !okServer {
 		// The kernel answers an echo and charges the time to the client's send or to ksoftirqd.

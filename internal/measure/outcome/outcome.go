@@ -94,6 +94,8 @@ func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (
 		t.retransmits()
 	case plan.Request:
 		t.requests()
+	case plan.NewPod:
+		t.newPods()
 	default:
 		t.transactions()
 	}

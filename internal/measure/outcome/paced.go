@@ -66,6 +66,9 @@ func (t *trial) short(n, due uint64) bool {
 // notSent reports requests that were not sent in time.
 func (t *trial) notSent() string {
 	s := t.schedule()
+	if t.is.NewPods {
+		return when(t.short(s.Sent, s.Due), "%d pods were due in the window and %d were started: the machine could not make pods at this rate", s.Due, s.Sent)
+	}
 	return when(t.short(s.Sent, s.Due), "%d requests were scheduled in the window and %d went out, late ones included: "+
 		"the path or the client's threads could not keep up", s.Due, s.Sent)
 }
@@ -73,7 +76,7 @@ func (t *trial) notSent() string {
 // saturated reports responses that did not keep up with the schedule: the times are those of a growing queue.
 func (t *trial) saturated() string {
 	s := t.schedule()
-	if s.Due == 0 {
+	if s.Due == 0 || t.is.NewPods { // pods do not wait for each other
 		return ""
 	}
 	return when(t.short(t.client.Operations, s.Due), "%d requests were scheduled in the window and %d responses arrived, those to earlier requests included: "+

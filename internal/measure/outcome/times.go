@@ -44,7 +44,7 @@ const doubtful = 0.99
 // percentile derives one percentile, or notes that it has too few values.
 func (t *trial) percentile(name string, h *sample.Histogram, q float64) {
 	if h.Count() < needed(q) {
-		if q <= doubtful {
+		if q <= doubtful && (q <= 0.5 || !t.is.NewPods) { // the rate of new pods is given, and low
 			t.thin = append(t.thin, name)
 		}
 		return

@@ -39,7 +39,9 @@ type Observation struct {
 	Backends map[string]Backend `json:"backends,omitempty"`
 	// Rolls are the times that this server of http was taken out of its Service and put back, in order (server of http).
 	Rolls []Roll `json:"rolls,omitempty"`
-	// Schedule reports how an open loop kept to its schedule (client of rr, crr and http).
+	// Pods is the account of the pods that were made (client of ttfr).
+	Pods *Pods `json:"pods,omitempty"`
+	// Schedule reports how an open loop kept to its schedule (client of rr, crr, http and ttfr).
 	Schedule *Schedule `json:"schedule,omitempty"`
 	// Beside is the payload of the bulk flow beside rr; absent without one.
 	Beside *Beside `json:"beside,omitempty"`
@@ -85,6 +87,19 @@ type Backend struct {
 	// Requests it answered, and Connections on which it answered at least one.
 	Requests    uint64 `json:"requests"`
 	Connections uint64 `json:"connections"`
+}
+
+// Pods is the account of the new pods whose intended time was within the window. Operations counts those with an answer.
+type Pods struct {
+	// First is the distribution of the times from the intended time of a pod to its first response.
+	First *Histogram `json:"first,omitempty"`
+	// Waits are the parts of those times in ns, summed over all pods with an answer, by name: a member of the family
+	// ttfr_wait. They add up to the sum of the times.
+	Waits map[string]int64 `json:"waits,omitempty"`
+	// Slowest are the parts of the longest of the times in ns.
+	Slowest map[string]int64 `json:"slowest,omitempty"`
+	// Failure describes the first failure, "" for none.
+	Failure string `json:"failure,omitempty"`
 }
 
 // Roll is one time that a server left and came back, by its own clock.

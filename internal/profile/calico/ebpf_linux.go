@@ -118,14 +118,32 @@ func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) 
 	return dataplane.Programs{
 		Closer: plane, Counters: plane.Counters,
 		Serve: func(list []service.Service) error { p.Services = list; return serveCalico(plane, p) },
+		Pods:  podsOf(plane, p),
 	}, nil
+}
+
+func workload(pod dataplane.Pod) ebpf.Workload {
+	return ebpf.Workload{IP: pod.Addr.Addr(), Device: pod.HostDevice, NATOutgoing: true}
+}
+
+// podsOf adds pods to a node that stands. Other nodes know the blocks of its addresses and need not learn of a pod.
+func podsOf(plane *ebpf.Node, p dataplane.Programming) *dataplane.PodPrograms {
+	return &dataplane.PodPrograms{
+		Add: func(pod dataplane.Pod) error { return plane.AddWorkload(workload(pod)) },
+		Police: func(pod dataplane.Pod) error {
+			if p.Policies == 0 {
+				return nil
+			}
+			return policePod(plane, p, pod)
+		},
+		Remove: func(pod dataplane.Pod) error { return plane.RemoveWorkload(pod.HostDevice) },
+	}
 }
 
 func announceCalico(plane *ebpf.Node, p dataplane.Programming) error {
 	n := p.Node
 	for _, pod := range n.Pods {
-		err := plane.AddWorkload(ebpf.Workload{IP: pod.Addr.Addr(), Device: pod.HostDevice, NATOutgoing: true})
-		if err != nil {
+		if err := plane.AddWorkload(workload(pod)); err != nil {
 			return err
 		}
 	}
@@ -155,17 +173,22 @@ func policeCalico(plane *ebpf.Node, p dataplane.Programming) error {
 	if p.Policies == 0 {
 		return nil
 	}
+	for _, pod := range p.Node.Pods {
+		if err := policePod(plane, p, pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// policePod gives a pod the policies that select it.
+func policePod(plane *ebpf.Node, p dataplane.Programming, pod dataplane.Pod) error {
 	var rules []ebpf.Rule
 	for i := range p.Policies - 1 {
 		rules = append(rules, ebpf.Rule{Allow: true, Proto: ebpf.TCP, Set: uint64(i + 1)})
 	}
 	rules = append(rules, ebpf.Rule{Proto: ebpf.TCP, Port: policy.DeniedPort}, ebpf.Rule{Allow: true})
-	for _, pod := range p.Node.Pods {
-		if err := plane.SetPolicy(pod.HostDevice, ebpf.Policy{Ingress: rules, Egress: rules}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return plane.SetPolicy(pod.HostDevice, ebpf.Policy{Ingress: rules, Egress: rules})
 }
 
 func serveCalico(plane *ebpf.Node, p dataplane.Programming) error {

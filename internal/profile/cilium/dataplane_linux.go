@@ -200,6 +200,7 @@ func (c ciliumPlane) Program(p dataplane.Programming) (dataplane.Programs, error
 	return dataplane.Programs{
 		Closer: plane, Counters: plane.Counters,
 		Serve: func(list []service.Service) error { p.Services = list; return serveCilium(plane, p) },
+		Pods:  c.pods(plane, p),
 	}, nil
 }
 
@@ -212,18 +213,41 @@ func (c ciliumPlane) addEndpoints(plane *cilium.Node, n dataplane.Node) error {
 	var all sync.WaitGroup
 	for i, pod := range n.Pods {
 		all.Go(func() {
-			e := cilium.Endpoint{
-				ID: uint16(i + 1), Identity: cilium.Identity(Identity(pod.Addr.Addr())), IP: pod.Addr.Addr(),
-				Device: pod.HostDevice, MAC: pod.MAC,
-			}
-			if c.netkit {
-				e.Netkit, e.MAC = true, noMAC
-			}
-			errs[i] = plane.AddEndpoint(e)
+			errs[i] = plane.AddEndpoint(c.endpoint(uint16(i+1), pod))
 		})
 	}
 	all.Wait()
 	return errors.Join(errs...)
+}
+
+// endpoint describes a pod of the node.
+func (c ciliumPlane) endpoint(id uint16, pod dataplane.Pod) cilium.Endpoint {
+	e := cilium.Endpoint{
+		ID: id, Identity: cilium.Identity(Identity(pod.Addr.Addr())), IP: pod.Addr.Addr(), Device: pod.HostDevice, MAC: pod.MAC,
+	}
+	if c.netkit {
+		e.Netkit, e.MAC = true, noMAC
+	}
+	return e
+}
+
+// pods adds pods to a node that stands. Its first pods have small numbers; these have that of their identity.
+func (c ciliumPlane) pods(plane *cilium.Node, p dataplane.Programming) *dataplane.PodPrograms {
+	id := func(pod dataplane.Pod) uint16 { return uint16(Identity(pod.Addr.Addr())) }
+	return &dataplane.PodPrograms{
+		Add: func(pod dataplane.Pod) error { return plane.AddEndpoint(c.endpoint(id(pod), pod)) },
+		Police: func(pod dataplane.Pod) error {
+			if p.Policies == 0 {
+				return nil
+			}
+			return plane.SetPolicy(id(pod), rulesOf(p))
+		},
+		Remove: func(pod dataplane.Pod) error { return plane.RemoveEndpoint(id(pod)) },
+		Learn:  func(o dataplane.Node, pod dataplane.Pod) error { return c.learn(plane, o, pod) },
+		Forget: func(_ dataplane.Node, pod dataplane.Pod) error {
+			return plane.DeleteIPCache(dataplane.Single(pod.Addr.Addr()))
+		},
+	}
 }
 
 // localIdentities is where Cilium begins to number who is known by address alone.
@@ -234,6 +258,17 @@ func police(plane *cilium.Node, p dataplane.Programming) error {
 	if p.Policies == 0 {
 		return nil
 	}
+	rules := rulesOf(p)
+	for i := range p.Node.Pods {
+		if err := plane.SetPolicy(uint16(i+1), rules); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rulesOf returns the policies that select every pod, in both directions.
+func rulesOf(p dataplane.Programming) []cilium.Rule {
 	var rules []cilium.Rule
 	for _, egress := range []bool{false, true} {
 		for i := range p.Policies - 1 {
@@ -243,34 +278,38 @@ func police(plane *cilium.Node, p dataplane.Programming) error {
 			cilium.Rule{Egress: egress, Proto: cilium.TCP, Port: policy.DeniedPort, Deny: true},
 			cilium.Rule{Egress: egress})
 	}
-	for i := range p.Node.Pods {
-		if err := plane.SetPolicy(uint16(i+1), rules); err != nil {
-			return err
-		}
-	}
-	return nil
+	return rules
 }
 
 // announce tells who lives at the other nodes: themselves, the addresses of their cilium_host, their pods.
 func (c ciliumPlane) announce(plane *cilium.Node, others []dataplane.Node) error {
 	for _, o := range others {
-		var tunnel netip.Addr
-		if c.overlay {
-			tunnel = o.Addr.Addr()
-		}
 		if err := plane.SetIPCache(dataplane.Single(o.Addr.Addr()), cilium.RemoteNode, netip.Addr{}); err != nil {
 			return err
 		}
-		if err := plane.SetIPCache(dataplane.Single(o.Gateway()), cilium.RemoteNode, tunnel); err != nil {
+		if err := plane.SetIPCache(dataplane.Single(o.Gateway()), cilium.RemoteNode, c.tunnelTo(o)); err != nil {
 			return err
 		}
 		for _, pod := range o.Pods {
-			if err := plane.SetIPCache(pod.Addr, cilium.Identity(Identity(pod.Addr.Addr())), tunnel); err != nil {
+			if err := c.learn(plane, o, pod); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// learn tells who lives at an address of another node.
+func (c ciliumPlane) learn(plane *cilium.Node, o dataplane.Node, pod dataplane.Pod) error {
+	return plane.SetIPCache(pod.Addr, cilium.Identity(Identity(pod.Addr.Addr())), c.tunnelTo(o))
+}
+
+// tunnelTo returns the node that packets for the pods of o are encapsulated to, no address without a tunnel.
+func (c ciliumPlane) tunnelTo(o dataplane.Node) netip.Addr {
+	if c.overlay {
+		return o.Addr.Addr()
+	}
+	return netip.Addr{}
 }
 
 func serveCilium(plane *cilium.Node, p dataplane.Programming) error {

@@ -61,6 +61,8 @@ const (
 	RetransmitsPerG = "retransmits_per_gb"
 	RTT             = "rtt"          // family: rtt.min, rtt.mean, rtt.p50 ...
 	ConnectTime     = "connect_time" // family: connect_time.min ...
+	TTFR            = "ttfr"         // family: ttfr.min ...
+	TTFRWait        = "ttfr_wait"    // family: what the first request of a new pod waited for
 	ErrorRate       = "error_rate"
 	CPUUtilization  = "cpu_utilization"
 	SoftIRQShare    = "softirq_share"
@@ -98,7 +100,7 @@ const (
 
 // Times are the families of times, Statistics the ends of their names.
 var (
-	Times      = []string{RTT, ConnectTime, ResponseTime}
+	Times      = []string{RTT, ConnectTime, ResponseTime, TTFR}
 	Statistics = []string{"min", "mean", "stddev", "p50", "p90", "p99", "p99.9", "max"}
 )
 
@@ -177,6 +179,23 @@ var catalogue = []Metric{
 	{Name: "response_time.mean", Title: "response time, mean", Unit: "ns", Better: Lower, Definition: "The arithmetic mean of the response times.", Source: "RFC 9411"},
 	{Name: "response_time.stddev", Title: "response time, standard deviation", Unit: "ns", Better: Lower, Definition: "The standard deviation of the response times.", Source: "wrk, latency Stdev"},
 	{Name: "response_time.max", Title: "response time, maximum", Unit: "ns", Better: Lower, Definition: "The slowest HTTP response of the window.", Source: "RFC 9411"},
+	{Name: TTFR + ".p50", Title: "time to first response, median", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "Half of the new pods had the response to their first request within this time, from the intended time of their attachment.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFR + ".p90", Title: "time to first response, 90th percentile", Unit: "ns", Better: Lower, Definition: "Nine of ten new pods had their first response within this time.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFR + ".p99", Title: "time to first response, 99th percentile", Unit: "ns", Better: Lower, Headline: true, Definition: "99 of 100 new pods had their first response within this time.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFR + ".min", Title: "time to first response, minimum", Unit: "ns", Better: Lower, Definition: "The shortest time to first response of the window.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFR + ".mean", Title: "time to first response, mean", Unit: "ns", Better: Lower, Definition: "The arithmetic mean of the times to first response; the waits of its parts add up to it.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFR + ".stddev", Title: "time to first response, standard deviation", Unit: "ns", Better: Lower, Definition: "The standard deviation of the times to first response.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFR + ".max", Title: "time to first response, maximum", Unit: "ns", Better: Lower, Headline: true, Definition: "The longest time to first response of the window.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".schedule", Title: "first request, mean wait for its start", Unit: "ns", Better: Lower, Definition: "Mean time from the intended time of a new pod until its attachment began.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".device", Title: "first request, mean wait for devices", Unit: "ns", Better: Lower, Definition: "Mean time in which the devices of a new pod were made and set.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".address", Title: "first request, mean wait for addresses", Unit: "ns", Better: Lower, Definition: "Mean time in which a new pod got its address.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".route", Title: "first request, mean wait for routes", Unit: "ns", Better: Lower, Definition: "Mean time in which the routes of a new pod were added, in the pod and on its node.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".rule", Title: "first request, mean wait for rules and programs", Unit: "ns", Better: Lower, Definition: "Mean time in which the netfilter rules or BPF programs of a new pod were put in force.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".policy", Title: "first request, mean wait for policies", Unit: "ns", Better: Lower, Definition: "Mean time in which policies and the identity of a new pod were programmed, where that is a step of its own.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".resolution", Title: "first request, mean wait for neighbour resolution", Unit: "ns", Better: Lower, Definition: "Mean time in which a new pod learned the link-layer address of its next hop.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".connect", Title: "first request, mean wait for the connection", Unit: "ns", Better: Lower, Definition: "Mean time of the TCP handshake of the first connection of a new pod.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".answer", Title: "first request, mean wait for the answer", Unit: "ns", Better: Lower, Definition: "Mean time from the end of the handshake to the response.", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: Jitter, Title: "jitter", Unit: "ns", Better: Lower,
 		Definition: "Mean difference of the transit times of neighbouring datagrams. Absent where datagrams go or come in batches.", Source: "RFC 3550 6.4.1"},
 	{Name: PDV, Title: "packet delay variation, 99.9th percentile", Unit: "ns", Better: Lower,

@@ -63,8 +63,18 @@ type Programs struct {
 	Counters func() ([]attach.Counter, error)
 	// Serve replaces the node's Services; nil if the programs serve none.
 	Serve func([]service.Service) error
+	// Pods add and remove pods while the programs run; nil if they cannot.
+	Pods *PodPrograms
 	// StandIn says which kernel feature the programs replace, "" for none.
 	StandIn string
+}
+
+// PodPrograms are what the programs of a node do for one pod. The devices of the pod exist.
+type PodPrograms struct {
+	// Add puts the programs of the node's pod in force, Police then its policies; Remove undoes both.
+	Add, Police, Remove func(Pod) error
+	// Learn tells the programs of a pod of another node, Forget undoes that.
+	Learn, Forget func(other Node, p Pod) error
 }
 
 // Drops returns the counters of dropped packets, each reason once.

@@ -144,3 +144,29 @@ const DeniedPort = 9
 
 // allowsAll says whether policy i is the last of those that select the pods.
 func (c CalicoConfig) allowsAll(i int) bool { return i == c.Policies-1 }
+
+// PodChange returns the input of iptables-restore --noflush by which Felix adds and removes pods: the chains that find a
+// pod's own chain by its device, and the chains of the pods that only one of the two configurations has. Everything else in
+// before and after is equal. Felix writes no rules in iptables in its nftables mode.
+func PodChange(before, after CalicoConfig) string {
+	return ruleset.Change(podChains(before, after.Devices), podChains(after, before.Devices))
+}
+
+// podChains returns the chains that depend on the pods of a node, without the own chains of known pods.
+func podChains(c CalicoConfig, known []string) *ruleset.Ruleset {
+	node := ruleset.New()
+	f := felix{c: c, iptables: node}
+	if c.BPF {
+		f.besideBPF()
+		return node
+	}
+	f.dispatch("cali-from-wl-dispatch", egress)
+	f.dispatch("cali-to-wl-dispatch", ingress)
+	for _, device := range c.Devices {
+		if !slices.Contains(known, device) {
+			f.endpoint(device, egress)
+			f.endpoint(device, ingress)
+		}
+	}
+	return node
+}

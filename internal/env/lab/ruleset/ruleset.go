@@ -157,3 +157,52 @@ func (t *Table) render(b *strings.Builder) {
 	}
 	b.WriteString("COMMIT\n")
 }
+
+// Change returns the input of iptables-restore --noflush that turns before into after, "" for no change. It writes the chains
+// that differ whole, as the agents of a node do. A chain without rules that only one of the two declares is taken to exist
+// on both sides: a rule of it jumps there.
+func Change(before, after *Ruleset) string {
+	var b strings.Builder
+	for i, t := range after.tables {
+		t.change(&b, before.tables[i])
+	}
+	return b.String()
+}
+
+func (t *Table) change(b *strings.Builder, before *Table) {
+	var changed []*Chain
+	for _, c := range t.chains {
+		was := before.byName[c.Name]
+		switch {
+		case was == nil && len(c.Rules()) == 0:
+		case was == nil || !slices.Equal(was.Rules(), c.Rules()):
+			changed = append(changed, c)
+		}
+	}
+	var gone []*Chain
+	for _, c := range before.chains {
+		if t.byName[c.Name] == nil && len(c.Rules()) > 0 {
+			gone = append(gone, c)
+		}
+	}
+	if len(changed)+len(gone) == 0 {
+		return
+	}
+	b.WriteString("*" + t.Name + "\n")
+	for _, c := range slices.Concat(changed, gone) {
+		if c.Builtin {
+			b.WriteString("-F " + c.Name + "\n")
+		} else {
+			b.WriteString(":" + c.Name + " - [0:0]\n") // empties one that exists
+		}
+	}
+	for _, c := range changed {
+		for _, rule := range c.Rules() {
+			b.WriteString("-A " + c.Name + " " + rule + "\n")
+		}
+	}
+	for _, c := range gone {
+		b.WriteString("-X " + c.Name + "\n")
+	}
+	b.WriteString("COMMIT\n")
+}

@@ -60,6 +60,7 @@ type Node struct {
 	links     []io.Closer
 	workloads map[string]*workload // by device
 	next      uint32               // the first that was never given out
+	free      []uint32             // those that were given back
 	services  map[frontend]*service
 	nextID    uint32
 }
@@ -68,6 +69,7 @@ type workload struct {
 	links   []io.Closer
 	ingress uint32 // jump slots of the policy programs
 	egress  uint32
+	ip      netip.Addr
 }
 
 // Load loads the node's programs and puts them on its own devices. Close takes everything off; so does the end of the
@@ -207,7 +209,7 @@ func (n *Node) addWorkload(w Workload) error {
 	if err != nil {
 		return err
 	}
-	added := &workload{}
+	added := &workload{ip: w.IP}
 	n.workloads[w.Device] = added
 	if added.ingress, err = n.slot(); err != nil {
 		return err
@@ -232,7 +234,31 @@ func (n *Node) addWorkload(w Workload) error {
 	return n.enter(&added.links, w.Device, toWorkload, added.ingress)
 }
 
+// RemoveWorkload takes the programs of a pod off its device and withdraws its address.
+func (n *Node) RemoveWorkload(device string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	w := n.workloads[device]
+	if w == nil {
+		return fmt.Errorf("calico dataplane: no workload on device %s to remove", device)
+	}
+	err := errors.Join(n.remove(device), attach.Absent(n.table("routes").Delete(routeKey(single(w.ip)))))
+	for _, slot := range []uint32{w.ingress, w.egress} {
+		err = errors.Join(err, attach.Absent(n.mains.Maps["cali_jump"].Delete(slot)))
+	}
+	n.free = append(n.free, w.ingress, w.egress)
+	if err != nil {
+		return fmt.Errorf("calico dataplane: remove workload on %s: %w", device, err)
+	}
+	return nil
+}
+
 func (n *Node) slot() (uint32, error) {
+	if last := len(n.free) - 1; last >= 0 {
+		slot := n.free[last]
+		n.free = n.free[:last]
+		return slot, nil
+	}
 	if n.next == jumpSlots {
 		return 0, fmt.Errorf("no room for more than %d workloads on a node", (jumpSlots-jumpPolicy)/2)
 	}

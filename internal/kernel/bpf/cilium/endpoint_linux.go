@@ -116,6 +116,27 @@ func (n *Node) addEndpoint(p *pod) error {
 	return err
 }
 
+// RemoveEndpoint takes the programs of a pod off its device and withdraws its address.
+func (n *Node) RemoveEndpoint(id uint16) error {
+	n.mu.Lock()
+	p := n.endpoints[id]
+	delete(n.endpoints, id)
+	n.mu.Unlock()
+	if p == nil {
+		return fmt.Errorf("cilium dataplane: no endpoint %d to remove", id)
+	}
+	err := errors.Join(
+		p.close(),
+		attach.Absent(n.host.Maps["cilium_call_policy"].Delete(uint32(id))),
+		attach.Absent(n.host.Maps["cilium_lxc"].Delete(n.fam.endpointKey(p.IP))),
+		n.DeleteIPCache(n.fam.single(p.IP)),
+	)
+	if err != nil {
+		return fmt.Errorf("cilium dataplane: remove endpoint %d: %w", id, err)
+	}
+	return nil
+}
+
 // SetPolicy replaces the policy of an endpoint. Packets of open flows are judged by it too, replies excepted. The
 // table holds 16,384 rules.
 func (n *Node) SetPolicy(id uint16, rules []Rule) error {

@@ -202,6 +202,14 @@ func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) e
 	return nil
 }
 
+// DeleteIPCache withdraws what SetIPCache announced of a prefix, if anything.
+func (n *Node) DeleteIPCache(prefix netip.Prefix) error {
+	if err := attach.Absent(n.host.Maps["cilium_ipcache"].Delete(n.fam.ipcacheKey(prefix))); err != nil {
+		return fmt.Errorf("cilium dataplane: withdraw %s: %w", prefix, err)
+	}
+	return nil
+}
+
 // SetNodeAddress says that an address is one of this node's own, beyond NodeIP and Gateway: packets for it go up the
 // stack. It is announced under id.
 func (n *Node) SetNodeAddress(a netip.Addr, id Identity) error {

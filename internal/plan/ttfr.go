@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// TTFR is new pods that come at a rate, send one request each and go: the time to first response.
+type TTFR struct {
+	// Rate is the number of new pods per second.
+	Rate float64
+	// Timeout is how long a pod may take until its answer, from its intended time.
+	Timeout time.Duration
+}
+
+// Limits and defaults of ttfr.
+const (
+	DefaultPodRate    = 2
+	MinPodRate        = 0.01
+	MaxPodRate        = 200
+	DefaultPodTimeout = 5 * time.Second
+	// fitPods is how many new pods a window that is chosen has: the fewest that a median is reported for.
+	fitPods = 20
+	// longestPodFit bounds that window.
+	longestPodFit = 20 * time.Second
+)
+
+// podRates are numbers of pods per second.
+var podRates = values[float64]{rang: "0.01 to 200 pods per second", format: formatRate, schema: rateSchema,
+	parse: func(s string) (float64, error) {
+		v, err := parseRate(s, 1e3)
+		if err == nil && (v < MinPodRate || v > MaxPodRate) {
+			err = fmt.Errorf("%s is out of range: want 0.01 to 200 pods per second", s)
+		}
+		return v, err
+	}}
+
+var ttfrKind = kind{name: "ttfr", about: "the first request of new pods, which come and go at a rate", title: "Time to first response of new pods", zero: TTFR{}, options: []Option{
+	only[TTFR](TCP),
+	field("rate", "rate", "new pods per second", podRates, func(s *TTFR) *float64 { return &s.Rate }),
+	field("timeout", "timeout", "time after which a pod without an answer has failed", spans(10*time.Millisecond, time.Minute), func(s *TTFR) *time.Duration { return &s.Timeout }),
+}}
+
+func (s TTFR) kind() *kind { return &ttfrKind }
+
+// Traits implements Spec.
+func (s TTFR) Traits() Traits {
+	return Traits{Protocol: TCP, Work: NewPod, Flows: 1, Request: 1, Response: 1, Reconnect: true, Rate: s.Rate, Arrival: Constant, NewPods: true, Timeout: s.Timeout,
+		Times: metric.TTFR, Decides: []string{metric.TTFR + ".p50", metric.TTFR + ".mean"}}
+}
+
+func (s TTFR) normalize() Spec {
+	s.Rate, s.Timeout = cmp.Or(s.Rate, DefaultPodRate), cmp.Or(s.Timeout, DefaultPodTimeout)
+	return s
+}
+
+func (s TTFR) check(*faultList) {}
+
+// noNewPod returns why no new pod can be the client of a path, or "".
+func (p Path) noNewPod() string {
+	switch {
+	case p.From != Pod:
+		return "the client of the path is a new pod: want a path that begins at a pod"
+	case p.To == Self:
+		return "a new pod is not an endpoint of the Service that leads back to its client"
+	}
+	return ""
+}
+
+// Arrives returns why a window has no new pod of the workload, nil if it has or the workload makes none.
+func (w Workload) Arrives(window time.Duration) error {
+	t := w.Traits()
+	if !t.NewPods || t.Rate*window.Seconds() >= 1 {
+		return nil
+	}
+	least := time.Duration(math.Ceil(1/t.Rate*1e3)) * time.Millisecond
+	return fmt.Errorf("%s: a window of %s has no new pod: give a longer window (--duration %s) or a higher rate", w, window, least)
+}
+
+// podFit is the shortest window that is chosen for the new pods of a plan, 0 without any.
+func (p Plan) podFit() time.Duration {
+	var fit time.Duration
+	for _, w := range p.Workloads {
+		if t := w.Traits(); t.NewPods {
+			least := time.Duration(math.Ceil(1/t.Rate)) * time.Second
+			fit = max(fit, min(time.Duration(fitPods/t.Rate*float64(time.Second)), max(longestPodFit, least)))
+		}
+	}
+	return fit.Round(time.Millisecond)
+}
