@@ -50,6 +50,9 @@ type Capabilities struct {
 	// Roll removes a backend from its Service, or adds it again. It returns when that is requested, which may be long
 	// before every node knows.
 	Roll func(ctx context.Context, b control.Backend, in bool) error
+	// NewPods makes pods at a rate, and returns what they saw as the client of a trial, when all of them are removed. It fails
+	// if no pod got an answer.
+	NewPods func(ctx context.Context, a control.Arrivals) (*sample.Observation, error)
 	// Drops returns the drop counters of all devices on a path, both ends included.
 	Drops func(v plan.Variant, p plan.Path) ([]sample.Drop, error)
 	// Full returns how often each table of a dataplane had no room, by the name of the table. It may return both

@@ -72,6 +72,9 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	if d.Growths = growths(growth.Of(a, h.Plan, c.states), h.Plan, a.Margin); len(d.Growths) > 0 {
 		d.Sections = append(d.Sections, growthSection(d.Growths))
 	}
+	if g := b.newPods(); len(g) > 0 {
+		d.Sections = append(d.Sections, Section{Heading: "New pods", Notes: newPodsNotes, Grids: g})
+	}
 	d.Sections = append(d.Sections, sections(metrics, cut, func(t compare.Table) string { return t.Metric }, b.table)...)
 	d.Needs = b.needs(cut, metrics)
 	if d.Answer = growthAnswer(d.Growths); d.Answer != nil {
@@ -165,7 +168,7 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 	for i, path := range t.Paths {
 		row := Row{Label: path.String(), Short: shortPath(path), Path: path}
 		for _, j := range columns {
-			e := b.entry(t.Rows[i][j], t.Profiles[j], path, scale)
+			e := b.entry(t.Rows[i][j], plan.Case{Profile: t.Profiles[j], Path: path, Workload: t.Workload}, scale)
 			b.kinds[e.Kind] = true
 			row.Entries = append(row.Entries, e)
 		}
@@ -220,11 +223,11 @@ func (b *builder) skipped(name plan.Variant) bool {
 }
 
 // entry writes out one place of a table.
-func (b *builder) entry(from compare.Entry, name plan.Variant, path plan.Path, scale number.Scale) Entry {
+func (b *builder) entry(from compare.Entry, c plan.Case, scale number.Scale) Entry {
 	e := notMeasured
 	if from.Cell != nil {
 		e = b.notes.entry(from.Cell, scale)
-	} else if p, ok := b.profile(name); ok && p.NotServed[path.String()] != "" {
+	} else if p, ok := b.profile(c.Profile); ok && (p.NotServed[c.Path.String()] != "" || p.NotServed[c.Route().String()] != "") {
 		e = Entry{Kind: NotServed, Text: number.Absent, Short: number.Absent}
 	}
 	e.Comparison = from.Comparison

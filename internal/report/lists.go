@@ -48,13 +48,26 @@ func (b *builder) notServed() []Item {
 		if p.Name.IsTwin() || p.Skipped != "" {
 			continue
 		}
-		without := slices.DeleteFunc(slices.Clone(b.analysis.Paths), func(path plan.Path) bool { return p.NotServed[path.String()] == "" })
-		for _, paths := range Grouped(without, func(path plan.Path) string { return p.NotServed[path.String()] }) {
-			names := each.Of(paths, func(path plan.Path) string { return path.String() })
+		without := slices.DeleteFunc(b.routeNames(), func(name string) bool { return p.NotServed[name] == "" })
+		for _, names := range Grouped(without, func(name string) string { return p.NotServed[name] }) {
 			items = append(items, Item{Name: number.Clean(p.Name), Text: strings.Join(names, ", ") + ": " + number.Clean(p.NotServed[names[0]])})
 		}
 	}
 	return items
+}
+
+// routeNames returns the names of the paths of the result, each before those of the routes that workloads take over it.
+func (b *builder) routeNames() []string {
+	var names []string
+	for _, path := range b.analysis.Paths {
+		names = append(names, path.String())
+		for _, w := range b.analysis.Workloads {
+			if name := (plan.Case{Path: path, Workload: w}).Route().String(); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 func (b *builder) standIns() []Item {

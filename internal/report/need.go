@@ -115,7 +115,7 @@ func (b *builder) wants(path plan.Path) []want {
 
 // deciding are the metrics that decide for a workload.
 func (b *builder) deciding(w plan.Workload) []string {
-	if is := w.Traits(); b.inLab() && !is.Searches {
+	if is := w.Traits(); b.inLab() && !is.Searches && !is.NewPods {
 		return append([]string{metric.ServiceDemand}, is.Decides...)
 	}
 	return append(slices.Clone(w.Traits().Decides), metric.ServiceDemand)

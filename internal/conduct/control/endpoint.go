@@ -47,6 +47,18 @@ type Backend struct {
 	Index int
 }
 
+// Arrivals are the new pods of one trial. Each is made as the client of a route, sends one request, and is removed.
+type Arrivals struct {
+	Route plan.Route
+	// To is the endpoint that each pod sends its request to.
+	To Endpoint
+	// Rate is the number of pods per second. Timeout is how long a pod may take until its answer, from its intended time.
+	Rate            float64
+	Window, Timeout time.Duration
+	// Opens is called when the window opens.
+	Opens func() error
+}
+
 // NotServedError says that a profile has no such path, which is a fact about it and not a failure.
 type NotServedError struct {
 	Profile      plan.Variant

@@ -78,6 +78,10 @@ func (s *surveyed) ask(ctx context.Context, env env.Environment, q *result.Profi
 		notServed(q, r, notRolled)
 		return nil
 	}
+	if r.NewPods && env.Capabilities().NewPods == nil {
+		notServed(q, r, noNewPods)
+		return nil
+	}
 	ends, err := env.Endpoints(ctx, r)
 	var not *control.NotServedError
 	if errors.As(err, &not) {

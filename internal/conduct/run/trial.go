@@ -51,8 +51,11 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	}
 	before := c.full(t.Profile)
 	do := c.measure
-	if t.Workload.Traits().Searches {
+	switch is := t.Workload.Traits(); {
+	case is.Searches:
 		do = c.seek
+	case is.NewPods:
+		do = c.arrive
 	}
 	v, err := do(bounded, e, job{t.Case, asked(t.Workload, capacity), span{c.plan.Warmup, c.window()}})
 	rec.WallNs = int64(time.Since(begin))
@@ -161,6 +164,8 @@ func (c *conductor) limit(k plan.Case) time.Duration {
 		longest := c.probeSpan(true)
 		return mostProbes*(longest.warmup+longest.window+delay) + grace
 	}
+	// A new pod that is due at the end of the window may take its whole time, and one comes before the window.
+	delay += 2 * k.Workload.Traits().Timeout
 	return c.plan.Warmup + c.window() + delay + grace
 }
 
@@ -189,39 +194,33 @@ func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, e
 	return v, err
 }
 
-// prepare starts an agent at each end that has none and makes both ready: the servers, then the client.
-func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*control.Client, []*control.Client, error) {
+// ask returns what both sides of a job are asked for.
+func (c *conductor) ask(j job) control.Prepare {
 	roundTrip := c.roundTrip(j.Case)
-	ask := control.Prepare{
+	return control.Prepare{
 		Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window, roundTrip),
 		// Address resolution, handshake and greeting of a flow take a round trip each.
 		Setup:    3*time.Second + 3*roundTrip,
 		Interval: min(max(j.window/sliceCount, shortSlice), longSlice),
 		Sampled:  c.recording != nil,
 	}
+}
+
+// prepare starts an agent at each end that has none and makes both ready: the servers, then the client.
+func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*control.Client, []*control.Client, error) {
+	ask := c.ask(j)
 	cl, servers, err := c.started(ctx, e)
 	if err != nil {
 		return nil, nil, err
 	}
 	ask.Apart = apart(cl, servers)
-	threads := j.workload.Traits().Flows
-	var port int // of the first, where the client dials what the server chose
-	for i, s := range servers {
-		end := e.Servers[i]
-		ask.Side, ask.Name = control.SideServer, end.Name
-		ask.Address, ask.Port, ask.CPUs = end.ListenAddress, end.ListenPort, end.CPUs
-		ask.Pinned = pinned(s.Hello(), cl.Hello(), threads, 1)
-		ready, err := s.Prepare(ctx, ask)
-		if err != nil {
-			return nil, nil, &sided{control.SideServer, err}
-		}
-		if i == 0 {
-			port = ready.Port
-		}
+	port, err := listen(ctx, servers, cl.Hello(), e, ask)
+	if err != nil {
+		return nil, nil, err
 	}
 	ask.Side, ask.Name = control.SideClient, ""
 	ask.Address, ask.Port, ask.CPUs = e.Servers[0].Address, e.Servers[0].Port, e.Client.CPUs
-	ask.Pinned = pinned(cl.Hello(), servers[0].Hello(), threads, 0)
+	ask.Pinned = pinned(cl.Hello(), servers[0].Hello(), j.workload.Traits().Flows, 0)
 	if ask.Port == 0 {
 		ask.Port = port
 	}
@@ -231,22 +230,52 @@ func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*contro
 	return cl, servers, nil
 }
 
+// listen makes the servers ready, and returns the port of the first, where the client dials what the server chose. client
+// is the agent whose CPUs they leave.
+func listen(ctx context.Context, servers []*control.Client, client control.Hello, e control.Ends, ask control.Prepare) (port int, err error) {
+	threads := ask.Workload.Traits().Flows
+	for i, s := range servers {
+		end := e.Servers[i]
+		ask.Side, ask.Name = control.SideServer, end.Name
+		ask.Address, ask.Port, ask.CPUs = end.ListenAddress, end.ListenPort, end.CPUs
+		ask.Pinned = pinned(s.Hello(), client, threads, 1)
+		ready, err := s.Prepare(ctx, ask)
+		if err != nil {
+			return 0, &sided{control.SideServer, err}
+		}
+		if i == 0 {
+			port = ready.Port
+		}
+	}
+	return port, nil
+}
+
 // started returns the agents of all ends, the servers in order.
 func (c *conductor) started(ctx context.Context, e control.Ends) (*control.Client, []*control.Client, error) {
-	name, names := names(e)
-	var servers []*control.Client
-	for i, end := range e.Servers {
-		s, err := c.agents.get(ctx, names[i], end)
-		if err != nil {
-			return nil, nil, &sided{control.SideServer, err}
-		}
-		servers = append(servers, s)
+	name, _ := names(e)
+	servers, err := c.serving(ctx, e)
+	if err != nil {
+		return nil, nil, err
 	}
 	cl, err := c.agents.get(ctx, name, e.Client)
 	if err != nil {
 		return nil, nil, &sided{control.SideClient, err}
 	}
 	return cl, servers, nil
+}
+
+// serving returns the agents of the servers in order.
+func (c *conductor) serving(ctx context.Context, e control.Ends) ([]*control.Client, error) {
+	_, names := names(e)
+	var servers []*control.Client
+	for i, end := range e.Servers {
+		s, err := c.agents.get(ctx, names[i], end)
+		if err != nil {
+			return nil, &sided{control.SideServer, err}
+		}
+		servers = append(servers, s)
+	}
+	return servers, nil
 }
 
 // pinned chooses the CPUs of the load threads of a side where the environment has not: the idlest of its node, as many as there are

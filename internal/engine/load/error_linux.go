@@ -76,6 +76,9 @@ func classify(e syscall.Errno) kind {
 	return other
 }
 
+// KindOf returns the name of the kind of failure of an error, "other" for one that has none.
+func KindOf(err error) string { return kindOfError(err).String() }
+
 // Error is the failure of one side of a trial.
 type Error struct {
 	// Kind is one of the Kind constants, or a name in kindTable.

@@ -338,6 +338,11 @@ func workOf(o *control.Prepare) (work, error) {
 		return work{open: openPinger, timed: true}, nil // the server has no thread
 	case plan.HTTP:
 		return httpWork(s, client, len(o.CPUs)), nil
+	case plan.TTFR:
+		if client {
+			return work{}, usage("the clients of %s are new pods, which the environment makes", o.Workload)
+		}
+		return work{open: openAcceptor, queues: true, mayIdle: true}, nil
 	}
 	return work{}, usage("the engine cannot send workload %q", o.Workload)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/kernel/handover"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
@@ -64,6 +65,14 @@ func (d *Dialer) Dial(ctx context.Context, network, address string) (conn net.Co
 		return err
 	})
 	return conn, err
+}
+
+// Open returns a TCP socket of the namespace ns that is not connected. It is of the host's cgroup where Dial's are.
+func (d *Dialer) Open(ctx context.Context, network string, ns *netns.NS) (*os.File, error) {
+	if d.client != nil {
+		return d.client.Open(ctx, network, ns)
+	}
+	return handover.Open(network, ns)
 }
 
 // Close ends the process but not the connections. A nil dialer is closed.

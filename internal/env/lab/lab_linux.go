@@ -265,6 +265,9 @@ func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
 		return control.Ends{}, inst.Err
 	}
 	ends, err := inst.Spec.Ends(r.Path)
+	if err == nil && r.NewPods {
+		err = inst.takesNewPods(r.Path)
+	}
 	if err != nil {
 		return control.Ends{}, err
 	}

@@ -89,7 +89,12 @@ func (r request) serve(f *os.File, namespaces []*os.File) {
 	defer to.Close()
 	obtain := r.dial
 	if r.Address == "" {
-		obtain = func() (*os.File, error) { return r.open(namespaces) }
+		obtain = func() (*os.File, error) {
+			if len(namespaces) != 1 {
+				return nil, errors.New("a socket without an address needs a namespace")
+			}
+			return Open(r.Network, netns.FromFile(namespaces[0]))
+		}
 	}
 	socket, err := obtain()
 	if err != nil {
@@ -100,17 +105,14 @@ func (r request) serve(f *os.File, namespaces []*os.File) {
 	_ = Send(to, []byte("connected"), int(socket.Fd()))
 }
 
-// open returns a TCP socket of a namespace that is not connected.
-func (r request) open(namespaces []*os.File) (*os.File, error) {
-	if len(namespaces) != 1 {
-		return nil, errors.New("a socket without an address needs a namespace")
-	}
+// Open returns a TCP socket, of network tcp4 or tcp6, in the namespace ns. It is not connected.
+func Open(network string, ns *netns.NS) (*os.File, error) {
 	family := syscall.AF_INET
-	if r.Network == "tcp6" {
+	if network == "tcp6" {
 		family = syscall.AF_INET6
 	}
 	var fd int
-	err := netns.FromFile(namespaces[0]).Do(func() error {
+	err := ns.Do(func() error {
 		var e syscall.Errno
 		if fd, e = sock.Socket(family, sock.Stream, 0); e != 0 {
 			return os.NewSyscallError("socket", e)

@@ -66,3 +66,12 @@ func read(clock int32) int64 {
 	_, _, _ = syscall.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(clock), uintptr(unsafe.Pointer(&ts)), 0)
 	return ts.Nano()
 }
+
+// ProcessTreeCPUTime returns the CPU time in ns of this process and of the children that it has waited for.
+func ProcessTreeCPUTime() int64 {
+	var children unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_CHILDREN, &children) != nil { // never fails for a valid address
+		return ProcessCPUTime()
+	}
+	return ProcessCPUTime() + children.Utime.Nano() + children.Stime.Nano()
+}

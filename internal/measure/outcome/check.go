@@ -295,7 +295,7 @@ func (t *trial) congestion(s *side) string {
 
 func (t *trial) meterHeavy(s *side) string {
 	own, all := float64(s.CPU.ThreadsNs), float64(s.CPU.ProcessNs)
-	return when(own > 0 && all-own > max(heavyMeter*own, noticeable*float64(s.ElapsedNs)),
+	return when(own > 0 && !t.is.NewPods && all-own > max(heavyMeter*own, noticeable*float64(s.ElapsedNs)),
 		"the meter itself used %.0f%% as much CPU time as the load", 100*(all-own)/own)
 }
 

@@ -98,6 +98,22 @@ const (
 	Loss               = "loss" // family: loss.socket_buffer, loss.backlog, loss.qdisc, loss.device, loss.path
 )
 
+// Parts of the time to first response, in the order of a request that waits for them: members of the family TTFRWait.
+const (
+	WaitSchedule   = "schedule"
+	WaitDevice     = "device"
+	WaitAddress    = "address"
+	WaitRoute      = "route"
+	WaitRule       = "rule"
+	WaitPolicy     = "policy"
+	WaitResolution = "resolution"
+	WaitConnect    = "connect"
+	WaitAnswer     = "answer"
+)
+
+// Waits are these parts.
+var Waits = []string{WaitSchedule, WaitDevice, WaitAddress, WaitRoute, WaitRule, WaitPolicy, WaitResolution, WaitConnect, WaitAnswer}
+
 // Times are the families of times, Statistics the ends of their names.
 var (
 	Times      = []string{RTT, ConnectTime, ResponseTime, TTFR}

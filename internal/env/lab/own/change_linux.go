@@ -102,7 +102,7 @@ func (p Place) Rules(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return tool.Append(ctx, p.NS, plan.Expand(p.Changes.Rules, p.Values))
+	return tool.Change(ctx, p.NS, plan.Expand(p.Changes.Rules, p.Values))
 }
 
 func (p Place) nft(ctx context.Context) error {

@@ -1,0 +1,58 @@
+package run
+
+import (
+	"context"
+	"sync"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// noNewPods is why a case is not measured where no pods can be made within a trial.
+const noNewPods = "no pods can be made there while it is measured"
+
+// arrive measures new pods: the servers are agents as in other trials, and the environment makes the clients.
+func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, error) {
+	servers, err := c.serving(ctx, e)
+	if err != nil {
+		return seen{}, err
+	}
+	ask := c.ask(j)
+	ask.Warmup = 0 // the first pod comes before the servers' window
+	port, err := listen(ctx, servers, control.Hello{}, e, ask)
+	if err != nil {
+		return seen{}, err
+	}
+	ctx, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	served := make([]*sample.Observation, len(servers))
+	var serving sync.WaitGroup
+	opens := func() error {
+		for i, s := range servers {
+			if err := s.Start(ctx); err != nil {
+				return &sided{control.SideServer, err}
+			}
+			serving.Go(func() {
+				var err error
+				if served[i], err = s.Wait(ctx); err != nil {
+					give(&sided{control.SideServer, err})
+				}
+			})
+		}
+		return nil
+	}
+	is := j.workload.Traits()
+	a := control.Arrivals{Route: j.Route(), To: e.Servers[0], Rate: is.Rate, Window: j.window, Timeout: is.Timeout + c.roundTrip(j.Case), Opens: opens}
+	if a.To.Port == 0 {
+		a.To.Port = port
+	}
+	client, err := c.can.NewPods(ctx, a)
+	if err != nil {
+		give(&sided{control.SideClient, err})
+	}
+	serving.Wait()
+	if why := context.Cause(ctx); why != nil {
+		return seen{}, why
+	}
+	return seen{client: client, server: sample.Merge(served), windowNs: client.ElapsedNs}, nil
+}

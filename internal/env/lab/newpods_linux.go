@@ -1,0 +1,357 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/engine/load"
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+const (
+	// mostNewPods bounds the new pods that exist at the same time, madeAhead the namespaces that wait for their attachment.
+	mostNewPods = 32
+	madeAhead   = 2
+)
+
+// Failures of a new pod that no connection has.
+const (
+	kindNamespace = "no namespace"
+	kindAttach    = "not attached"
+	kindRemove    = "not removed"
+)
+
+// takesNewPods returns a *control.NotServedError if no pod can be added to the first node while the instance stands.
+func (i *Instance) takesNewPods(p plan.Path) error {
+	rules := i.Spec.dataplane.Rules(i.Spec.Nodes[0], i.Spec.Nodes[1:])
+	why := ""
+	switch {
+	case i.Spec.Nodes[0].Pods[0].HostNetwork:
+		why = "its pods share the network of their node: nothing is attached"
+	case rules.Calico != nil && rules.Calico.NFTables:
+		why = "this version does not model how Felix adds one pod in nftables mode"
+	case i.Profile.Services == ebpfServices && i.Nodes[0].programs.Pods == nil:
+		why = "its programs take no new pods while they run"
+	case len(i.Spec.spare(0)) == 0:
+		why = fmt.Sprintf("the address range of a node has no room besides its %d pods: use fewer (--pods-per-node)", i.Spec.Lab.PodsPerNode)
+	}
+	if why == "" {
+		return nil
+	}
+	return i.Spec.notServed(p, why)
+}
+
+// spare describes pods that a node could have besides its own, without more blocks of addresses.
+func (s Spec) spare(node int) []dataplane.Pod {
+	n := s.Nodes[node]
+	for more := min(mostNewPods, plan.MaxPodsPerNode-len(n.Pods)); more > 0; more-- {
+		wider := dataplane.Node{Name: n.Name, Addr: n.Addr, MAC: n.MAC, MTU: n.MTU, Cluster: n.Cluster}
+		s.dataplane.Arrange(&wider, node+1, len(n.Pods)+more)
+		if len(wider.Blocks) == len(n.Blocks) {
+			return wider.Pods[len(n.Pods):]
+		}
+	}
+	return nil
+}
+
+// arrivals makes the new pods of one trial.
+type arrivals struct {
+	inst *Instance
+	o    control.Arrivals
+	to   netip.AddrPort
+	// hop is the address whose next hop a new pod resolves, server the namespace of the server.
+	hop    netip.Addr
+	server *netns.NS
+	dialer *Dialer
+	// agent is held by who writes rules, which are those for all pods at the moment.
+	agent sync.Mutex
+	rules policy.Node
+
+	free  chan dataplane.Pod
+	ready chan made
+
+	mu   sync.Mutex
+	seen sample.Observation
+	// failed is why a pod could not be removed.
+	failed error
+}
+
+// made is a namespace for a pod, or why there is none.
+type made struct {
+	pod *newPod
+	err error
+}
+
+// NewPods makes pods at a rate on the first node. Each namespace exists before the intended time of its pod. Then the pod is
+// attached, programmed, and sends one request. It returns when all pods are removed. Pods count if their intended time is
+// in the window; one before it warms up.
+func (l *Lab) NewPods(ctx context.Context, o control.Arrivals) (*sample.Observation, error) {
+	inst, err := l.up(o.Route.Variant)
+	if err != nil {
+		return nil, err
+	}
+	a, err := inst.arrivals(o)
+	if err != nil {
+		return nil, err
+	}
+	defer a.dialer.Close()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var making sync.WaitGroup
+	making.Go(func() { a.makeAhead(ctx) })
+	err = a.run(ctx)
+	stop()
+	making.Wait()
+	for m := range a.ready { // closed by makeAhead
+		if m.pod != nil {
+			err = errors.Join(err, m.pod.close())
+		}
+	}
+	if err := errors.Join(err, a.failed); err != nil {
+		return nil, err
+	}
+	return a.observed()
+}
+
+func (i *Instance) arrivals(o control.Arrivals) (*arrivals, error) {
+	to, err := netip.ParseAddr(o.To.Address)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := i.Spec.Ends(o.Route.Path)
+	if err != nil {
+		return nil, err
+	}
+	server := i.Host(ends.Server)
+	a := &arrivals{inst: i, o: o, to: netip.AddrPortFrom(to, uint16(o.To.Port)), rules: i.Spec.Netfilter(0), server: server.NS, dialer: &Dialer{}}
+	a.hop = a.nextHop(server.Addr)
+	if i.Profile.Services == ebpfServices && o.Route.Path.ByService() {
+		if a.dialer, err = i.Dialer(&a.node().Host); err != nil {
+			return nil, err
+		}
+	}
+	spare := i.Spec.spare(0)
+	a.free, a.ready = make(chan dataplane.Pod, len(spare)), make(chan made, madeAhead)
+	for _, p := range spare {
+		a.free <- p
+	}
+	a.seen = sample.Observation{Side: control.SideClient, Errors: map[string]uint64{}, LoadCPUs: slices.Clone(a.node().CPUs),
+		Schedule: &sample.Schedule{Lag: sample.NewHistogram()}, Pods: &sample.Pods{First: sample.NewHistogram(), Waits: map[string]int64{}}}
+	return a, nil
+}
+
+// node is the one that gets the pods.
+func (a *arrivals) node() *Node { return a.inst.Nodes[0] }
+
+// makeAhead makes namespaces for pods until ctx is done. It closes ready.
+func (a *arrivals) makeAhead(ctx context.Context) {
+	defer close(a.ready)
+	for {
+		select {
+		case p := <-a.free:
+			s, err := a.sandbox(ctx, p)
+			if err != nil {
+				a.free <- p // has room for all
+			}
+			select {
+			case a.ready <- made{s, err}:
+			case <-ctx.Done():
+				if s != nil {
+					a.blame(s.close())
+				}
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// run makes the pods of the trial and waits for them.
+func (a *arrivals) run(ctx context.Context) error {
+	sampler, err := proc.NewSampler()
+	if err != nil {
+		return err
+	}
+	cpus := a.node().CPUs
+	a.pod(ctx, thread.Monotonic(), int64(a.o.Timeout), nil)
+	if err := a.o.Opens(); err != nil {
+		return err
+	}
+	before, err := sampler.Take(cpus)
+	if err != nil {
+		return err
+	}
+	used := thread.ProcessTreeCPUTime()
+	begin := thread.Monotonic()
+	end := begin + int64(a.o.Window)
+	var pods sync.WaitGroup
+	for k := 0; ; k++ {
+		due := begin + int64((float64(k)+0.5)/a.o.Rate*1e9)
+		if due >= end || !sleepUntil(ctx, due) {
+			break
+		}
+		a.seen.Schedule.Due++
+		pods.Go(func() { a.pod(ctx, due, end-due, &a.seen) })
+	}
+	sleepUntil(ctx, end)
+	after, err := sampler.Take(cpus)
+	pods.Wait()
+	if err := errors.Join(err, context.Cause(ctx)); err != nil {
+		return err
+	}
+	a.seen.ElapsedNs = int64(a.o.Window)
+	a.seen.CPU.ThreadsNs = thread.ProcessTreeCPUTime() - used
+	a.seen.CPU.ProcessNs = a.seen.CPU.ThreadsNs
+	if d := proc.Delta(before, after); d != nil { // the other counters are those of the host's own network
+		a.seen.Host = &sample.HostDelta{CPUs: d.CPUs, KsoftirqdNs: d.KsoftirqdNs}
+	}
+	return nil
+}
+
+// sleepUntil waits for a time of the monotonic clock. It returns false if ctx is done first.
+func sleepUntil(ctx context.Context, at int64) bool {
+	timer := time.NewTimer(time.Duration(at - thread.Monotonic()))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// pod makes one pod that is due, if its namespace is ready within patience ns, and notes what it saw in o; nil for a pod that
+// does not count.
+func (a *arrivals) pod(ctx context.Context, due, patience int64, o *sample.Observation) {
+	late := time.NewTimer(time.Duration(patience))
+	defer late.Stop()
+	var m made
+	select {
+	case m = <-a.ready:
+	case <-late.C:
+		return
+	case <-ctx.Done():
+		return
+	}
+	if m.pod == nil {
+		a.note(o, nil, &failedPod{kindNamespace, m.err})
+		return
+	}
+	// The thread ends with the goroutine, because it is confined.
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		w := newWaits(due)
+		err := affinity.Set(a.node().CPUs)
+		w.mark(metric.WaitSchedule)
+		if err == nil {
+			err = a.serve(ctx, m.pod, w)
+		}
+		if ctx.Err() == nil {
+			a.note(o, w, err)
+		}
+		a.blame(a.remove(ctx, m.pod))
+		a.free <- m.pod.Pod // has room for all
+	}()
+	<-done
+}
+
+// serve attaches a pod and sends its request.
+func (a *arrivals) serve(ctx context.Context, s *newPod, w *waits) error {
+	if err := a.add(ctx, s, w); err != nil {
+		return &failedPod{kindAttach, err}
+	}
+	if err := a.request(ctx, s, w); err != nil {
+		return &failedPod{load.KindOf(err), err}
+	}
+	return nil
+}
+
+// failedPod is why a pod got no answer.
+type failedPod struct {
+	kind string
+	err  error
+}
+
+func (f *failedPod) Error() string { return f.err.Error() }
+func (f *failedPod) Unwrap() error { return f.err }
+
+// note counts a pod in o. w is nil for one that was not started.
+func (a *arrivals) note(o *sample.Observation, w *waits, err error) {
+	if o == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if w != nil {
+		o.Schedule.Sent++
+		o.Schedule.Lag.Record(w.parts[metric.WaitSchedule])
+	}
+	if err != nil {
+		kind := kindAttach
+		var known *failedPod
+		if errors.As(err, &known) {
+			kind = known.kind
+		}
+		o.Errors[kind]++
+		if o.Pods.Failure == "" {
+			o.Pods.Failure = err.Error()
+		}
+		return
+	}
+	if w.whole() > o.Pods.First.Max() || o.Operations == 0 {
+		o.Pods.Slowest = w.parts
+	}
+	o.Operations++
+	o.Pods.First.Record(w.whole())
+	for part, ns := range w.parts {
+		o.Pods.Waits[part] += ns
+	}
+}
+
+// blame keeps the first error of a removal: what stays of a pod is in the way of the next.
+func (a *arrivals) blame(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil && a.failed == nil {
+		a.failed = &control.Error{Kind: kindRemove, Message: err.Error()}
+	}
+}
+
+// observed returns what the pods saw, or why none got an answer.
+func (a *arrivals) observed() (*sample.Observation, error) {
+	if a.seen.Operations > 0 {
+		return &a.seen, nil
+	}
+	kind, most := control.KindNoTraffic, uint64(0)
+	for k, n := range a.seen.Errors {
+		if n > most || n == most && k < kind {
+			kind, most = k, n
+		}
+	}
+	why := fmt.Sprintf("none of %d new pods got an answer", a.seen.Schedule.Due)
+	switch {
+	case a.seen.Pods.Failure != "":
+		why += ": " + a.seen.Pods.Failure
+	case a.seen.Schedule.Sent == 0:
+		why += ": no namespace was ready in time"
+	}
+	return nil, &control.Error{Kind: kind, Message: why}
+}
