@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/env/lab/own"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
@@ -108,6 +109,9 @@ func (s *newPod) hangUp() error {
 // add attaches a pod as the dataplane's CNI plugin and its agents do.
 func (a *arrivals) add(ctx context.Context, s *newPod, w *waits) error {
 	spec := a.inst.Spec
+	if spec.Plugged() {
+		return a.plug(ctx, s, w)
+	}
 	things := func() []link.Thing {
 		if d, ok := spec.dataplane.(dataplane.Switched); ok {
 			return d.PlugPod(switchBridge, s.Pod, s.in)
@@ -132,6 +136,17 @@ func (a *arrivals) add(ctx context.Context, s *newPod, w *waits) error {
 		}
 	}
 	return a.program(s, w)
+}
+
+// plug attaches a pod by the plugins of a profile file, whose ADD is one part of the time.
+func (a *arrivals) plug(ctx context.Context, s *newPod, w *waits) error {
+	a.agent.Lock()
+	defer a.agent.Unlock()
+	s.attached = true
+	at, err := a.node().own.Add(ctx, own.Pod{Name: s.Name, NS: s.ns})
+	w.mark(metric.WaitDevice)
+	s.Addr, s.HostDevice = at.Addr, ""
+	return err
 }
 
 // waitOf says which part of the time a thing belongs to.
@@ -267,7 +282,7 @@ func (a *arrivals) remove(ctx context.Context, s *newPod) error {
 		}))
 	}
 	if s.attached {
-		err = errors.Join(err, a.detach(s))
+		err = errors.Join(err, a.detach(ctx, s))
 	}
 	if err = errors.Join(err, s.close()); err != nil {
 		return fmt.Errorf("remove %s: %w", s.Name, err)
@@ -276,9 +291,13 @@ func (a *arrivals) remove(ctx context.Context, s *newPod) error {
 }
 
 // detach removes the pod's devices, and what its node and its peer have learned of it.
-func (a *arrivals) detach(s *newPod) error {
+func (a *arrivals) detach(ctx context.Context, s *newPod) error {
 	var err error
-	if s.HostDevice != "" {
+	if a.inst.Spec.Plugged() {
+		a.agent.Lock()
+		defer a.agent.Unlock()
+		err = a.node().own.Del(ctx, own.Pod{Name: s.Name, NS: s.ns})
+	} else if s.HostDevice != "" {
 		err = s.at.Remove(s.HostDevice)
 	} else {
 		err = s.in.Remove(dataplane.NIC)
