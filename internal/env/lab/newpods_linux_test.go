@@ -1,0 +1,159 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// answering serves single bytes at the end of a path.
+func answering(t *testing.T, inst *Instance, p plan.Path) control.Endpoint {
+	t.Helper()
+	ends, err := inst.Spec.Ends(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := inst.Host(ends.Server)
+	var l net.Listener
+	err = h.NS.Do(func() (err error) {
+		l, err = net.Listen("tcp", net.JoinHostPort(h.Addr.String(), "5201"))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = io.CopyN(c, c, 1)
+			}()
+		}
+	}()
+	return control.Endpoint{Address: ends.Address.String(), Port: ends.Port}
+}
+
+// state describes what new pods could leave on a node: its devices and its rules.
+func state(t *testing.T, l *Lab, n *Node) string {
+	t.Helper()
+	devices, err := link.At(n.NS, (*link.Handle).Devices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, d := range devices {
+		lines = append(lines, "device "+d.Name)
+	}
+	if tool, err := l.tools.iptables(); err == nil {
+		rules, err := tool.Save(context.Background(), n.NS, "filter")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(rules) {
+			if _, rule, ok := strings.Cut(line, "] "); ok {
+				line = rule
+			}
+			if chain, _, ok := strings.Cut(line, " ["); ok && strings.HasPrefix(line, ":") {
+				line = chain
+			}
+			if !strings.HasPrefix(line, "#") {
+				lines = append(lines, strings.TrimSpace(line))
+			}
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func TestNewPodsComeAnswerAndGo(t *testing.T) {
+	path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+	names := []string{"flannel-vxlan", "canal(policies=3)", "calico-vxlan", "macvlan", "cilium-native", "cilium-vxlan(policies=3)", "calico-ebpf"}
+	l := up(t, plan.Lab{}, names...)
+	for _, inst := range l.Instances() {
+		if inst.Err != nil {
+			t.Logf("%s is not raised: %v", inst.Name, inst.Err)
+			continue
+		}
+		before := state(t, l, inst.Nodes[0])
+		opened := 0
+		o, err := l.NewPods(t.Context(), control.Arrivals{
+			Route: plan.Single(inst.Name, path), To: answering(t, inst, path), Rate: 20, Window: 300 * time.Millisecond, Timeout: 20 * time.Second,
+			Opens: func() error { opened++; return nil },
+		})
+		if err != nil {
+			t.Errorf("%s: %v", inst.Name, err)
+			continue
+		}
+		if opened != 1 || o.Schedule.Due != 6 || o.Operations != o.Schedule.Sent || o.Operations == 0 || len(o.Errors) > 0 {
+			t.Errorf("%s: opened %d times, %d due, %d started, %d answered, errors %v: %s", inst.Name, opened, o.Schedule.Due, o.Schedule.Sent, o.Operations, o.Errors, o.Pods.Failure)
+		}
+		partsAddUp(t, o)
+		if after := state(t, l, inst.Nodes[0]); after != before {
+			t.Errorf("%s: the node is\n%s\nand was\n%s", inst.Name, after, before)
+		}
+	}
+}
+
+// partsAddUp checks that the parts of the slowest time are that time, and those of all times their sum.
+func partsAddUp(t *testing.T, o *sample.Observation) {
+	t.Helper()
+	sum := func(parts map[string]int64) (n int64) {
+		for _, ns := range parts {
+			n += ns
+		}
+		return n
+	}
+	if got, want := sum(o.Pods.Slowest), o.Pods.First.Max(); got != want {
+		t.Errorf("the parts of the slowest pod are %d ns, and it took %d", got, want)
+	}
+	mean := float64(sum(o.Pods.Waits)) / float64(o.Operations)
+	if want := o.Pods.First.Mean(); mean < 0.99*want || mean > 1.01*want {
+		t.Errorf("the mean of the parts is %.0f ns, and that of the times %.0f", mean, want)
+	}
+}
+
+func TestNewPodsWithoutAnAnswerFail(t *testing.T) {
+	path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+	l := up(t, plan.Lab{}, "flannel-vxlan")
+	inst := l.Instances()[0]
+	before := state(t, l, inst.Nodes[0])
+	_, err := l.NewPods(t.Context(), control.Arrivals{
+		Route: plan.Single(inst.Name, path), To: control.Endpoint{Address: inst.Nodes[1].Pods[0].Addr.String(), Port: 5299},
+		Rate: 10, Window: 200 * time.Millisecond, Timeout: 5 * time.Second, Opens: func() error { return nil },
+	})
+	var said *control.Error
+	if !errors.As(err, &said) || said.Kind != "connection refused" {
+		t.Errorf("%v", err)
+	}
+	if after := state(t, l, inst.Nodes[0]); after != before {
+		t.Errorf("the node is\n%s\nand was\n%s", after, before)
+	}
+}
+
+func TestProfilesThatTakeNoNewPods(t *testing.T) {
+	l := up(t, plan.Lab{}, "host", "calico-nftables", "canal(pods-per-node=250)")
+	for _, inst := range l.Instances() {
+		r := plan.Single(inst.Name, plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode})
+		r.NewPods = true
+		_, err := l.Endpoints(r)
+		var not *control.NotServedError
+		if inst.Err == nil && !errors.As(err, &not) {
+			t.Errorf("%s: %v", inst.Name, err)
+		}
+	}
+}
