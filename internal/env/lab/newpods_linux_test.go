@@ -82,7 +82,7 @@ func state(t *testing.T, l *Lab, n *Node) string {
 
 func TestNewPodsComeAnswerAndGo(t *testing.T) {
 	path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
-	names := []string{"flannel-vxlan", "canal(policies=3)", "calico-vxlan", "macvlan", "cilium-native", "cilium-vxlan(policies=3)", "calico-ebpf"}
+	names := []string{"flannel-vxlan", "canal(policies=3)", "macvlan", "cilium-vxlan(policies=3)", "calico-ebpf"}
 	l := up(t, plan.Lab{}, names...)
 	for _, inst := range l.Instances() {
 		if inst.Err != nil {
@@ -118,7 +118,8 @@ func partsAddUp(t *testing.T, o *sample.Observation) {
 		}
 		return n
 	}
-	if got, want := sum(o.Pods.Slowest), o.Pods.First.Max(); got != want {
+	// A histogram rounds up by less than a hundredth.
+	if got, want := sum(o.Pods.Slowest), o.Pods.First.Max(); got > want || float64(got) < 0.99*float64(want) {
 		t.Errorf("the parts of the slowest pod are %d ns, and it took %d", got, want)
 	}
 	mean := float64(sum(o.Pods.Waits)) / float64(o.Operations)
@@ -146,7 +147,7 @@ func TestNewPodsWithoutAnAnswerFail(t *testing.T) {
 }
 
 func TestProfilesThatTakeNoNewPods(t *testing.T) {
-	l := up(t, plan.Lab{}, "host", "calico-nftables", "canal(pods-per-node=250)")
+	l := up(t, plan.Lab{}, "host", "calico-nftables")
 	for _, inst := range l.Instances() {
 		r := plan.Single(inst.Name, plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode})
 		r.NewPods = true
