@@ -45,7 +45,7 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	if want := []string{"calico-dataplanes", "canal-vs-cilium", "cluster", "demo", "kind-calico-cilium", "nine-paths", "quick", "rolling-update"}; !slices.Equal(names, want) {
+	if want := []string{"calico-dataplanes", "canal-vs-cilium", "cluster", "demo", "kind-calico-cilium", "nine-paths", "pod-start", "quick", "rolling-update"}; !slices.Equal(names, want) {
 		t.Errorf("got examples %v, want %v", names, want)
 	}
 }

@@ -78,7 +78,7 @@ type arrivals struct {
 	hop    netip.Addr
 	server *netns.NS
 	dialer *Dialer
-	// agent is held by who writes rules, which are those for all pods at the moment.
+	// agent guards rules, those for all pods at the moment, while they are written.
 	agent sync.Mutex
 	rules policy.Node
 
@@ -91,7 +91,7 @@ type arrivals struct {
 	failed error
 }
 
-// made is a namespace for a pod, or why there is none.
+// made is a namespace for a pod, or the error of making it.
 type made struct {
 	pod *newPod
 	err error
