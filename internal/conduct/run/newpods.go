@@ -29,7 +29,7 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 	var serving sync.WaitGroup
 	opens := func() error {
 		for i, s := range servers {
-			if err := s.Start(ctx); err != nil {
+			if err := s.Start(ctx, 0); err != nil {
 				return &sided{control.SideServer, err}
 			}
 			serving.Go(func() {
