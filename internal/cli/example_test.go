@@ -187,7 +187,11 @@ func fileFaults(name string) []string {
 	if name == "-" || slices.Contains(readersFiles, name) {
 		return nil
 	}
-	if _, err := os.Stat(filepath.Join("../..", name)); err != nil {
+	_, err := os.Stat(filepath.Join("../..", name))
+	if err != nil && strings.HasPrefix(name, "./") { // a profile file that a page lets its reader write
+		_, err = os.Stat(filepath.Join("../../examples/profiles", name))
+	}
+	if err != nil {
 		return []string{err.Error()}
 	}
 	return nil
@@ -201,7 +205,9 @@ func profileFaults(names string) (faults []string) {
 		return []string{err.Error()}
 	}
 	for _, v := range p.Profiles {
-		if _, known := profile.Lookup(v.Profile()); !known {
+		if strings.HasSuffix(v.Profile(), ".yaml") {
+			faults = append(faults, fileFaults(v.Profile())...)
+		} else if _, known := profile.Lookup(v.Profile()); !known {
 			faults = append(faults, "unknown profile "+v.Profile())
 		}
 	}
