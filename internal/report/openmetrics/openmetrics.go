@@ -2,8 +2,9 @@
 // the same.
 //
 // Each metric of the catalogue is a gauge, named cnibench_ + its name + its base unit (seconds, bytes, ratios), with the
-// labels plan, profile, path, workload and kind (of workload), and stat, which is median, low or high. CPU time per unit of
-// work is a family per unit of work, since no number of one may be set beside one of another. Families about the run and
+// labels plan, profile, path, workload and kind (of workload). Its value is the median over repetitions; the bounds of the
+// median are families of their own. A percentile is the label quantile of one family. CPU time per unit of work is a family
+// per unit of work, since no number of one may be set beside one of another. Families about the run and
 // its facts stand before these, comparisons, verdicts and what twins differ by after them. docs/reference/reports.md lists them.
 //
 // Every sample has the time at which the run began, if the file knows it, so that runs of other days can be filled in.
@@ -72,6 +73,8 @@ var (
 	cellFailed     = family{name: prefix + "cell_failed_trials", help: "Trials of a case that failed."}
 	cellDoubts     = family{name: prefix + "cell_doubts", help: "A doubt about a cell: how many trials raised it, 0 if it is about the cell as a whole."}
 	ratio          = family{name: prefix + "comparison_ratio", unit: "ratio", help: "A profile's value over the baseline's, in the metric's own unit."}
+	ratioLow       = family{name: prefix + "comparison_lower_bound_ratio", unit: "ratio", help: "Lower bound of the ratio of a comparison."}
+	ratioHigh      = family{name: prefix + "comparison_upper_bound_ratio", unit: "ratio", help: "Upper bound of the ratio of a comparison."}
 	pValue         = family{name: prefix + "comparison_p", help: "The p value of a comparison, alone and corrected for its family."}
 	verdict        = family{name: prefix + "comparison_verdict", help: "1 for the verdict of a comparison: better, worse, same or inconclusive."}
 	floor          = family{name: prefix + "noise_floor_ratio", unit: "ratio", help: "Share by which two instances of the baseline differ."}
@@ -191,26 +194,82 @@ func (e *exposition) metrics(a *compare.Analysis) error {
 		k := cut{c.Metric, c.Unit}
 		cells[k] = append(cells[k], c)
 	}
-	for _, m := range metric.All() {
-		for _, u := range catalogued(m) {
-			b := bases[u]
-			e.begin(family{name: nameOf(m.Name, u), unit: b.unit, help: m.Definition})
-			for _, c := range cells[cut{m.Name, u}] {
-				e.summary(c, b)
+	for _, group := range families() {
+		for _, bound := range bounds {
+			e.begin(group.bounded(bound.words, bound.help))
+			for _, m := range group.metrics {
+				_, quantile := quantileOf(m)
+				for _, c := range cells[cut{m, group.base}] {
+					if v, ok := bound.of(c); ok {
+						e.add(v/bases[group.base].size, append(place(c.Key), "quantile", quantile))
+					}
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// summary writes the median of a cell and, if there is more than one value, its interval.
-func (e *exposition) summary(c *compare.Cell, b base) {
-	at := place(c.Key)
-	e.add(c.Median/b.size, append(at, "stat", "median"))
-	if c.N > 1 {
-		e.add(c.Low/b.size, append(at, "stat", "low"))
-		e.add(c.High/b.size, append(at, "stat", "high"))
+// bounds are the families of one metric: its median, and the ends of the median's interval where there is more than one
+// value.
+var bounds = []struct {
+	words, help string
+	of          func(c *compare.Cell) (float64, bool)
+}{
+	{"", "", func(c *compare.Cell) (float64, bool) { return c.Median, true }},
+	{"_lower_bound", "Lower bound of the median: ", func(c *compare.Cell) (float64, bool) { return c.Low, c.N > 1 }},
+	{"_upper_bound", "Upper bound of the median: ", func(c *compare.Cell) (float64, bool) { return c.High, c.N > 1 }},
+}
+
+// group is the metrics of one family: one, or the percentiles of a distribution.
+type group struct {
+	family
+	stem, base string
+	metrics    []string
+}
+
+// bounded is the family of a bound; its words stand before the unit.
+func (g group) bounded(words, help string) family {
+	f := g.family
+	f.name = strings.TrimSuffix(prefix+g.stem+words+"_"+f.unit, "_")
+	f.help = help + f.help
+	return f
+}
+
+// families are the groups of the catalogue, those of a distribution where its first percentile is.
+func families() []*group {
+	var out []*group
+	at := map[string]*group{}
+	for _, m := range metric.All() {
+		for _, u := range catalogued(m) {
+			stem, quantile := quantileOf(m.Name)
+			help := m.Definition
+			if quantile != "" {
+				what, _, _ := strings.Cut(m.Title, ",")
+				help = strings.ToUpper(what[:1]) + what[1:] + " at a quantile."
+			}
+			key := stem + " " + u
+			if at[key] == nil {
+				at[key] = &group{family: family{unit: bases[u].unit, help: help}, stem: stem, base: u}
+				out = append(out, at[key])
+			}
+			at[key].metrics = append(at[key].metrics, m.Name)
+		}
 	}
+	return out
+}
+
+// quantileOf splits the name of a metric into the stem of its family and a quantile: "rtt.p99" is rtt at "0.99".
+func quantileOf(name string) (stem, quantile string) {
+	if head, percent, ok := strings.Cut(name, ".p"); ok {
+		if v, err := strconv.ParseFloat(percent, 64); err == nil {
+			return strings.ReplaceAll(head, ".", "_"), strconv.FormatFloat(v/100, 'g', 6, 64)
+		}
+	}
+	if stem, ok := stems[name]; ok {
+		return stem, ""
+	}
+	return strings.ReplaceAll(name, ".", "_"), ""
 }
 
 // place is the case of a cell.
@@ -255,11 +314,9 @@ func (e *exposition) comparisons(a *compare.Analysis) {
 			write(x, slices.Clip(at))
 		}
 	}
-	each(ratio, func(x compare.Comparison, at labels) {
-		e.add(x.Ratio, append(at, "stat", "ratio"))
-		e.add(x.Low, append(at, "stat", "low"))
-		e.add(x.High, append(at, "stat", "high"))
-	})
+	each(ratio, func(x compare.Comparison, at labels) { e.add(x.Ratio, at) })
+	each(ratioLow, func(x compare.Comparison, at labels) { e.add(x.Low, at) })
+	each(ratioHigh, func(x compare.Comparison, at labels) { e.add(x.High, at) })
 	each(pValue, func(x compare.Comparison, at labels) {
 		e.add(x.P, append(at, "corrected", "no"))
 		e.add(x.Adjusted, append(at, "corrected", "yes"))
@@ -304,15 +361,6 @@ var works = []string{"transaction", "request", "KB", "packet"}
 
 // stems are the names of metrics whose own name says a unit.
 var stems = map[string]string{metric.RetransmitsPerG: "retransmits"}
-
-// nameOf is the name of the family of a metric in a unit: the metric's own, with _ for the point, and the base unit.
-func nameOf(m, unit string) string {
-	stem, ok := stems[m]
-	if !ok {
-		stem = strings.ReplaceAll(m, ".", "_")
-	}
-	return strings.TrimSuffix(prefix+stem+"_"+bases[unit].unit, "_")
-}
 
 // catalogued are the units in which a metric of the catalogue may come.
 func catalogued(m metric.Metric) []string {

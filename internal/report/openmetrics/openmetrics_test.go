@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
@@ -57,12 +59,12 @@ func allNames() []string {
 	for _, f := range []family{runInfo, factInfo, profileInfo, runTrials, runWall, runWindow} {
 		names = append(names, f.sample())
 	}
-	for _, m := range metric.All() {
-		for _, u := range catalogued(m) {
-			names = append(names, nameOf(m.Name, u))
+	for _, g := range families() {
+		for _, bound := range bounds {
+			names = append(names, g.bounded(bound.words, bound.help).name)
 		}
 	}
-	for _, f := range []family{cellValues, cellConfidence, cellFailed, cellDoubts, ratio, pValue, verdict, floor} {
+	for _, f := range []family{cellValues, cellConfidence, cellFailed, cellDoubts, ratio, ratioLow, ratioHigh, pValue, verdict, floor} {
 		names = append(names, f.sample())
 	}
 	return names
@@ -162,21 +164,23 @@ func TestValues(t *testing.T) {
 	}
 	for name, want := range map[string]float64{
 		"cnibench_service_demand_seconds_per_transaction": 2.5e-6, "cnibench_goodput_bytes_per_second": 1e9,
-		"cnibench_transaction_rate_per_second": 40, "cnibench_rtt_p99_seconds": 1e-3, "cnibench_rtt_p99_9_seconds": 3,
+		"cnibench_transaction_rate_per_second": 40, "cnibench_rtt_seconds 0.99": 1e-3, "cnibench_rtt_seconds 0.999": 3,
 		"cnibench_retransmits_per_byte": 4e-9, "cnibench_memory_bytes": 4096, "cnibench_frame_loss_rate_ratio": 0.25, "cnibench_retransmits": 7,
 	} {
-		i := slices.IndexFunc(samples, func(s sample) bool { return s.name == name && s.labels["profile"] == "calico-vxlan" })
+		i := slices.IndexFunc(samples, func(s sample) bool {
+			return strings.TrimSpace(s.name+" "+s.labels["quantile"]) == name && s.labels["profile"] == "calico-vxlan"
+		})
 		if i < 0 {
 			t.Errorf("no %s", name)
 			continue
 		}
 		s := samples[i]
-		if math.Abs(s.value-want) > 1e-12*want || s.labels["stat"] != "median" || s.labels["path"] != "pod-to-pod/cross-node" || s.labels["kind"] != "rr" {
+		if math.Abs(s.value-want) > 1e-12*want || s.labels["path"] != "pod-to-pod/cross-node" || s.labels["kind"] != "rr" {
 			t.Errorf("%s: %v %v, want %v", name, s.value, s.labels, want)
 		}
 	}
 	for _, s := range samples {
-		if s.labels["stat"] == "low" && s.name != ratio.name {
+		if strings.Contains(s.name, "_lower_bound_") && s.name != ratioLow.name {
 			t.Errorf("one value has no interval: %+v", s)
 		}
 	}
@@ -294,5 +298,24 @@ func TestDashboard(t *testing.T) {
 	}
 	if dashboard.UID == "" || len(dashboard.Panels) < 5 {
 		t.Errorf("uid %q, %d panels", dashboard.UID, len(dashboard.Panels))
+	}
+}
+
+// The names follow Prometheus' naming guide, by the rules of promtool check metrics.
+func TestNamingGuide(t *testing.T) {
+	text := string(render(t, everyMetric()))
+	// promlint reads Prometheus' own format, which has no type info: the suffix makes it one.
+	text = regexp.MustCompile(`(?m)^# (TYPE|HELP) (\S+_(?:run|fact|profile)) `).ReplaceAllString(text, "# $1 ${2}_info ")
+	text = strings.ReplaceAll(text, "_info info\n", "_info gauge\n")
+	text = regexp.MustCompile(`(?m)^# UNIT .*\n`).ReplaceAllString(text, "")
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	if bad, _ := promlint.New(strings.NewReader("# TYPE x_milliseconds_total gauge\nx_milliseconds_total 1\n")).Lint(); len(bad) == 0 {
+		t.Error("the rules find nothing")
 	}
 }
