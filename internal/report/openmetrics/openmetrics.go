@@ -3,7 +3,7 @@
 //
 // Each metric of the catalogue is a gauge, named cnibench_ + its name + its base unit (seconds, bytes, ratios), with the
 // labels plan, profile, path, workload and kind (of workload). Its value is the median over repetitions; the bounds of the
-// median are families of their own. A percentile is the label quantile of one family. CPU time per unit of work is a family
+// median are families of their own. A percentile is the label quantile of one summary. CPU time per unit of work is a family
 // per unit of work, since no number of one may be set beside one of another. Families about the run and
 // its facts stand before these, comparisons, verdicts and what twins differ by after them. docs/reference/reports.md lists them.
 //
@@ -35,8 +35,8 @@ const prefix = "cnibench_"
 type family struct {
 	// name is whole, prefix and unit included.
 	name, unit, help string
-	// info families have samples with the value 1 and the suffix _info.
-	info bool
+	// info families have samples with the value 1 and the suffix _info; those of a summary have the label quantile.
+	info, summary bool
 }
 
 func (f family) sample() string {
@@ -49,8 +49,11 @@ func (f family) sample() string {
 // head is what stands before the samples of a family.
 func (f family) head() string {
 	name, kind := f.name, "gauge"
-	if f.info {
+	switch {
+	case f.info:
 		kind = "info"
+	case f.summary:
+		kind = "summary"
 	}
 	out := "# TYPE " + name + " " + kind + "\n"
 	if f.unit != "" {
@@ -250,7 +253,7 @@ func families() []*group {
 			}
 			key := stem + " " + u
 			if at[key] == nil {
-				at[key] = &group{family: family{unit: bases[u].unit, help: help}, stem: stem, base: u}
+				at[key] = &group{family: family{unit: bases[u].unit, help: help, summary: quantile != ""}, stem: stem, base: u}
 				out = append(out, at[key])
 			}
 			at[key].metrics = append(at[key].metrics, m.Name)

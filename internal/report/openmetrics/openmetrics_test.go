@@ -308,6 +308,17 @@ func TestNamingGuide(t *testing.T) {
 	text = regexp.MustCompile(`(?m)^# (TYPE|HELP) (\S+_(?:run|fact|profile)) `).ReplaceAllString(text, "# $1 ${2}_info ")
 	text = strings.ReplaceAll(text, "_info info\n", "_info gauge\n")
 	text = regexp.MustCompile(`(?m)^# UNIT .*\n`).ReplaceAllString(text, "")
+	// One sample of a family is enough for its name, and promlint compares each with each.
+	last := ""
+	var few strings.Builder
+	for line := range strings.Lines(text) {
+		name, _, _ := strings.Cut(line, "{")
+		if strings.HasPrefix(line, "#") || name != last {
+			few.WriteString(line)
+		}
+		last = name
+	}
+	text = few.String()
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func (p *parser) line(line string) error {
 	p.said[word] = true
 	switch word {
 	case "TYPE":
-		if p.kind = value; value != "gauge" && value != "info" {
+		if p.kind = value; value != "gauge" && value != "info" && value != "summary" {
 			return fmt.Errorf("type")
 		}
 	case "UNIT":
