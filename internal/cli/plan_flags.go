@@ -64,6 +64,8 @@ type planArgs struct {
 	left []string
 	// labToo is true where one plan is for clusters and for the lab beside them.
 	labToo bool
+	// article is the plan of an article where flags start from that; nil otherwise.
+	article *articlePlan
 	// was is the plan of a result file that is resumed, if the flags change it; nil otherwise.
 	was *plan.Plan
 }
@@ -177,7 +179,13 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	if !cmd.Flags().Changed("seed") && p.Seed == 0 {
 		p.Seed, a.drawn = rand.Uint64N(1_000_000_000), true
 	}
-	if a.file == "" && a.was == nil && p.OnCluster() && changed["warmup"] == "" {
+	if a.article != nil {
+		notes, err := a.article.finish(&p, changed)
+		if err != nil {
+			return p, usage(err)
+		}
+		a.left = append(a.left, notes...)
+	} else if a.file == "" && a.was == nil && p.OnCluster() && changed["warmup"] == "" {
 		p.Warmup = plan.ClusterWarmup
 	}
 	p, own := p.LoadOwn(os.ReadFile)
@@ -236,7 +244,14 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, plan.File, error) {
 	if a.was != nil {
 		return *a.was, plan.File{}, nil
 	}
-	if a.file == "" {
+	environment := ""
+	if cmd.Flags().Changed("env") {
+		environment = *a.texts["env"]
+	}
+	switch {
+	case a.article != nil:
+		return a.article.begin(environment)
+	case a.file == "":
 		return plan.Preset(a.preset), plan.File{}, nil
 	}
 	f, err := os.Open(a.file)
@@ -244,10 +259,6 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, plan.File, error) {
 		return plan.Plan{}, plan.File{}, usage(fmt.Errorf("open plan: %w", err))
 	}
 	defer f.Close() // it was only read
-	environment := ""
-	if cmd.Flags().Changed("env") {
-		environment = *a.texts["env"]
-	}
 	p, file, err := plan.Read(a.file, f, environment)
 	return p, file, usage(err)
 }

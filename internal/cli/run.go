@@ -35,6 +35,8 @@ type runArgs struct {
 	// failOn are the texts of budgets, held what they say.
 	failOn []string
 	held   []compare.Budget
+	// show prints something else than the report of a run at its end. (optional)
+	show func() error
 }
 
 const runLong = `Measure a plan and print its report. Without arguments this is every profile that the lab can raise, on five
@@ -246,6 +248,9 @@ func (p *program) conclude(cmd *cobra.Command, a *runArgs) error {
 		return err
 	}
 	finished, lost := verdictOf(c.Records)
+	if a.show != nil && finished {
+		return errors.Join(a.show(), lost)
+	}
 	if !finished && lost != nil {
 		return lost
 	}

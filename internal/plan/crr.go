@@ -34,6 +34,7 @@ var crrKind = kind{name: "crr", about: "a connection for each request and respon
 		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *CRR) *string { return &s.Congestion }),
 		field("wait", "wait", "how threads wait for data", waits, func(s *CRR) *string { return &s.Wait }),
 		byTool,
+		byWindow,
 	},
 )}
 

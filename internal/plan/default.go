@@ -134,7 +134,10 @@ func (p Plan) Fit(cases int) Plan {
 }
 
 func (p Plan) shortestFit() time.Duration {
-	if p.OnCluster() {
+	switch {
+	case len(p.slowTools()) > 0:
+		return time.Second
+	case p.OnCluster():
 		return shortestClusterFit
 	}
 	return ShortestFit
@@ -225,14 +228,25 @@ func (p Plan) Instances() int { return (p.Repetitions + p.Block() - 1) / p.Block
 
 // TrialTime is about how long one trial takes, with its sampled trial if there is one. The plan has its window.
 func (p Plan) TrialTime() time.Duration {
+	between := betweenTrials
 	if p.OnCluster() {
-		return p.Warmup + p.Duration + betweenClusterTrials
+		between = betweenClusterTrials
 	}
-	one := p.Warmup + p.Duration + betweenTrials
+	one := p.Warmup + p.meanWindow() + between
 	if p.Explain {
 		one += p.Warmup + p.SampledWindow() + betweenTrials + samplingTime
 	}
 	return one
+}
+
+// meanWindow is the mean window of the workloads.
+func (p Plan) meanWindow() time.Duration {
+	var all time.Duration
+	for _, w := range p.Workloads {
+		window, _ := w.Measured(p.Duration, 0)
+		all += window
+	}
+	return all / time.Duration(max(len(p.Workloads), 1))
 }
 
 // SampledWindow is the window of a sampled trial.

@@ -85,7 +85,17 @@ func isRaw(v Variant) bool { return v.Profile() == profile.Raw }
 // Order returns the cases of one repetition, counted from 1, in the order in which they are measured. What is compared
 // stands together: the groups of one path and workload are shuffled, and the profiles are shuffled within each group,
 // so that drift of the machine meets all of them alike. The seed and the repetition decide the order and nothing else.
+// A sequential plan has one profile after the other, each with its paths and workloads in the order of the plan.
 func (p Plan) Order(repetition int) []Case {
+	if p.Sequential {
+		at := map[Variant]int{}
+		for i, v := range p.Measured() {
+			at[v] = i
+		}
+		cases := p.Cases()
+		slices.SortStableFunc(cases, func(c, d Case) int { return at[c.Profile] - at[d.Profile] })
+		return cases
+	}
 	r := rand.New(rand.NewPCG(p.Seed, uint64(repetition)))
 	groups := p.groups()
 	r.Shuffle(len(groups), func(i, j int) { groups[i], groups[j] = groups[j], groups[i] })

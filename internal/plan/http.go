@@ -55,6 +55,7 @@ var httpKind = kind{name: "http", about: "HTTP/1.1 requests", title: "HTTP reque
 		field("drain", "drain", "how long a backend serves after it was taken out", spans(0, MaxDrain), func(s *HTTP) *time.Duration { return &s.Drain }),
 		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *HTTP) *string { return &s.Congestion }),
 		byTool,
+		byWindow,
 		truth("roll", "take each backend out of the Service in turn, and put it back", func(s *HTTP) *bool { return &s.Roll }),
 	},
 )}

@@ -57,10 +57,14 @@ type Cluster struct {
 	// namespace/name, or name in the namespace of the kubeconfig's context, copied into that of the run.
 	Image       string   `json:"image,omitempty"`
 	PullSecrets []string `json:"pull_secrets,omitempty"`
-	// CPURequest, MemoryRequest and CPULimit are quantities for each agent's pod; no limit is "".
+	// CPURequest, MemoryRequest, CPULimit and MemoryLimit are quantities for each agent's pod; no limit is "".
+	// BackendCPULimit is that of the backends of workloads with several; "" is CPULimit.
 	CPURequest    string `json:"cpu_request,omitempty"`
 	MemoryRequest string `json:"memory_request,omitempty"`
 	CPULimit      string `json:"cpu_limit,omitempty"`
+	MemoryLimit   string `json:"memory_limit,omitempty"`
+
+	BackendCPULimit string `json:"backend_cpu_limit,omitempty"`
 	// CPUs are those that load runs on, on every node; none leaves it to the kernel's scheduler.
 	CPUs            []int `json:"cpus,omitempty"`
 	SessionAffinity bool  `json:"session_affinity,omitempty"`
@@ -286,8 +290,13 @@ func (fs *faults) validCluster(p Plan) {
 	for _, err := range SecretFaults(c.PullSecrets) {
 		fs.Add("kubernetes.pullSecrets", "%s", err)
 	}
-	if request, limit := amount(c.CPURequest), amount(c.CPULimit); limit > 0 && request > limit {
-		fs.Add("kubernetes.cpuRequest", "%s is more than the limit of %s (cpuLimit)", c.CPURequest, c.CPULimit)
+	for _, r := range []struct{ key, request, limit, limitKey string }{
+		{"cpuRequest", c.CPURequest, c.CPULimit, "cpuLimit"}, {"cpuRequest", c.CPURequest, c.BackendCPULimit, "backendCPULimit"},
+		{"memoryRequest", c.MemoryRequest, c.MemoryLimit, "memoryLimit"},
+	} {
+		if request, limit := amount(r.request), amount(r.limit); limit > 0 && request > limit {
+			fs.Add("kubernetes."+r.key, "%s is more than the limit of %s (%s)", r.request, r.limit, r.limitKey)
+		}
 	}
 	fs.validBalancer(c)
 	if c.Install && len(c.Contexts) > 1 {

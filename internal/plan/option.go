@@ -116,6 +116,27 @@ var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the wor
 	text: func(w Workload) string { return w.Tool },
 }
 
+// byWindow is the option for a measurement window of the workload's own.
+var byWindow = func() Option {
+	v := spans(MinWindow, MaxWindow)
+	return Option{Key: "window", Word: "window", Help: "measurement window of this workload; otherwise that of the plan", Values: v.describe(), schema: v.schema,
+		set: func(w *Workload, s string) error {
+			d, err := v.parse(s)
+			if fault := v.wrong(d); err == nil && fault != "" {
+				err = errors.New(fault)
+			}
+			w.Window = d
+			return err
+		},
+		text: func(w Workload) string {
+			if w.Window == 0 {
+				return ""
+			}
+			return v.format(w.Window)
+		},
+	}
+}()
+
 // option returns the option of this key; false if the kind has none.
 func (k *kind) option(key string) (Option, bool) {
 	i := slices.IndexFunc(k.options, func(o Option) bool { return o.Key == key })

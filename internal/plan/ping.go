@@ -25,6 +25,7 @@ var pingKind = kind{name: "ping", about: "ICMP echoes", title: "Echo", zero: Pin
 	field("messageSize", "message", "payload of an echo", sizes(MaxDatagram), func(s *Ping) *int { return &s.MessageSize }),
 	field("interval", "interval", "time between echoes; 0 waits for the reply alone", spans(0, time.Minute), func(s *Ping) *time.Duration { return &s.Interval }),
 	byTool,
+	byWindow,
 }}
 
 func (s Ping) kind() *kind { return &pingKind }

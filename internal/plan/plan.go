@@ -29,7 +29,10 @@ type Plan struct {
 	Workloads []Workload `json:"workloads"`
 	Baseline  Variant    `json:"baseline"`
 	// Twin measures the baseline a second time as a variant of its own: a pair of equals in every run.
-	Twin        bool `json:"twin"`
+	Twin bool `json:"twin"`
+	// Sequential measures one profile after the other in the order of the plan, and shuffles nothing: what most published
+	// comparisons did. A drift of the machine then looks like a difference between profiles.
+	Sequential  bool `json:"sequential,omitempty"`
 	Repetitions int  `json:"repetitions"`
 	// MaxRepetitions bounds the repetitions that Precision may add; 0 means Repetitions.
 	MaxRepetitions int `json:"max_repetitions,omitempty"`

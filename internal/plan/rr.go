@@ -51,6 +51,7 @@ var rrKind = kind{name: "rr", about: "requests and responses over standing flows
 		field("wait", "wait", "how threads wait for data", waits, func(s *RR) *string { return &s.Wait }),
 		field("under", "under", "what is sent beside the requests", oneOf("stream"), func(s *RR) *string { return &s.Under }).over(TCP),
 		byTool,
+		byWindow,
 	},
 )}
 

@@ -60,7 +60,7 @@ func (s Setting) Group() Group {
 		return GroupLab
 	case strings.HasPrefix(s.Key, "kubernetes."):
 		return GroupCluster
-	case slices.Contains([]string{"name", "environment", "profiles", "sweep", "paths", "workloads", "baseline", "twin"}, s.Key):
+	case slices.Contains([]string{"name", "environment", "profiles", "sweep", "paths", "workloads", "baseline", "twin", "sequential"}, s.Key):
 		return GroupWhat
 	}
 	return GroupTime

@@ -63,6 +63,8 @@ func measureSettings() []Setting {
 		setting(Setting{Key: "twin", Where: Everywhere, Help: "measure the baseline twice: a pair of equals in every run"}, trueOrFalse, func(p *Plan) *bool { return &p.Twin }),
 		setting(Setting{Key: "explain", Flag: "explain", Where: InLab, Switch: true, Common: true, Help: "add a sampled trial after each trial: where the CPU time goes, in parts"},
 			trueOrFalse, func(p *Plan) *bool { return &p.Explain }),
+		setting(Setting{Key: "sequential", Flag: "sequential", Where: Everywhere, Switch: true, Help: "measure one profile after the other as published comparisons do; nothing is shuffled"},
+			trueOrFalse, func(p *Plan) *bool { return &p.Sequential }),
 		setting(Setting{Key: "seed", Flag: "seed", Where: Everywhere, Always: true, Help: "`number` that decides the order; chosen if not given"},
 			seeds, func(p *Plan) *uint64 { return &p.Seed }),
 	}
@@ -145,6 +147,10 @@ func clusterSettings() []Setting {
 			quantities, func(p *Plan) *string { return &p.Cluster.MemoryRequest }),
 		setting(Setting{Key: "kubernetes.cpuLimit", Flag: "cpu-limit", Help: "`quantity` of CPU that each agent's pod may use; throttled trials say so"},
 			quantities, func(p *Plan) *string { return &p.Cluster.CPULimit }),
+		setting(Setting{Key: "kubernetes.memoryLimit", Flag: "memory-limit", Help: "`quantity` of memory that each agent's pod may use"},
+			quantities, func(p *Plan) *string { return &p.Cluster.MemoryLimit }),
+		setting(Setting{Key: "kubernetes.backendCPULimit", Flag: "backend-cpu-limit", Help: "`quantity` of CPU that each backend of a workload with several may use"},
+			quantities, func(p *Plan) *string { return &p.Cluster.BackendCPULimit }),
 		setting(Setting{Key: "kubernetes.cpus", Flag: "load-cpus", Help: "`CPUs` of the nodes that load runs on, such as 1 or 2-3"},
 			values[[]int]{parse: ParseCPUs, format: func(v []int) string { return strings.Join(each.Of(v, strconv.Itoa), ",") }, schema: textSchema, wrong: func(v []int) string {
 				for _, cpu := range v {

@@ -47,6 +47,7 @@ var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bu
 	field("buffer", "buffer", "socket buffers", sizes(MaxBuffer), func(s *Stream) *int { return &s.Buffer }),
 	field("congestion", "congestion", "TCP congestion control", algorithms, func(s *Stream) *string { return &s.Congestion }).over(TCP),
 	byTool,
+	byWindow,
 	truth("reverse", "the server sends", func(s *Stream) *bool { return &s.Reverse }),
 	truth("bidirectional", "both sides send", func(s *Stream) *bool { return &s.Bidirectional }),
 }}

@@ -36,6 +36,7 @@ var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highe
 	field("mode", "mode", "gso hands the kernel many packets at a time", oneOf(GSO), func(s *Throughput) *string { return &s.Mode }),
 	field("buffer", "buffer", "socket buffers", sizes(MaxBuffer), func(s *Throughput) *int { return &s.Buffer }),
 	byTool,
+	byWindow,
 }}
 
 func (s Throughput) kind() *kind { return &throughputKind }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -113,6 +114,7 @@ func (w Workload) Beyond() string {
 // Measured returns the window and the warm-up of the workload for those of a plan. A tool may take whole seconds only,
 // and discard less or more than the plan does.
 func (w Workload) Measured(window, warmup time.Duration) (time.Duration, time.Duration) {
+	window = cmp.Or(w.Window, window)
 	t, ok := ToolNamed(w.Tool)
 	if !ok {
 		return window, warmup
@@ -155,7 +157,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 			left = append(left, fmt.Sprintf("%s is sent by our engine alone: %s no %s", w, phrase(asked), w.Kind()))
 		}
 		for _, t := range asked {
-			by := Workload{Spec: w.Spec, Tool: t.Name}.Normalize()
+			by := Workload{Spec: w.Spec, Tool: t.Name, Window: w.Window}.Normalize()
 			why := by.Beyond()
 			switch {
 			case why != "":
@@ -191,7 +193,7 @@ func phrase(tools []Tool) string {
 func (p Plan) slowTools() []string {
 	var names []string
 	for _, w := range p.Workloads {
-		if t, _ := ToolNamed(w.Tool); t.WholeSeconds && !slices.Contains(names, w.Tool) {
+		if t, _ := ToolNamed(w.Tool); t.WholeSeconds && w.Window == 0 && !slices.Contains(names, w.Tool) {
 			names = append(names, w.Tool)
 		}
 	}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -136,9 +137,9 @@ func (fs *faults) validNumbers(p Plan) {
 			fs.Add("maxRepetitions", "has no meaning without precision")
 		}
 	}
-	if p.Duration != 0 {
-		for _, w := range p.Workloads {
-			if err := errors.Join(w.Rolls(p.Duration), w.Arrives(p.Duration)); err != nil {
+	for _, w := range p.Workloads {
+		if window := cmp.Or(w.Window, p.Duration); window != 0 {
+			if err := errors.Join(w.Rolls(window), w.Arrives(window)); err != nil {
 				fs.Add("workloads", "%s", err)
 			}
 		}

@@ -18,6 +18,8 @@ type Workload struct {
 	Spec Spec
 	// Tool is the program that sends the workload, one of ToolNames; "" is our own engine.
 	Tool string
+	// Window is the measurement window of the workload's trials; 0 is that of the plan.
+	Window time.Duration
 }
 
 // Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP, Throughput and TTFR; each is a comparable

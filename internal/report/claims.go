@@ -7,6 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/findings"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -26,12 +27,13 @@ type claimData struct {
 	Note      string           `json:"note,omitempty"`
 }
 
+func dataOf(j findings.Judged) claimData {
+	return claimData{j.ID, j.Source, j.Statement, j.Metric, j.Workload.String(), j.Paths, j.Outcome, j.Evidence, j.Note}
+}
+
 // BuildFindings makes the report of published claims that were judged, source by source.
 func BuildFindings(sources []findings.Source, all []findings.Judged) Document {
-	data := []claimData{}
-	for _, j := range all {
-		data = append(data, claimData{j.ID, j.Source, j.Statement, j.Metric, j.Workload.String(), j.Paths, j.Outcome, j.Evidence, j.Note})
-	}
+	data := each.Of(all, dataOf)
 	return Document{
 		Answer: []string{fmt.Sprintf("%s: %s.", number.Counted(len(all), "claim"), outcomes(all))}, Sections: claimSections(sources, all),
 		Data: struct {

@@ -25,8 +25,8 @@ const (
 const kindNoThroughput = "no throughput"
 
 // probeSpan is how long one probe takes.
-func (c *conductor) probeSpan(confirming bool) span {
-	window := c.plan.Duration
+func (c *conductor) probeSpan(w plan.Workload, confirming bool) span {
+	window := c.span(w).window
 	if !confirming {
 		window = min(window/probeShare, longestProbe)
 	}
@@ -37,11 +37,11 @@ func (c *conductor) probeSpan(confirming bool) span {
 // confirmed it, with all probes.
 func (c *conductor) seek(ctx context.Context, e control.Ends, j job) (seen, error) {
 	w := j.workload.Spec.(plan.Throughput)
-	least := fewestDatagrams * 8 * float64(w.MessageSize) / c.probeSpan(false).window.Seconds()
+	least := fewestDatagrams * 8 * float64(w.MessageSize) / c.probeSpan(j.Workload, false).window.Seconds()
 	s := newSearch(w.Rate, least)
 	var best seen
 	for rate, confirming, ok := s.next(); ok; rate, confirming, ok = s.next() {
-		j.workload, j.span = w.Probe(rate), c.probeSpan(confirming)
+		j.workload, j.span = w.Probe(rate), c.probeSpan(j.Workload, confirming)
 		v, err := c.measure(ctx, e, j)
 		if err != nil {
 			if !silent(err) {

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	case is.NewPods:
 		do = c.arrive
 	}
-	v, err := do(bounded, e, job{t.Case, asked(t.Workload, capacity), span{c.plan.Warmup, c.window()}})
+	v, err := do(bounded, e, job{t.Case, asked(t.Workload, capacity), c.span(t.Workload)})
 	rec.WallNs = int64(time.Since(begin))
 	err = c.dead(t.Profile, overflowed(before, c.full(t.Profile), err))
 	if err != nil {
@@ -83,14 +84,6 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		rec.Warnings = append(rec.Warnings, sample.Warning{ID: ConditionsChanged, Message: strings.Join(c.changed, "; ")})
 	}
 	return rec, true
-}
-
-// window is that of the trial under way.
-func (c *conductor) window() time.Duration {
-	if c.recording != nil {
-		return c.plan.SampledWindow()
-	}
-	return c.plan.Duration
 }
 
 // release lets the servers of a path go.
@@ -161,12 +154,21 @@ func apart(client *control.Client, servers []*control.Client) bool {
 func (c *conductor) limit(k plan.Case) time.Duration {
 	delay := 4 * c.roundTrip(k) // to set up and to end
 	if k.Workload.Traits().Searches {
-		longest := c.probeSpan(true)
+		longest := c.probeSpan(k.Workload, true)
 		return mostProbes*(longest.warmup+longest.window+delay) + grace
 	}
 	// A new pod that is due at the end of the window may take its whole time, and one comes before the window.
 	delay += 2 * k.Workload.Traits().Timeout
-	return c.plan.Warmup + c.window() + delay + grace
+	own := c.span(k.Workload)
+	return own.warmup + own.window + delay + grace
+}
+
+// span is how long a workload is measured in the trial under way.
+func (c *conductor) span(w plan.Workload) span {
+	if c.recording != nil {
+		return span{c.plan.Warmup, c.plan.SampledWindow()}
+	}
+	return span{c.plan.Warmup, cmp.Or(w.Window, c.plan.Duration)}
 }
 
 // measure runs one workload between two ends. What several servers saw is merged.

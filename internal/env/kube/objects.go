@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -87,6 +88,9 @@ func namespaceObject(i identity, host bool) *corev1.Namespace {
 // podObject returns a pod that runs until it is deleted or the run has expired.
 func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	host := s.Host()
+	if strings.HasPrefix(s.Name, backend+"-") {
+		o.CPULimit = cmp.Or(o.BackendCPULimit, o.CPULimit)
+	}
 	p := trait.Restricted(i.meta(s.Name, host), s.Node, containerOf(i, o, host))
 	p.Labels[LabelPod] = s.Name
 	// By these, service meshes leave the pod alone: a proxy between the ends would be measured, and not the CNI.
@@ -151,6 +155,7 @@ func resources(o Options) corev1.ResourceRequirements {
 	set(r.Requests, corev1.ResourceCPU, o.CPURequest)
 	set(r.Requests, corev1.ResourceMemory, o.MemoryRequest)
 	set(r.Limits, corev1.ResourceCPU, o.CPULimit)
+	set(r.Limits, corev1.ResourceMemory, o.MemoryLimit)
 	return r
 }
 

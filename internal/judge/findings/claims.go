@@ -26,6 +26,10 @@ type Source struct {
 	Plan string `yaml:"plan"`
 	// Note is what has to be known to judge its claims.
 	Note string `yaml:"note"`
+	// Differs lists what the plan in examples/exact cannot say or do as the article did; DiffersInLab what only the lab
+	// cannot.
+	Differs      []string `yaml:"differs"`
+	DiffersInLab []string `yaml:"differsInLab"`
 }
 
 // Claim is a statement of a publication in a form that a result can decide. Exactly one of Ratio, Order, Similar, Bound

@@ -169,7 +169,8 @@ func (j *judgement) at(profile string, p plan.Path) plan.Case {
 	return plan.Case{Profile: plan.Variant(profile), Path: p, Workload: j.claim.Workload.Normalize()}
 }
 
-// cell finds the cell of a case: under its workload, or else one that differs in sizes and rates only. A miss is noted.
+// cell finds the cell of a case: under its workload, or else one that differs in sizes, rates, window and the program that
+// sends it only. A miss is noted.
 func (j *judgement) cell(of plan.Case) (compare.Cell, bool) {
 	for _, w := range append([]plan.Workload{of.Workload}, j.a.Workloads...) {
 		k := compare.Key{Case: plan.Case{Profile: of.Profile, Path: of.Path, Workload: w}, Metric: j.claim.Metric}
@@ -183,9 +184,9 @@ func (j *judgement) cell(of plan.Case) (compare.Cell, bool) {
 	return compare.Cell{}, false
 }
 
-// coarse is a workload without sizes and rates.
+// coarse is a workload without sizes, rates, window and tool.
 func coarse(w plan.Workload) plan.Workload {
-	return w.Without("messageSize", "requestSize", "responseSize", "rate", "interval", "close", "congestion")
+	return w.Without("messageSize", "requestSize", "responseSize", "rate", "interval", "close", "congestion", "tool", "window")
 }
 
 // beside is a cell beside another: what was seen, and in words.

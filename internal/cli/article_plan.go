@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/examples"
+	"github.com/cnibench/cnibench/internal/external/drive"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// articlePlan is the plan that reproduce starts from: that of an article, or the same within firstLook.
+type articlePlan struct {
+	// name is that of the file.
+	name string
+	// exact keeps windows, repetitions, tools and order. own replaces the article's tools by the engine.
+	exact, own bool
+}
+
+// firstLook is how long an article takes by default.
+const firstLook = 5 * time.Minute
+
+// begin reads the plan.
+func (a *articlePlan) begin(environment string) (plan.Plan, plan.File, error) {
+	name := "exact/" + a.name + ".yaml"
+	text, err := examples.Articles.ReadFile(name)
+	if err != nil {
+		return plan.Plan{}, plan.File{}, err
+	}
+	p, file, err := plan.Read("examples/"+name, bytes.NewReader(text), environment)
+	if err != nil || a.exact {
+		return p, file, err
+	}
+	p.Sequential, p.Twin, p.Duration, p.Warmup = false, true, 0, 0
+	p.Repetitions, p.Budget = plan.Default().Repetitions, firstLook
+	for i := range p.Workloads {
+		p.Workloads[i].Window = 0
+	}
+	return p, file, nil
+}
+
+// finish settles which programs send, once the flags have been applied, and says what is not sent as in the article.
+// changed has the keys that flags gave.
+func (a *articlePlan) finish(p *plan.Plan, changed map[string]string) ([]string, error) {
+	notes, err := a.settleTools(p)
+	if tooled := slices.ContainsFunc(p.Workloads, func(w plan.Workload) bool { return w.Tool != "" }); !a.exact && !tooled && changed["warmup"] == "" {
+		p.Warmup = plan.Default().Warmup
+		if p.OnCluster() {
+			p.Warmup = plan.ClusterWarmup
+		}
+	}
+	return notes, err
+}
+
+// settleTools replaces the tools that cannot send.
+func (a *articlePlan) settleTools(p *plan.Plan) ([]string, error) {
+	asked := toolsOf(*p)
+	switch {
+	case len(asked) == 0:
+		return nil, nil
+	case a.own:
+		return []string{a.replace(p, asked, "--own")}, nil
+	case p.OnCluster() && a.exact: // the pods' image has the tools or has not, which the run finds out
+		return nil, nil
+	case p.OnCluster():
+		return []string{a.replace(p, asked, "a first look on a cluster needs no image with tools; --exact takes them")}, nil
+	}
+	if missing := missingTools(*p); len(missing) > 0 {
+		if a.exact {
+			return nil, advice.With(fmt.Errorf("--exact: not installed here: %s", strings.Join(missing, ", ")),
+				"install what is missing, or leave out --exact: then the engine of cnibench sends instead")
+		}
+		notes := []string{a.replace(p, missing, "not installed here")}
+		more, err := a.settleTools(p)
+		return append(notes, more...), err
+	}
+	if !a.exact && p.Budget > 0 && p.Duration == 0 {
+		cases := len(p.Cases())
+		fit := p.FitRepetitions().Fit(cases)
+		if need := fit.Expected(cases); need > p.Budget {
+			why := fmt.Sprintf("%d repetitions in whole seconds need %s, more than the budget of %s; --exact or --budget %[2]s takes them",
+				fit.Repetitions, need.Round(time.Minute)+time.Minute, p.Budget)
+			return []string{a.replace(p, asked, why)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// toolsOf are the tools of a plan.
+func toolsOf(p plan.Plan) []string {
+	var tools []string
+	for _, w := range p.Workloads {
+		if w.Tool != "" && !slices.Contains(tools, w.Tool) {
+			tools = append(tools, w.Tool)
+		}
+	}
+	return tools
+}
+
+// missingTools are those of a plan that are not installed here.
+func missingTools(p plan.Plan) []string {
+	var missing []string
+	for _, w := range p.Workloads {
+		if w.Tool == "" || slices.Contains(missing, w.Tool) {
+			continue
+		}
+		programs := []string{drive.Program(w)}
+		if server := drive.Server(drive.Ask{Workload: w}); server != nil {
+			programs = append(programs, server[0])
+		}
+		if slices.ContainsFunc(programs, func(name string) bool { _, err := drive.Find(w.Tool, name); return err != nil }) {
+			missing = append(missing, w.Tool)
+		}
+	}
+	return missing
+}
+
+// replace lets our engine send what the tools would have sent.
+func (a *articlePlan) replace(p *plan.Plan, tools []string, why string) string {
+	var kept []plan.Workload
+	for _, w := range p.Workloads {
+		if slices.Contains(tools, w.Tool) {
+			w.Tool = ""
+		}
+		if !slices.Contains(kept, w) {
+			kept = append(kept, w)
+		}
+	}
+	p.Workloads = kept
+	return fmt.Sprintf("the engine of cnibench sends in place of %s: %s", strings.Join(tools, ", "), why)
+}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/examples"
+	"github.com/cnibench/cnibench/internal/external"
+	"github.com/cnibench/cnibench/internal/judge/check"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/findings"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+const reproduceLong = `Repeat a published comparison and print each of its figures beside yours: reproduced, contradicted, inconclusive, or not
+comparable and why. Without an article it lists them. Absolute rates belong to a machine, so ratios are compared.
+
+By default a run takes five minutes: windows are shorter than the article's, cases are repeated and interleaved. --exact
+keeps windows, repetitions, tools and order of the article; that may take hours, and one repetition has no interval.
+The article's tools send where they are installed and their windows of whole seconds fit; otherwise the engine of
+cnibench does, and the output says so.
+
+Exit codes: 0 if it was judged, whatever came out. With --fail-on, 3 if something is contradicted, 4 if inconclusive.`
+
+// reproduceArgs are the flags of the command reproduce.
+type reproduceArgs struct {
+	run    runArgs
+	result string
+	failOn []string
+	source findings.Source
+}
+
+func (p *program) reproduceCommand() *cobra.Command {
+	var a reproduceArgs
+	var article articlePlan
+	cmd := &cobra.Command{
+		Use: "reproduce [ARTICLE]", Short: "Repeat a published comparison, its numbers beside yours", Long: reproduceLong, Args: cobra.MaximumNArgs(1),
+		Example: "  sudo cnibench reproduce rke2\n  cnibench reproduce --result rke2.jsonl rke2",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return p.listArticles()
+			}
+			source, err := sourceCalled(args[0])
+			if err != nil {
+				return usage(err)
+			}
+			a.source, article.name = source, source.Plan
+			return p.reproduce(cmd, &a)
+		},
+	}
+	r := &a.run
+	r.plan.article = &article
+	r.plan.declareSome(cmd, func(s plan.Setting) bool { return s.Flag != toolFlag && s.Flag != "load" })
+	f := cmd.Flags()
+	f.BoolVar(&article.exact, "exact", false, "windows, repetitions, tools and order of the article")
+	f.BoolVar(&article.own, "own", false, "send with the engine of cnibench alone, not with the article's tools")
+	f.StringVar(&a.result, "result", "", "judge this result `file` and measure nothing")
+	f.StringSliceVar(&a.failOn, "fail-on", nil, "`outcomes` that fail the command: contradicted, inconclusive")
+	f.StringVarP(&r.output, "output", "o", "", "result `file` (default ARTICLE.jsonl)")
+	r.format = "text"
+	choose(cmd, &r.format, "format", "`format` of the report", documentNames)
+	cmd.Flags().Lookup("format").Shorthand = "f"
+	f.BoolVar(&r.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
+	f.BoolVar(&r.force, "force", false, "replace the result file if there is one")
+	f.BoolVarP(&r.verbose, "verbose", "v", false, "print a line for each trial to stderr")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "print only errors to stderr")
+	f.StringVar(&p.charts, chartsFlag, "", "`directory` or file of charts and manifests for --install and --env kind")
+	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
+	cmd.MarkFlagsMutuallyExclusive("exact", "own")
+	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
+	group(cmd, plan.GroupWhat, true, "exact", "own")
+	group(cmd, groupOutput, true, "output", "result", "fail-on", "format", "dry-run", "force", "quiet", "verbose")
+	group(cmd, plan.GroupCluster, false, "kubeconfig", chartsFlag)
+	grouped(cmd)
+	return cmd
+}
+
+// sourceCalled returns the article of this id or plan.
+func sourceCalled(name string) (findings.Source, error) {
+	all := findings.Published()
+	i := slices.IndexFunc(all.Sources, func(s findings.Source) bool { return s.ID == name || s.Plan == name })
+	if i < 0 {
+		ids := sourceIDs(all)
+		return findings.Source{}, fmt.Errorf("there is no article %q%s: there are %s", name, advice.DidYouMean(name, ids), strings.Join(ids, ", "))
+	}
+	return all.Sources[i], nil
+}
+
+// listArticles prints the articles.
+func (p *program) listArticles() error {
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	for _, s := range findings.Published().Sources {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", s.ID, s.Date, s.Title)
+	}
+	return w.Flush()
+}
+
+func (p *program) reproduce(cmd *cobra.Command, a *reproduceArgs) error {
+	for _, o := range a.failOn {
+		if o != string(findings.Contradicted) && o != string(findings.Inconclusive) {
+			return usageOf(cmd, fmt.Errorf("--fail-on %q: want contradicted, inconclusive", o))
+		}
+	}
+	if a.result != "" {
+		if a.run.plan.said(cmd) || a.run.dryRun || cmd.Flags().Changed("output") {
+			return usageOf(cmd, errors.New("--result judges a file; leave the flags of a run out"))
+		}
+		return p.printReproduction(a, a.result)
+	}
+	if a.run.output == "" {
+		a.run.output = a.source.ID + ".jsonl"
+	}
+	a.run.show = func() error { return p.printReproduction(a, a.run.output) }
+	return p.run(cmd, &a.run)
+}
+
+// printReproduction judges the result file called name against the article and prints what came out.
+func (p *program) printReproduction(a *reproduceArgs, name string) error {
+	r, err := p.reproductionOf(a.source, name)
+	if err != nil {
+		return usage(err)
+	}
+	if err := p.write(a.run.format, report.BuildReproduction(r)); err != nil {
+		return err
+	}
+	came := func(o findings.Outcome) bool {
+		return slices.Contains(a.failOn, string(o)) && (findings.Counts(r.Claims)[o] > 0 ||
+			slices.ContainsFunc(r.Figures, func(f findings.Figure) bool { return f.Outcome == o }))
+	}
+	switch {
+	case came(findings.Contradicted):
+		return failed(exitWorse)
+	case came(findings.Inconclusive):
+		return failed(exitInconclusive)
+	}
+	return nil
+}
+
+// reproductionOf sets an article beside the result file called name.
+func (p *program) reproductionOf(source findings.Source, name string) (report.Reproduction, error) {
+	r := report.Reproduction{Source: source}
+	exact, _, err := (&articlePlan{name: source.Plan, exact: true}).begin("")
+	if err != nil {
+		return r, err
+	}
+	file := "published/" + source.Plan + ".csv"
+	text, err := examples.Articles.ReadFile(file)
+	if err != nil {
+		return r, err
+	}
+	stream, err := external.NewStream(bytes.NewReader(text), file)
+	if err != nil {
+		return r, err
+	}
+	_, published, checked, err := p.examine(stream, "examples/"+file)
+	if err != nil {
+		return r, err
+	}
+	if stream, err = p.open(name); err != nil {
+		return r, err
+	}
+	header, mine, found, err := p.examine(stream, called(name))
+	if err != nil {
+		return r, err
+	}
+	claims := slices.DeleteFunc(findings.Published().Claims, func(c findings.Claim) bool { return c.Source != source.ID })
+	r.Exact, r.Plan, r.Published, r.Result = exact, header.Plan, checked, found
+	r.Figures, r.Claims = findings.Figures(mine, header, published), findings.Judge(mine, claims)
+	return r, nil
+}
+
+// examine reads a result once: its cells, and what check finds in it.
+func (p *program) examine(s *external.Stream, name string) (result.Header, *compare.Analysis, check.Report, error) {
+	var in compare.Collector
+	v := check.New(s.Header)
+	err := p.each(s, false, func(rec *result.Record) error { return errors.Join(in.Add(rec), v.Add(*rec)) })
+	if err != nil {
+		return s.Header, nil, check.Report{}, err
+	}
+	found, err := v.Report(name, nil)
+	if err != nil {
+		return s.Header, nil, found, err
+	}
+	a, err := in.Analyse(s.Header, compare.Options{})
+	return s.Header, a, found, err
+}

@@ -1,0 +1,120 @@
+package findings
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Figure is a number of a publication beside the same cell of a result. Absolute values belong to a machine, so what is
+// judged is the ratio to Against, on both sides.
+type Figure struct {
+	// Published is the publication's cell; N is 0 where it shows a chart without numbers.
+	Published compare.Cell
+	// Here is the result's; N is 0 where there is none.
+	Here compare.Cell
+	// Against is the first profile of the publication with the same path, workload and metric; "" for that one itself.
+	Against plan.Variant
+	// Claimed is the publication's ratio, Ratio that of the result; NaN without one.
+	Claimed float64
+	Ratio   stat.Effect
+	Outcome Outcome
+	// Why says what was seen, or why the two do not compare.
+	Why string
+}
+
+// Figures sets every number of a publication beside the cells of a result, whose header says what was not measured.
+func Figures(a *compare.Analysis, h result.Header, published *compare.Analysis) []Figure {
+	first := map[compare.Key]compare.Cell{}
+	var out []Figure
+	for _, c := range published.Cells {
+		row := c.Key
+		row.Profile = ""
+		f := Figure{Published: c, Claimed: math.NaN(), Ratio: stat.Effect{Ratio: math.NaN()}, Outcome: NotTestable}
+		if base, ok := first[row]; ok {
+			f.against(a, base)
+		} else {
+			first[row] = c
+			f.alone(a)
+		}
+		if f.Here.N == 0 && c.N > 0 {
+			f.Why = cmp.Or(absent(h, c.Case), f.Why)
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// claim is one about the cells of the figure.
+func (f *Figure) claim() Claim {
+	c := f.Published
+	return Claim{Metric: c.Metric, Workload: c.Workload, Paths: []plan.Path{c.Path}}
+}
+
+// alone looks the cell of the result up.
+func (f *Figure) alone(a *compare.Analysis) {
+	j := &judgement{a: a, claim: f.claim()}
+	here, ok := j.cell(f.Published.Case)
+	f.Here = here
+	switch m, _ := metric.Lookup(f.Published.Metric); {
+	case f.Published.N == 0:
+		f.Why = "the article shows a chart without numbers"
+	case m.Better == metric.Neither:
+		f.Why = "it describes one trial: " + m.Definition
+	case !ok:
+		f.Why = "not measured"
+	default:
+		f.Why = "absolute; the others of the path are set against it"
+	}
+}
+
+// against judges the ratio to the cell of another profile.
+func (f *Figure) against(a *compare.Analysis, base compare.Cell) {
+	f.alone(a)
+	m, _ := metric.Lookup(f.Published.Metric)
+	if f.Published.N == 0 || base.N == 0 || m.Better == metric.Neither || f.Here.N == 0 {
+		return
+	}
+	c, mine, theirs := f.claim(), f.Published, base
+	scratch := &judgement{a: a, claim: c}
+	b, measured := scratch.beside(mine.Case, theirs.Case)
+	f.Against = theirs.Profile
+	if measured {
+		f.Ratio = b.Effect
+	}
+	switch x, y := string(mine.Profile), string(theirs.Profile); {
+	case mine.Median > 0 && theirs.Median > 0:
+		f.Claimed = mine.Median / theirs.Median
+		c.Ratio = &Ratio{Profile: x, Against: y, Low: f.Claimed, High: f.Claimed}
+	case mine.Median == theirs.Median:
+		c.Similar = []string{x, y}
+	case (mine.Median > theirs.Median) == (m.Better == metric.Higher):
+		c.Order = [][]string{{x}, {y}}
+	default:
+		c.Order = [][]string{{y}, {x}}
+	}
+	judged := judge(a, c)
+	f.Outcome, f.Why = judged.Outcome, judged.Evidence[0]
+}
+
+// absent says why a result has no trial of a case, "" if its header does not know.
+func absent(h result.Header, c plan.Case) string {
+	for _, p := range h.Profiles {
+		if p.Name != c.Profile {
+			continue
+		}
+		if p.Skipped != "" {
+			return fmt.Sprintf("%s was not measured: %s", p.Name, p.Skipped)
+		}
+		if why := p.NotServed[c.Path.String()]; why != "" {
+			return fmt.Sprintf("%s does not serve %s: %s", p.Name, c.Path, why)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,251 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/check"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/findings"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// ReproductionSchema names the JSON format of BuildReproduction.
+const ReproductionSchema = "cnibench.reproduction/v1"
+
+// Reproduction is a publication beside a result that repeats it.
+type Reproduction struct {
+	Source findings.Source
+	// Exact is the plan of the publication as it was run, Plan what the result measured.
+	Exact, Plan plan.Plan
+	Figures     []findings.Figure
+	Claims      []findings.Judged
+	// Published and Result are what check finds in both.
+	Published, Result check.Report
+}
+
+// notComparable is the word for NotTestable where a number of the publication has none beside it.
+const notComparable = "not comparable"
+
+func state(o findings.Outcome) string {
+	if o == findings.NotTestable {
+		return notComparable
+	}
+	return string(o)
+}
+
+// figureData is a figure for programs.
+type figureData struct {
+	compare.Key
+	Unit      string       `json:"unit"`
+	Published *float64     `json:"published"`
+	Here      *float64     `json:"here"`
+	Low       *float64     `json:"low"`
+	High      *float64     `json:"high"`
+	Against   plan.Variant `json:"against,omitempty"`
+	// Claimed and Ratio are to Against.
+	Claimed   *float64 `json:"published_ratio"`
+	Ratio     *float64 `json:"ratio"`
+	RatioLow  *float64 `json:"ratio_low"`
+	RatioHigh *float64 `json:"ratio_high"`
+	Outcome   string   `json:"outcome"`
+	Why       string   `json:"why"`
+}
+
+// known returns nil for a number that is not there.
+func known(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+// BuildReproduction makes the report of a publication beside a result: each of its numbers and claims with what became of it.
+func BuildReproduction(r Reproduction) Document {
+	var data []figureData
+	for _, f := range r.Figures {
+		d := figureData{Key: f.Published.Key, Unit: f.Published.Unit, Against: f.Against, Claimed: known(f.Claimed), Outcome: state(f.Outcome), Why: f.Why}
+		if f.Published.N > 0 {
+			d.Published = known(f.Published.Median)
+		}
+		if f.Here.N > 0 {
+			d.Here, d.Low, d.High = known(f.Here.Median), known(f.Here.Low), known(f.Here.High)
+		}
+		if !math.IsNaN(f.Ratio.Ratio) {
+			d.Ratio, d.RatioLow, d.RatioHigh = known(f.Ratio.Ratio), known(f.Ratio.Low), known(f.Ratio.High)
+		}
+		data = append(data, d)
+	}
+	claims := each.Of(r.Claims, dataOf)
+	outcomeOf := func(f findings.Figure) findings.Outcome { return f.Outcome }
+	d := Document{
+		Title: r.Source.Title,
+		Answer: []string{
+			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), states(each.Of(r.Figures, outcomeOf))),
+			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"),
+				states(each.Of(r.Claims, func(j findings.Judged) findings.Outcome { return j.Outcome }))),
+		},
+		Sections: []Section{r.differences()},
+		Data: struct {
+			Schema  string         `json:"schema"`
+			Article string         `json:"article"`
+			Figures []figureData   `json:"figures"`
+			Claims  []claimData    `json:"claims"`
+			Checks  []check.Report `json:"checks"`
+		}{ReproductionSchema, r.Source.ID, data, claims, []check.Report{r.Published, r.Result}},
+	}
+	d.Sections = append(d.Sections, r.figures(), r.claims(), r.checks())
+	return d
+}
+
+// states counts outcomes in words.
+func states(all []findings.Outcome) string {
+	var parts []string
+	for _, o := range findings.Outcomes {
+		if n := len(slices.DeleteFunc(slices.Clone(all), func(x findings.Outcome) bool { return x != o })); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, state(o)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// differences lists what was not as the publication had it: settings of the plan, and what a plan cannot say.
+func (r Reproduction) differences() Section {
+	s := Section{Heading: "Not as in the article"}
+	g := Grid{Label: "setting", Columns: []string{"article", "here"}, Prose: true}
+	for _, key := range plan.Differ(r.Exact, r.Plan) {
+		for _, x := range plan.Settings() {
+			if x.Key == key && key != "seed" {
+				g.Add(key, x.Text(r.Exact), x.Text(r.Plan))
+			}
+		}
+	}
+	if len(g.Labels) > 0 {
+		s.Grids = append(s.Grids, g)
+	}
+	reasons := r.Source.Differs
+	if !r.Plan.OnCluster() {
+		reasons = append(slices.Clip(reasons), r.Source.DiffersInLab...)
+	}
+	s.Items = each.Of(reasons, func(text string) Item { return Item{Text: text} })
+	return s
+}
+
+// figures has a grid for each metric and workload, and one for what describes a trial.
+func (r Reproduction) figures() Section {
+	s := Section{Heading: "Figures", Notes: []string{
+		"A ratio is to the first profile of the path, on both sides: absolute values belong to a machine. Intervals are of 95 %.",
+	}}
+	about := Grid{Title: "Window, load and counts of a trial: they describe it and are not comparable", Label: "path, profile",
+		Columns: []string{"workload", "metric", "article", "here"}}
+	for _, group := range Grouped(r.Figures, func(f findings.Figure) compare.Key {
+		return compare.Key{Case: plan.Case{Workload: f.Published.Workload}, Metric: f.Published.Metric}
+	}) {
+		first := group[0].Published
+		m, _ := metric.Lookup(first.Metric)
+		var shown []float64
+		for _, f := range group {
+			for _, c := range []compare.Cell{f.Published, f.Here} {
+				if c.N > 0 {
+					shown = append(shown, c.Median)
+				}
+			}
+		}
+		scale := number.Common(first.Unit, shown...)
+		if m.Better == metric.Neither {
+			for _, f := range group {
+				about.Add(figureName(f), first.Workload.String(), first.Metric, strings.TrimSuffix(cellText(f.Published, scale)+" "+scale.Unit, " 1"), cellText(f.Here, scale))
+			}
+			continue
+		}
+		s.Grids = append(s.Grids, figureGrid(group, scale))
+	}
+	if len(about.Labels) > 0 {
+		s.Grids = append(s.Grids, about)
+	}
+	return s
+}
+
+// figureGrid is the figures of one metric under one workload. Reasons why figures do not compare are its notes.
+func figureGrid(group []findings.Figure, scale number.Scale) Grid {
+	first := group[0].Published
+	g := Grid{Title: fmt.Sprintf("%s under %s, %s", first.Metric, first.Workload, scale.Unit), Label: "path, profile",
+		Columns: []string{"article", "here", "ratio there", "ratio here", "state"}}
+	var reasons []string
+	for _, f := range group {
+		claimed, ratio, verdict := number.Absent, number.Absent, state(f.Outcome)
+		if !math.IsNaN(f.Claimed) {
+			claimed = number.Ratio(f.Claimed)
+		}
+		if e := f.Ratio; !math.IsNaN(e.Ratio) {
+			ratio = fmt.Sprintf("%s (%s to %s)", number.Ratio(e.Ratio), number.Ratio(e.Low), number.Ratio(e.High))
+		}
+		if f.Outcome == findings.NotTestable {
+			i := slices.Index(reasons, f.Why)
+			if i < 0 {
+				i = len(reasons)
+				reasons = append(reasons, f.Why)
+			}
+			verdict += " " + Superscript(i+1)
+		}
+		g.Add(figureName(f), cellText(f.Published, scale), cellText(f.Here, scale), claimed, ratio, verdict)
+	}
+	for i, why := range reasons {
+		g.Notes = append(g.Notes, Superscript(i+1)+" "+number.Clean(why))
+	}
+	return g
+}
+
+func figureName(f findings.Figure) string {
+	return f.Published.Path.String() + " " + number.Clean(string(f.Published.Profile))
+}
+
+// cellText is the median of a cell with its spread.
+func cellText(c compare.Cell, scale number.Scale) string {
+	if c.N == 0 {
+		return number.Absent
+	}
+	return strings.TrimSpace(scale.Format(c.Median) + " " + spread(c.Summary))
+}
+
+func (r Reproduction) claims() Section {
+	g := Grid{Label: "claim", Columns: []string{"state", "what it says"}, Prose: true}
+	for _, j := range r.Claims {
+		text := j.Statement
+		if j.Outcome == findings.NotTestable && len(j.Evidence) > 0 {
+			text += " Why: " + j.Evidence[0] + "."
+		}
+		g.Add(j.ID, state(j.Outcome), number.Clean(text))
+	}
+	return Section{Heading: "Claims", Grids: []Grid{g}, Notes: []string{
+		fmt.Sprintf("Evidence for each: cnibench findings --source %s %s", r.Source.ID, r.Result.Name),
+	}}
+}
+
+// checks says which rules found something in the publication and in the result.
+func (r Reproduction) checks() Section {
+	g := Grid{Label: "rule", Columns: []string{"severity", "in the article", "here", "what it finds"}, Prose: true}
+	count := func(in check.Report, id string) string {
+		n := len(slices.DeleteFunc(slices.Clone(in.Findings), func(f finding.Finding) bool { return f.ID != id }))
+		if n == 0 {
+			return number.Absent
+		}
+		return fmt.Sprint(n)
+	}
+	seen := map[string]bool{}
+	for _, f := range slices.Concat(r.Published.Findings, r.Result.Findings) {
+		if !seen[f.ID] {
+			seen[f.ID] = true
+			g.Add(f.ID, string(f.Severity), count(r.Published, f.ID), count(r.Result, f.ID), f.Title)
+		}
+	}
+	return Section{Heading: "What check finds in both", Grids: []Grid{g}, Notes: []string{
+		fmt.Sprintf("Each with its place and reason: cnibench check %s %s", r.Published.Name, r.Result.Name),
+	}}
+}
