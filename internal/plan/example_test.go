@@ -6,7 +6,26 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
+
+// TestWindowOfItsOwn: a workload's window is that of its trials and of the time that a plan takes.
+func TestWindowOfItsOwn(t *testing.T) {
+	w, err := ParseWorkload("stream(window=20s)")
+	if err != nil || w.String() != "stream(window=20s)" {
+		t.Fatalf("%s: %v", w, err)
+	}
+	if window, _ := w.Measured(time.Second, 0); window != 20*time.Second {
+		t.Errorf("measured for %s", window)
+	}
+	if _, err := ParseWorkload("stream(window=2h)"); err == nil {
+		t.Error("two hours were accepted")
+	}
+	p := Plan{Workloads: []Workload{w, {Spec: RR{}}}, Duration: 2 * time.Second}
+	if got := p.TrialTime(); got < 11*time.Second || got > 12*time.Second {
+		t.Errorf("a trial takes %s", got)
+	}
+}
 
 // TestExamples loads every example, and expects of quick.yaml that it is the default plan.
 func TestExamples(t *testing.T) {

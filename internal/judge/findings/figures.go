@@ -17,7 +17,7 @@ import (
 type Figure struct {
 	// Published is the publication's cell; N is 0 where it shows a chart without numbers.
 	Published compare.Cell
-	// Here is the result's; N is 0 where there is none.
+	// Here is the cell of the result; N is 0 where it has no such cell.
 	Here compare.Cell
 	// Against is the first profile of the publication with the same path, workload and metric; "" for that one itself.
 	Against plan.Variant
