@@ -38,7 +38,8 @@ func (a *articlePlan) begin(environment string) (plan.Plan, plan.File, error) {
 	p.Sequential, p.Twin, p.Duration, p.Warmup = false, true, 0, 0
 	p.Repetitions, p.Budget = plan.Default().Repetitions, firstLook
 	for i := range p.Workloads {
-		p.Workloads[i].Window = 0
+		w := &p.Workloads[i]
+		w.Window = 2 * w.Traits().Interval // at least one echo falls into it
 	}
 	return p, file, nil
 }

@@ -241,12 +241,15 @@ func (p Plan) TrialTime() time.Duration {
 
 // meanWindow is the mean window of the workloads.
 func (p Plan) meanWindow() time.Duration {
+	if len(p.Workloads) == 0 {
+		return p.Duration
+	}
 	var all time.Duration
 	for _, w := range p.Workloads {
 		window, _ := w.Measured(p.Duration, 0)
 		all += window
 	}
-	return all / time.Duration(max(len(p.Workloads), 1))
+	return all / time.Duration(len(p.Workloads))
 }
 
 // SampledWindow is the window of a sampled trial.

@@ -33,7 +33,16 @@ type Figure struct {
 func Figures(a *compare.Analysis, h result.Header, published *compare.Analysis) []Figure {
 	first := map[compare.Key]compare.Cell{}
 	var out []Figure
+	charts := map[plan.Case]bool{}
 	for _, c := range published.Cells {
+		if c.N == 0 { // which metric it would have been is not kept
+			if charts[c.Case] {
+				continue
+			}
+			charts[c.Case] = true
+			c.Metric = c.Workload.Traits().Decides[0]
+			c.Unit = metric.UnitFor(c.Metric, c.Workload.Traits().Work)
+		}
 		row := c.Key
 		row.Profile = ""
 		f := Figure{Published: c, Claimed: math.NaN(), Ratio: stat.Effect{Ratio: math.NaN()}, Outcome: NotTestable}
