@@ -44,6 +44,11 @@ static void set(int fd, int level, int option) {
 	if (setsockopt(fd, level, option, &on, sizeof on)) die("setsockopt");
 }
 
+/* cubic sets what our engine sets; a listener hands it to its connections. */
+static void cubic(int fd) {
+	if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5)) die("setsockopt TCP_CONGESTION");
+}
+
 /* send_all and recv_all move n bytes and return 0 when the peer has gone. */
 static int send_all(int fd, const char *b, size_t n) {
 	while (n > 0) {
@@ -68,6 +73,7 @@ static void serve(int crr, struct sockaddr_in a, char *request, size_t q, char *
 	int listener = stream_socket();
 	set(listener, SOL_SOCKET, SO_REUSEADDR);
 	set(listener, IPPROTO_TCP, TCP_NODELAY);
+	cubic(listener);
 	if (bind(listener, (struct sockaddr *)&a, sizeof a) || listen(listener, 4096)) die("listen");
 	do {
 		int fd = accept(listener, NULL, NULL);
@@ -82,6 +88,7 @@ static long load_rr(struct sockaddr_in a, char *request, size_t q, char *respons
 	int fd = stream_socket();
 	long n = 0;
 	set(fd, IPPROTO_TCP, TCP_NODELAY);
+	cubic(fd);
 	if (connect(fd, (struct sockaddr *)&a, sizeof a)) die("connect");
 	while (!over) {
 		if (!send_all(fd, request, q) || !recv_all(fd, response, r, 0)) break;
