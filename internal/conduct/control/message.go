@@ -110,6 +110,9 @@ type Prepare struct {
 	Pinned []int `json:"pinned,omitempty"`
 	// Apart is true if the sides are on two machines, whose clocks drift apart.
 	Apart bool `json:"apart,omitempty"`
+	// Foremost asks for load threads that go before other programs on their CPUs, where they can. Trials that run at the same
+	// time would starve each other.
+	Foremost bool `json:"foremost,omitempty"`
 	// Warmup is discarded; Window, at least 1 ms, counts. Interval is the length of a progress row, 0 for none.
 	Warmup   time.Duration `json:"warmup"`
 	Window   time.Duration `json:"window"`

@@ -215,7 +215,7 @@ func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*contro
 	if err != nil {
 		return nil, nil, err
 	}
-	ask.Apart = apart(cl, servers)
+	ask.Apart, ask.Foremost = apart(cl, servers), true
 	port, err := listen(ctx, servers, cl.Hello(), e, ask)
 	if err != nil {
 		return nil, nil, err

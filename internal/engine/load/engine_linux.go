@@ -182,7 +182,7 @@ const foremost = -20
 // program that shares the CPU empties its caches between two requests, which no counter shows. Only threads that take turns
 // go first: others would keep ksoftirqd from its work, which belongs to the path.
 func (t *Trial) prefer() int {
-	if len(t.o.CPUs) == 0 || !t.alternates() || thread.Prefer(foremost) != nil {
+	if !t.o.Foremost || len(t.o.CPUs) == 0 || !t.alternates() || thread.Prefer(foremost) != nil {
 		return 0
 	}
 	return foremost

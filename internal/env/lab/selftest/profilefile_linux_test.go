@@ -62,7 +62,7 @@ func referenceFile(dir, name string) string {
 		ranges = `"subnet": "${node-subnet}", "rangeStart": "${range-first}", "rangeEnd": "${range-last}"`
 	}
 	more := map[string]string{"bridge": `"bridge": "cni0", "isGateway": true,`, "macvlan": `"master": "${device}", "mode": "bridge",`}[name]
-	return "based-on: " + name + "\ncni:\n  bin: " + dir + "\n" + withReference(name, more, ranges)
+	return "based-on: " + name + "\ncni:\n  timeout: 1m\n  bin: " + dir + "\n" + withReference(name, more, ranges)
 }
 
 // TestProfileFiles raises the reference plugins from profile files: by libcni, with IPAM, CHECK and DEL. The self-test of
