@@ -17,8 +17,8 @@ type Clock struct {
 	ticks, scale uint64
 }
 
-// enough is how long the counter must have been compared with the kernel's clock: it then errs by less than 1 in 50,000.
-const enough = 5 * time.Millisecond
+// exact is by how much the rate of the counter may be in error: 1 in exact.
+const exact = 50_000
 
 // birth is when the program began, by both clocks.
 var birth = bothClocks()
@@ -32,7 +32,8 @@ func NewClock(counter bool) Clock {
 	}
 	source, err := os.ReadFile("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 	now := bothClocks()
-	if elapsed := now.at - birth.at; err == nil && strings.TrimSpace(string(source)) == ticksSource && elapsed >= enough {
+	if elapsed := now.at - birth.at; err == nil && strings.TrimSpace(string(source)) == ticksSource &&
+		(birth.within+now.within)*exact < now.ticks-birth.ticks {
 		// The quotient is less than 2^32: no counter is slower than 1 GHz by so much.
 		c.scale, _ = bits.Div64(uint64(elapsed)>>32, uint64(elapsed)<<32, now.ticks-birth.ticks)
 		c.ticks = ticks()
@@ -49,22 +50,22 @@ func (c *Clock) Now() int64 {
 	return int64(high<<32 | low>>32)
 }
 
-// instant is one moment by the kernel's clock, since some zero, and by the counter.
+// instant is one moment by the kernel's clock, since some zero, and by the counter, which was read within so many ticks.
 type instant struct {
-	at    time.Duration
-	ticks uint64
+	at            time.Duration
+	ticks, within uint64
 }
 
 var zero = time.Now()
 
 // bothClocks reads the clocks a few times and returns the pair that lies closest together.
 func bothClocks() (closest instant) {
-	least := ^uint64(0)
+	closest.within = ^uint64(0)
 	for range 5 {
 		before := ticks()
 		at := time.Since(zero)
-		if took := ticks() - before; took < least {
-			least, closest = took, instant{at, before + took/2}
+		if took := ticks() - before; took < closest.within {
+			closest = instant{at, before + took/2, took}
 		}
 	}
 	return closest
