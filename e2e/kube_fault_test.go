@@ -323,7 +323,7 @@ func underway(t *testing.T, c *kube.Cluster) *control.Client {
 		if _, err := agent.Prepare(t.Context(), ask); err != nil {
 			t.Fatal(err)
 		}
-		if err := agent.Start(t.Context()); err != nil {
+		if err := agent.Start(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 		ends = append(ends, agent)

@@ -98,7 +98,7 @@ func measure(ctx context.Context, client control.Endpoint, servers ...control.En
 		return 0, err
 	}
 	for _, one := range append(serving, c) {
-		if err := one.Start(ctx); err != nil {
+		if err := one.Start(ctx, 0); err != nil {
 			return 0, err
 		}
 	}
