@@ -89,7 +89,7 @@ func TestGrowSlopeCovers(t *testing.T) {
 	}
 }
 
-// TestCross: a crossing within the range is found, and its interval holds it; curves apart are told apart, equal ones not.
+// TestCross: a crossing within the range is found, and its interval holds it. Curves that differ are called so, equal ones not.
 func TestCross(t *testing.T) {
 	const runs = 300
 	r := rand.New(rand.NewPCG(5, 6))
@@ -112,7 +112,7 @@ func TestCross(t *testing.T) {
 		}
 	}
 	if found < 0.9*runs || float64(held) < 0.95*float64(found) || apart < 0.95*runs || equal < 0.85*runs {
-		t.Errorf("of %d: %d crossings found, %d held, %d told apart, %d equal", runs, found, held, apart, equal)
+		t.Errorf("of %d: %d crossings found, %d held, %d different, %d equal", runs, found, held, apart, equal)
 	}
 }
 
