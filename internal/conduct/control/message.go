@@ -37,7 +37,7 @@ import (
 )
 
 // Version of the protocol; both ends must have the same.
-const Version = 5
+const Version = 6
 
 // MaxLine bounds one message in bytes; a longer line is an error.
 const MaxLine = 16 << 20
@@ -117,6 +117,9 @@ type Prepare struct {
 	Warmup   time.Duration `json:"warmup"`
 	Window   time.Duration `json:"window"`
 	Interval time.Duration `json:"interval,omitempty"`
+	// Awaits is how long an http server waits for its first connection before its warm-up begins, at most; 0 does not wait. A
+	// client that is a program takes a while to start.
+	Awaits time.Duration `json:"awaits,omitempty"`
 	// Timeout bounds one exchange (a reply, a connect) before it is counted as an error of kind "timeout"; 0 is 50 ms for rr
 	// over UDP, which has no retransmission, and 1 s otherwise.
 	Timeout time.Duration `json:"timeout"`

@@ -162,6 +162,26 @@ func fake(t *testing.T, program, script string) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
+// TestToolStartsLate: the window of our server begins when the tool connects, however long the tool takes to start. Before,
+// the server's window could be over by then.
+func TestToolStartsLate(t *testing.T) {
+	path, err := exec.LookPath("wrk")
+	if err != nil {
+		t.Skip(err)
+	}
+	pl := newPlace(t)
+	fake(t, "wrk", "sleep 1.2\nexec "+path+` "$@"`)
+	server, _ := pl.dial(t)
+	client, _ := pl.dial(t)
+	seen, served, err := run(t, client, server, byTool(t, control.SideServer, "http(tool=wrk)"), byTool(t, control.SideClient, "http(tool=wrk)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if share := float64(served.Operations) / seen.Tool.Work; share < 0.4 || share > 1 {
+		t.Errorf("the server's window of %v has %d of %v requests", time.Duration(served.ElapsedNs), served.Operations, seen.Tool.Work)
+	}
+}
+
 const goodWrk = `cat <<END
 Running 1s test @ http://127.0.0.1:1/
   2 threads and 10 connections

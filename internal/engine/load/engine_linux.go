@@ -62,6 +62,7 @@ type Trial struct {
 type signals struct {
 	gate chan struct{} // closed when senders may start
 	open sync.Once
+	met  chan struct{} // holds a value once a client of a server that awaits one has connected
 	gone chan struct{} // closed when every flow has ended
 	told chan struct{} // one value for each thread that has marked its end
 }
@@ -113,6 +114,7 @@ func newTrial(o control.Prepare) (*Trial, error) {
 		t.threads++
 	}
 	t.signals.gate, t.signals.gone, t.signals.told = make(chan struct{}), make(chan struct{}), make(chan struct{}, t.threads)
+	t.signals.met = make(chan struct{}, 1)
 	t.clock = thread.NewClock(t.alternates())
 	return t, nil
 }
@@ -139,10 +141,12 @@ func (t *Trial) check() error {
 	switch {
 	case o.Window < time.Millisecond:
 		return usage("window of %v, at least 1ms", o.Window)
-	case min(o.Warmup, o.Interval, o.Timeout, o.Setup) < 0:
+	case min(o.Warmup, o.Interval, o.Timeout, o.Setup, o.Awaits) < 0:
 		return usage("a negative time")
 	case o.Port < 0 || o.Port > 65535 || o.Port == 0 && o.Side == control.SideClient && !t.traits.Kernel:
 		return usage("port %d", o.Port)
+	case o.Awaits > 0 && !t.welcomes():
+		return usage("a %s of %s awaits no connection", o.Side, o.Workload)
 	case t.traits.Open() && t.traits.Rate == 0:
 		return usage("%s has no rate", o.Workload)
 	case o.Interval > 0 && (o.Warmup+o.Window)/o.Interval > maxRows:
@@ -153,6 +157,12 @@ func (t *Trial) check() error {
 		return work.prepare(o)
 	}
 	return nil
+}
+
+// welcomes reports whether this side is a server that can wait for its first connection.
+func (t *Trial) welcomes() bool {
+	_, http := t.o.Workload.Spec.(plan.HTTP)
+	return http && t.o.Side == control.SideServer
 }
 
 // Port returns the port that the server listens on, or that the client dials; 0 for ping.

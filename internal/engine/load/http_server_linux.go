@@ -115,6 +115,9 @@ func (a *answerer) accept(w *worker) {
 			}
 			return
 		default:
+			if w.trial.o.Awaits > 0 {
+				w.trial.meet()
+			}
 			if a.rolls {
 				w.trial.rolling.met(w.trial.now())
 			}

@@ -36,6 +36,9 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	if t.ran.Swap(true) {
 		return nil, usage("%s: a trial runs once", t.name())
 	}
+	if err := t.await(ctx); err != nil {
+		return nil, t.giveUp(ctx, err)
+	}
 	rows := newRows(t)
 	t.release()
 	if err := t.pass(ctx, rows, t.o.Warmup); err != nil {
@@ -62,6 +65,31 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 		return nil, t.giveUp(ctx, err)
 	}
 	return t.observe(&begin, &end, rows)
+}
+
+// await waits for the first connection of a server that awaits one.
+func (t *Trial) await(ctx context.Context) error {
+	if t.o.Awaits == 0 {
+		return nil
+	}
+	t.release()
+	timer := time.NewTimer(t.o.Awaits)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+	case <-t.signals.met:
+	}
+	return nil
+}
+
+// meet tells await that a client has connected.
+func (t *Trial) meet() {
+	select {
+	case t.signals.met <- struct{}{}:
+	default:
+	}
 }
 
 // pass waits for length and takes rows. It returns errGone if no flow is left earlier.
