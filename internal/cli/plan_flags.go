@@ -93,7 +93,7 @@ func (a *planArgs) declare(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVarP(&a.file, "file", "f", "", "plan `file` (examples/*.yaml)")
 	a.preset = plan.Presets[0]
-	choose(cmd, &a.preset, "preset", "`plan` to start from without a file", plan.Presets)
+	choose(cmd, &a.preset, "preset", plan.PresetHelp, plan.Presets)
 	f.BoolVar(&a.noTwin, "no-twin", false, "do not measure the baseline a second time")
 	cmd.MarkFlagsMutuallyExclusive("file", "preset")
 	a.declareSome(cmd, func(plan.Setting) bool { return true })

@@ -17,7 +17,7 @@ import (
 // TestRepeat: the command that a report says its run can be repeated by is read by a shell and by our flags as the same
 // plan, whatever condition the plan sets.
 func TestRepeat(t *testing.T) {
-	quick := plan.Preset("quick")
+	standard := plan.Preset("standard")
 	var other plan.Plan
 	s, _ := plan.SettingOf("workloads")
 	err := s.Set(&other, "rr(request=10,response=20),stream(udp,rate=1G),http(tool=wrk),throughput")
@@ -25,7 +25,7 @@ func TestRepeat(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(p *plan.Plan){
-		"quick":     func(*plan.Plan) {},
+		"standard":  func(*plan.Plan) {},
 		"precision": func(p *plan.Plan) { p.Precision, p.MaxRepetitions, p.Repetitions = 0.025, 30, 7 },
 		"times": func(p *plan.Plan) {
 			p.Duration, p.Warmup, p.Budget = 700*time.Millisecond, 0, 0
@@ -57,7 +57,7 @@ func TestRepeat(t *testing.T) {
 		"kind":     func(p *plan.Plan) { p.Environment, p.Profiles = plan.EnvKind, []plan.Variant{"canal"} },
 		"policies": func(p *plan.Plan) { p.Lab.Policies, p.Lab.PoliciesUnselected = 3, 40 },
 	} {
-		want := quick
+		want := standard
 		want.Seed, want.Duration = 7, 300*time.Millisecond
 		change(&want)
 		want = want.Settle()

@@ -27,7 +27,7 @@ func TestWindowOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestExamples loads every example, and expects of quick.yaml that it is the default plan.
+// TestExamples loads every example, and expects of those with the name of a preset that they are its plan.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("../../examples/*.yaml")
 	if err != nil {
@@ -56,15 +56,14 @@ func TestExamples(t *testing.T) {
 			}
 		}
 		names = append(names, p.Name)
-		if p.Name == "quick" {
-			quick := Preset("quick")
-			if d := Differ(p, quick); d != nil {
+		if slices.Contains(Presets, p.Name) {
+			if d := Differ(p, Preset(p.Name)); d != nil {
 				t.Errorf("%s is not the preset of its name: it differs in %v", file, d)
 			}
 		}
 	}
 	slices.Sort(names)
-	if want := []string{"calico-dataplanes", "canal-vs-cilium", "cluster", "demo", "kind-calico-cilium", "nine-paths", "pod-start", "quick", "rolling-update"}; !slices.Equal(names, want) {
+	if want := []string{"calico-dataplanes", "canal-vs-cilium", "cluster", "demo", "kind-calico-cilium", "nine-paths", "pod-start", "quick", "rolling-update", "standard"}; !slices.Equal(names, want) {
 		t.Errorf("got examples %v, want %v", names, want)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 func onCluster(t *testing.T, change func(*Plan)) Plan {
 	t.Helper()
-	p := Preset("quick")
+	p := Preset("standard")
 	p.Environment = EnvKubernetes
 	if change != nil {
 		change(&p)
@@ -146,7 +146,7 @@ func TestClusterFaults(t *testing.T) {
 			t.Errorf("%s is said to be wrong: %v", good, err)
 		}
 	}
-	lab := Preset("quick")
+	lab := Preset("standard")
 	lab.Cluster.CPULimit = "1 core"
 	if err := lab.Settle().Validate(); err != nil {
 		t.Errorf("the lab has no use for what a cluster needs, and minds it: %v", err)

@@ -286,14 +286,14 @@ func TestBlock(t *testing.T) {
 // TestFitRepetitions: few cases are measured more often, many no less often than the plan says, and an own window or no
 // budget changes nothing.
 func TestFitRepetitions(t *testing.T) {
-	few := Preset("quick")
+	few := Preset("standard")
 	few.Profiles = Variants("raw", "canal")
 	window, endless := few, few
 	window.Duration, endless.Budget = time.Second, 0
 	for name, tt := range map[string]struct {
 		plan Plan
 		want int
-	}{"few": {few, mostFit}, "all": {Preset("quick"), 5}, "window": {window, 5}, "no budget": {endless, 5}} {
+	}{"few": {few, mostFit}, "all": {Preset("standard"), 5}, "window": {window, 5}, "no budget": {endless, 5}} {
 		got := tt.plan.FitRepetitions()
 		if got.Repetitions != tt.want {
 			t.Errorf("%s: %d repetitions, want %d", name, got.Repetitions, tt.want)

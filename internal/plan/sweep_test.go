@@ -44,11 +44,11 @@ func TestParseSweep(t *testing.T) {
 
 // sweptPlan is a plan with a sweep of two profiles.
 func sweptPlan(profiles string, sweep string) Plan {
-	p := Preset("quick")
+	p := Preset("standard")
 	for _, name := range splitOutside(profiles) {
 		p.Profiles = append(p.Profiles, Variant(name))
 	}
-	p.Profiles = p.Profiles[len(Preset("quick").Profiles):]
+	p.Profiles = p.Profiles[len(Preset("standard").Profiles):]
 	p.Sweep, _ = ParseSweep(sweep)
 	return p.Settle()
 }
@@ -97,7 +97,7 @@ func TestSweepRefuses(t *testing.T) {
 			}
 		}
 	}
-	p := Preset("quick")
+	p := Preset("standard")
 	p.Sweep = Sweep{"policies", []int{0, 1}}
 	if err := p.Settle().Validate(); err != nil {
 		t.Errorf("of the profiles that are not named, those without a use for it are left out: %v", err)

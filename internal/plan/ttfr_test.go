@@ -26,7 +26,7 @@ func TestTTFR(t *testing.T) {
 	if w.Arrives(400*time.Millisecond) == nil || w.Arrives(500*time.Millisecond) != nil {
 		t.Error("a window of half a second has the first pod")
 	}
-	p := Preset("quick")
+	p := Preset("standard")
 	p.Workloads = []Workload{w}
 	if got := p.Fit(10).Duration; got != 10*time.Second {
 		t.Errorf("window %s for 20 pods", got)

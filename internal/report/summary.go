@@ -35,9 +35,13 @@ type Summary struct {
 
 // NeedSummary is the answer for one need: the best, the best with a function, the worst.
 type NeedSummary struct {
-	Heading string
-	Lines   []Item
+	// Heading says what was measured; Name is short for it.
+	Name, Heading string
+	Lines         []Item
 }
+
+// Worst is the name of the line about the last of the order.
+const Worst = "worst"
 
 // SummaryColumn is a need: its name and its unit.
 type SummaryColumn struct{ Name, Unit string }
@@ -121,7 +125,7 @@ func (n Need) place() int {
 
 // needSummary writes the answer for a need.
 func (b *builder) needSummary(n Need) NeedSummary {
-	out := NeedSummary{Heading: fmt.Sprintf("%s: %s %s, %s", n.Name, number.Clean(n.Workload.String()), n.Path, n.Metric.Title)}
+	out := NeedSummary{Name: n.Name, Heading: fmt.Sprintf("%s: %s %s, %s", n.Name, number.Clean(n.Workload.String()), n.Path, n.Metric.Title)}
 	if len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone {
 		out.Lines = []Item{{Name: "answer", Text: n.Conclusion.Text}}
 		return out
@@ -145,7 +149,7 @@ func (b *builder) needSummary(n Need) NeedSummary {
 	}
 	last := n.Choice[len(n.Choice)-1]
 	if last.ToBest.Verdict == compare.Worse && len(n.Choice) > 2 {
-		lines = append(lines, Item{Name: "worst", Text: n.standing([]compare.Standing{last}, last.ToBest, false)})
+		lines = append(lines, Item{Name: Worst, Text: n.standing([]compare.Standing{last}, last.ToBest, false)})
 	}
 	out.Lines = lines
 	return out

@@ -16,7 +16,7 @@ import (
 // neither pays on a standing one.
 func swept(t *testing.T) (result.Header, []result.Record, []result.Raised) {
 	t.Helper()
-	p := plan.Preset("quick")
+	p := plan.Preset("standard")
 	p.Profiles = plan.Variants("flannel-vxlan", "cilium-native")
 	p.Sweep, _ = plan.ParseSweep("services=0,1K,10K,30K")
 	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Service, Locality: plan.Remote}}

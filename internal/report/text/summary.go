@@ -1,6 +1,7 @@
 package text
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
@@ -12,34 +13,75 @@ import (
 // screen is how many lines a summary has at most.
 const screen = 60
 
-// summary writes s, and of the sections of a document those that the reader asked for. Rows of its table give way where
-// all would be more than a screen.
+// fewRows is how many rows of the table are worth lines of the answers.
+const fewRows = 8
+
+// summary writes s, and of the sections of a document those that the reader asked for. Where all would be more than a
+// screen, the answers are written more briefly, then rows of the table give way, and at last what says how to read it.
 func (p *printer) summary(d report.Document) {
 	s := d.Summary
-	head, tail := *p, *p
-	head.Builder, tail.Builder = strings.Builder{}, strings.Builder{}
-	head.heading(d.Title)
-	head.bullets(s.Lead...)
-	for _, n := range s.Needs {
-		head.line("")
-		head.heading(number.Clean(n.Heading))
-		head.items(n.Lines)
-	}
-	tail.reading(s)
+	tail := p.part(func(p *printer) { p.reading(s) })
+	var next string
 	if len(s.Next) > 0 {
-		tail.line("")
-		tail.items(s.Next)
+		next = p.part(func(p *printer) { p.line(""); p.items(s.Next) })
 	}
-	p.WriteString(head.String())
+	var head string
+	room := 0
+	for brief := range briefest + 1 {
+		head = p.part(func(p *printer) { p.answers(d, brief) })
+		room = screen - lines(head+tail+next)
+		if room >= min(len(s.Rows), fewRows)+tableLines {
+			break
+		}
+	}
+	p.WriteString(head)
 	if len(s.Columns) > 0 {
-		p.summaryTable(s, screen-lines(head.String())-lines(tail.String()))
+		p.WriteString(p.part(func(p *printer) { p.summaryTable(s, max(room, tableLines+1)) }))
 	}
-	p.WriteString(tail.String())
+	if over := lines(p.String()+tail+next) - screen; over > 0 {
+		kept := strings.SplitAfter(tail, "\n")
+		tail = strings.Join(kept[:max(0, len(kept)-2-over)], "") + "  More on how to read this: --all.\n"
+	}
+	p.WriteString(tail + next)
 	for _, x := range d.Sections {
 		if x.Asked {
 			p.section(x)
 		}
 	}
+}
+
+// briefest is how brief answers can be: 1 leaves out what was measured how, 2 the worst, 3 all needs but the first few.
+const briefest = 3
+
+// answers writes the answer for each need, the more briefly the less room there is.
+func (p *printer) answers(d report.Document, brief int) {
+	p.heading(d.Title)
+	p.bullets(d.Summary.Lead...)
+	needs := d.Summary.Needs
+	const few = 3
+	if brief >= 3 {
+		needs = needs[:min(few, len(needs))]
+	}
+	for _, n := range needs {
+		heading := n.Heading
+		if brief >= 1 {
+			heading = n.Name
+		}
+		p.line("")
+		p.heading(number.Clean(heading))
+		p.items(slices.DeleteFunc(slices.Clone(n.Lines), func(i report.Item) bool { return brief >= 2 && i.Name == report.Worst }))
+	}
+	if more := len(d.Summary.Needs) - len(needs); more > 0 {
+		p.bullets(number.Counted(more, "more answer") + ": --all.")
+	}
+}
+
+// part is what write writes.
+func (p *printer) part(write func(*printer)) string {
+	q := *p
+	q.Builder = strings.Builder{}
+	write(&q)
+	return q.String()
 }
 
 func lines(s string) int { return strings.Count(s, "\n") }
@@ -81,6 +123,9 @@ func (p *printer) toBest(v compare.Verdict) string {
 	return p.mark(v)
 }
 
+// tableLines are those of the table that are not rows: one above it, its title, two of headings.
+const tableLines = 4
+
 // summaryTable writes the table in at most so many lines, and as many of its columns as fit; a line names what is left out.
 func (p *printer) summaryTable(s *report.Summary, most int) {
 	name, letters, proof := 0, len("does"), len("proof")
@@ -89,17 +134,20 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 		proof = max(proof, number.Width(r.Proof))
 	}
 	after := gap + number.Left("does", letters) + gap + "proof"
-	if s.Letters == "" {
-		after, letters, proof = "", 0, -len(gap)
+	all := make([]column, len(s.Columns))
+	for j, c := range s.Columns {
+		all[j] = p.summaryColumn(c, each.Of(s.Rows, func(r report.SummaryRow) report.Entry { return r.Entries[j] }))
+	}
+	used := name + len(gap) + letters + len(gap) + proof
+	if s.Letters == "" || used+len(gap)+all[0].width > p.width {
+		after, used = "", name
 	}
 	var columns []column
-	used := name + len(gap) + letters + len(gap) + proof
-	for j, c := range s.Columns {
-		next := p.summaryColumn(c, each.Of(s.Rows, func(r report.SummaryRow) report.Entry { return r.Entries[j] }))
-		if used += len(gap) + next.width; used > p.width && len(columns) > 0 {
+	for _, c := range all {
+		if used += len(gap) + c.width; used > p.width && len(columns) > 0 {
 			break
 		}
-		columns = append(columns, next)
+		columns = append(columns, c)
 	}
 	row := func(label string, text func(column) string, end string) string {
 		line := number.Left(label, name)
@@ -114,7 +162,7 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 	p.line(p.style(row("", func(c column) string { return number.Left(c.heading[1], c.width) }, ""), bold))
 	rows := s.Rows
 	left := len(s.Columns) - len(columns)
-	if room := most - 4 - min(1, left); len(rows) > room {
+	if room := most - tableLines - min(1, left); len(rows) > room {
 		rows = rows[:max(1, room-1)]
 	}
 	for i, r := range rows {

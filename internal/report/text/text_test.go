@@ -79,8 +79,8 @@ func TestSummaryFits(t *testing.T) {
 			}
 		}
 	}
-	for name, r := range map[string]reporttest.Result{"many": many, "failed": reporttest.AllFailed(), "small": reporttest.Small(2)} {
-		for _, width := range []int{80} {
+	for name, r := range map[string]reporttest.Result{"many": many, "nine": reporttest.NinePaths(6), "failed": reporttest.AllFailed(), "small": reporttest.Small(2)} {
+		for _, width := range []int{40, 60, 80, 120, 200} {
 			for _, ascii := range []bool{false, true} {
 				out := render(t, r, report.Options{}, Options{Width: width, ASCII: ascii})
 				if n := bytes.Count(out, []byte("\n")); n > screen {

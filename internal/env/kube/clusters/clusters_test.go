@@ -43,7 +43,7 @@ func TestProfilesOfASite(t *testing.T) {
 
 // TestClusterOptionsOutlastTheRun: pods end by themselves after what a plan without a budget may take, and not after an hour.
 func TestClusterOptionsOutlastTheRun(t *testing.T) {
-	p := plan.Preset("quick")
+	p := plan.Preset("standard")
 	p.Environment, p.Budget, p.Duration, p.Repetitions = plan.EnvKubernetes, 0, time.Minute, 20
 	p = p.Settle()
 	o := clusterOptions(p, kube.Location{}, Options{})
