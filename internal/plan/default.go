@@ -124,7 +124,7 @@ func Preset(name string) Plan {
 // ten times as many, and what is loaded to a share of its capacity has the capacity measured.
 func (p Plan) Settle() Plan {
 	p = p.settleCluster()
-	p = p.settleSweep()
+	p = p.settleUse()
 	p.Workloads = withCapacities(p.Workloads)
 	if p.Precision > 0 && p.MaxRepetitions == 0 {
 		p.MaxRepetitions = min(max(10*p.Repetitions, 1), MaxRepetitionsLimit)
@@ -142,7 +142,7 @@ func (p Plan) Fit(cases int) Plan {
 	if p.Budget > 0 && cases*p.Repetitions > 0 {
 		p.Duration = min(max(p.windowFor(cases), p.shortestFit()), LongestFit).Round(time.Millisecond)
 	}
-	p.Duration = max(p.Duration, p.rollFit(), p.podFit())
+	p.Duration = max(p.Duration, p.rollFit(), p.podFit(), p.churnFit())
 	if len(p.slowTools()) > 0 {
 		p.Duration = wholeSeconds(p.Duration) // so that our engine beside a tool has the same window
 	}

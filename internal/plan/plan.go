@@ -88,6 +88,8 @@ type Lab struct {
 	// PoliciesUnselected how many exist and select none.
 	Policies           int `json:"policies,omitempty"`
 	PoliciesUnselected int `json:"policies_unselected,omitempty"`
+	// Churn changes one kind of object at a rate during the trials.
+	Churn Churn `json:"churn,omitzero"`
 }
 
 // Case is one cell of the experiment: a variant of a profile on a path under a workload.

@@ -150,12 +150,24 @@ func sweeps() values[Sweep] {
 	return values[Sweep]{parse: ParseSweep, format: Sweep.String, schema: textSchema}
 }
 
-// settleSweep leaves out the default's profiles that have no use for the swept condition.
-func (p Plan) settleSweep() Plan {
-	if p.Sweep.IsZero() || !slices.Equal(p.Profiles, Default().Profiles) {
-		return p
+// Changes returns the kind of object whose single change a run with the sweep accounts for.
+func (s Sweep) Changes() ChurnKind {
+	switch s.Condition {
+	case "":
+		return ""
+	case "policies", "policies-unselected":
+		return ChurnPolicies
 	}
-	p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(v Variant) bool { return useless(p.Sweep.Condition, v) != "" })
+	return ChurnEndpoints
+}
+
+// settleUse leaves out the default's profiles that have no use for the swept condition or for the churn.
+func (p Plan) settleUse() Plan {
+	if slices.Equal(p.Profiles, Default().Profiles) {
+		p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(v Variant) bool {
+			return useless(p.Sweep.Condition, v) != "" || v.Unchanged(p.Lab) != ""
+		})
+	}
 	return p
 }
 

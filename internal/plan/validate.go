@@ -91,6 +91,9 @@ func (fs *faults) validProfileOf(p Plan, field string, name Variant) {
 	case slices.Contains(environments, p.Environment): // the profiles of another are unknown
 		fs.validProfile(field, name, each.Of(p.Own, func(s OwnSource) string { return s.Name })...)
 		fs.validConditions(p, field, name)
+		if field == "profiles" || !slices.Contains(p.Profiles, name) {
+			fs.validChurn(p, field, name)
+		}
 	}
 }
 

@@ -236,7 +236,7 @@ func growthSection(all []Growth) Section {
 
 // answers says whether the sentences of g belong to the answer of the report.
 func (g Growth) answers() bool {
-	return g.Metric.Name == metric.ServiceDemand || g.Metric.Name == metric.ProgramTime
+	return slices.Contains([]string{metric.ServiceDemand, metric.ProgramTime, metric.StateChange}, g.Metric.Name)
 }
 
 // growthAnswer are the sentences for the answer: those of CPU time, and of what it takes to program the state.

@@ -59,6 +59,13 @@ type Arrivals struct {
 	Opens func() error
 }
 
+// Churning are the changes of objects during one trial.
+type Churning struct {
+	Variant plan.Variant
+	// Warmup is how long changes do not count, Window how long they do. Both begin at the call.
+	Warmup, Window time.Duration
+}
+
 // NotServedError says that a profile has no such path, which is a fact about it and not a failure.
 type NotServedError struct {
 	Profile      plan.Variant

@@ -74,7 +74,7 @@ func failure(err error, limit time.Duration) *result.Failure {
 }
 
 // ofAgents are the failures that say nothing about the traffic: of agents, of the environment.
-var ofAgents = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll, kindNotRaised, kindDead}
+var ofAgents = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll, kindChurn, kindNotRaised, kindDead}
 
 // suspect adds the policies to what a failed trial says. Whether one of them is why, only their owner can tell.
 func (c *conductor) suspect(ctx context.Context, rec *result.Record) {

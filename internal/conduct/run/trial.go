@@ -70,11 +70,11 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		return rec, true
 	}
 	c.release(e)
-	rec.Client, rec.Server, rec.Drops, rec.Probes = v.client, v.server, v.drops, v.probes
+	rec.Client, rec.Server, rec.Drops, rec.Probes, rec.Churn = v.client, v.server, v.drops, v.probes, v.churn
 	rec.WindowNs = v.windowNs
 	conditions := c.conditions(t.Case)
 	conditions.Backends, conditions.Capacity = len(e.Servers), capacity
-	conditions.Drops, conditions.Apart = v.drops, v.apart
+	conditions.Drops, conditions.Apart, conditions.Churn = v.drops, v.apart, v.churn
 	if search, ok := t.Workload.Spec.(plan.Throughput); ok {
 		rec.Metrics, rec.Warnings = outcome.DeriveSearch(search, rec, conditions)
 	} else {
@@ -133,6 +133,8 @@ type seen struct {
 	// drops are those of the hosts between the control.Ends, nil if they could not be read or do not matter.
 	drops  []sample.Drop
 	probes []result.Probe
+	// churn is the account of changes, nil without any.
+	churn *sample.Churn
 	// windowNs is how long was measured.
 	windowNs int64
 	// apart is true if no server was on the client's machine.
@@ -180,16 +182,16 @@ func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, e
 	if err != nil {
 		return seen{}, err
 	}
-	drops, rolls := c.watch(j), c.rolling(j, servers)
-	client, server, err := together(ctx, cl, servers, func() { drops.begin(); rolls.begin(ctx); c.recording.start() })
+	drops, rolls, churn := c.watch(j), c.rolling(j, servers), c.churning(j)
+	client, server, err := together(ctx, cl, servers, func() { drops.begin(); rolls.begin(ctx); churn.begin(ctx); c.recording.start() })
 	if why := outcome.Stalled(j.workload, client, server); err == nil && why != "" {
 		err = &control.Error{Kind: kindStalled, Message: why}
 	}
-	err = rolls.end(ctx, err)
+	changes, err := churn.end(rolls.end(ctx, err))
 	if rolls.out {
 		c.missing = append(c.missing, rolls.backend())
 	}
-	v := seen{client: client, server: server, drops: drops.end(), apart: apart(cl, servers)}
+	v := seen{client: client, server: server, drops: drops.end(), apart: apart(cl, servers), churn: changes}
 	if err == nil {
 		v.windowNs = client.ElapsedNs
 	}

@@ -19,6 +19,8 @@ type addressing struct {
 	balanced netip.Addr
 	// forTests is the address of the first Service that only self-tests use.
 	forTests netip.Addr
+	// churned is the address of the Service that changes under churn.
+	churned netip.Addr
 	// beforeNodes is added to a node's number to make the last byte of its address.
 	beforeNodes int
 	// everywhere is the destination of a default route.
@@ -32,7 +34,7 @@ var (
 		cluster: netip.MustParsePrefix("10.244.0.0/16"), services: netip.MustParsePrefix("10.96.0.0/12"),
 		local: netip.MustParseAddr("10.96.100.1"), remote: netip.MustParseAddr("10.96.100.2"), itself: netip.MustParseAddr("10.96.100.3"),
 		balanced:    netip.MustParseAddr("172.18.1.1"),
-		firstFiller: netip.MustParseAddr("10.97.0.1"), forTests: netip.MustParseAddr("10.96.101.1"), everywhere: netip.MustParsePrefix("0.0.0.0/0"),
+		firstFiller: netip.MustParseAddr("10.97.0.1"), forTests: netip.MustParseAddr("10.96.101.1"), churned: netip.MustParseAddr("10.96.101.100"), everywhere: netip.MustParsePrefix("0.0.0.0/0"),
 	}
 	// A node has a /64 of the cluster's /56, as kubeadm gives them. Nodes are ::11 and on.
 	addressing6 = addressing{
@@ -41,7 +43,7 @@ var (
 		cluster: netip.MustParsePrefix("fd00:10:244::/56"), services: netip.MustParsePrefix("fd00:10:96::/112"),
 		local: netip.MustParseAddr("fd00:10:96::f001"), remote: netip.MustParseAddr("fd00:10:96::f002"), itself: netip.MustParseAddr("fd00:10:96::f003"),
 		balanced:    netip.MustParseAddr("fd00:172:18::1:1"),
-		firstFiller: netip.MustParseAddr("fd00:10:96::1"), forTests: netip.MustParseAddr("fd00:10:96::ff01"), everywhere: netip.MustParsePrefix("::/0"),
+		firstFiller: netip.MustParseAddr("fd00:10:96::1"), forTests: netip.MustParseAddr("fd00:10:96::ff01"), churned: netip.MustParseAddr("fd00:10:96::fff0"), everywhere: netip.MustParsePrefix("::/0"),
 	}
 )
 

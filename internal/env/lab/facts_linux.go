@@ -34,6 +34,7 @@ const (
 	FactPolicies = "lab.policies"
 	// FactTrafficPolicy is the externalTrafficPolicy of the measured Services.
 	FactTrafficPolicy = "lab.traffic_policy"
+	FactChurn         = "lab.churn"         // changes during the trials
 	FactProxy         = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
 	// FactSendBuffer is the least, default and largest send buffer of a TCP socket in bytes.
 	FactSendBuffer = "lab.tcp_wmem"
@@ -58,6 +59,7 @@ func (l *Lab) Facts() facts.Facts {
 		FactCgroup:      "v2",
 		FactSteering:    "off",
 		FactProxy:       string(c.ServiceProxy),
+		FactChurn:       c.Churn.String(),
 		FactSendBuffer:  sendBuffer,
 
 		FactPolicies:      fmt.Sprintf("%d, and %d that select no pod", c.Policies, c.PoliciesUnselected),

@@ -35,6 +35,8 @@ type Instance struct {
 	Raised map[string]float64
 
 	lab *Lab
+	// changing is the object that changes, nil if none does.
+	changing *changes
 	// owned are the namespaces to close, lines the impaired links between the hosts and the switch.
 	owned []*netns.NS
 	lines []*impair.Line

@@ -20,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // Options are the options of Up besides the profiles.
@@ -34,6 +35,8 @@ type Options struct {
 	NoBalancer bool
 	// Account measures what the state of each instance costs, while nothing else is raised.
 	Account bool
+	// Changed is the kind of object whose change is accounted for, too; "" for none.
+	Changed plan.ChurnKind
 	// TestServices adds Services that only self-tests use.
 	TestServices bool
 	// Own are the profile files of profiles that the catalogue does not have; (optional).
@@ -220,12 +223,36 @@ func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 	if l.options.TestServices && len(spec.Services) > 0 {
 		spec.Services = append(spec.Services, spec.testServices()...)
 	}
+	kind := l.changing(spec)
+	if kind == plan.ChurnEndpoints || kind == plan.ChurnServices {
+		spec.Services = append(spec.Services, spec.churnService())
+	}
 	inst, err := l.build(ctx, spec)
+	if err == nil && kind != "" {
+		if err = l.prepareChanges(ctx, inst, kind); err != nil {
+			inst.close()
+		}
+	}
 	if err != nil {
 		l.log.Debug("not raised", "profile", name, "error", err)
 		return &Instance{Name: name, Profile: spec.Profile, Spec: spec, Err: err}
 	}
 	return inst
+}
+
+// prepareChanges makes an instance ready for changes, and accounts for one if the options say so.
+func (l *Lab) prepareChanges(ctx context.Context, inst *Instance, kind plan.ChurnKind) (err error) {
+	if inst.changing, err = inst.changes(kind); err != nil || !l.options.Account {
+		return err
+	}
+	l.alone.Lock()
+	defer l.alone.Unlock()
+	enforced, cpu, err := inst.changing.account(ctx)
+	if err != nil {
+		return fmt.Errorf("profile %q: one change: %w", inst.Name, err)
+	}
+	inst.Raised[metric.StateChange], inst.Raised[metric.StateChangeCPU] = enforced, cpu
+	return nil
 }
 
 // Instances returns all instances in the order of the profiles given to Up, also those with an error.

@@ -77,6 +77,8 @@ type loader struct {
 	id uint32
 	// shared has the names of the maps that rules share, by their values.
 	shared map[string]string
+	// anew says that the table stands: the kernel chooses names of anonymous maps that it does not have.
+	anew bool
 }
 
 // load sends declarations first: rules and elements name sets and chains.
@@ -119,6 +121,14 @@ func (l *loader) load() error {
 }
 
 func (l *loader) rule(c *Chain, i int) error {
+	if err := l.write(c, i); err != nil {
+		return err
+	}
+	return l.sendIfFull()
+}
+
+// write adds a rule to the batch.
+func (l *loader) write(c *Chain, i int) error {
 	e := exprs{family: l.table.Family, anonymous: l.mapOf}
 	if err := e.rule(c.Rules[i]); err != nil {
 		return err
@@ -132,7 +142,7 @@ func (l *loader) rule(c *Chain, i int) error {
 		marshalled = append(marshalled, m)
 	}
 	l.batch.rule(l.table, c, i, marshalled, e.comment)
-	return l.sendIfFull()
+	return nil
 }
 
 // mapOf declares the map of a choice, or finds one that is shared. It returns its name, and its number if the
@@ -144,9 +154,12 @@ func (l *loader) mapOf(c choice) (name string, id uint32) {
 	}
 	l.id++
 	number := strconv.FormatUint(uint64(l.id), 10)
-	if name = "__map" + number; c.shared {
+	switch name = "__map" + number; {
+	case c.shared:
 		name = "endpoints-" + number
 		l.shared[key] = name
+	case l.anew:
+		name = "__map%d"
 	}
 	l.batch.chosen(l.table, c, name, l.id)
 	return name, l.id

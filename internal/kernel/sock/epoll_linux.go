@@ -139,3 +139,20 @@ func Await(fd int, what int16, limit int64) syscall.Errno {
 	_, _, e := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 	return e
 }
+
+// Outcome says whether a non-blocking connect has ended, and how.
+func Outcome(fd int) (ended bool, e syscall.Errno) {
+	p := pollfd{fd: int32(fd), events: Output}
+	var ts unix.Timespec
+	n, _, _ := syscall.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	if n != 1 {
+		return false, 0
+	}
+	return true, Failure(fd)
+}
+
+// Disconnect ends the connection of a TCP socket or its attempt, without a wait. The socket can connect again.
+func Disconnect(fd int) syscall.Errno {
+	none := Addr{size: uint32(unix.SizeofSockaddrInet4)} // of family AF_UNSPEC
+	return ConnectPolite(fd, &none)
+}

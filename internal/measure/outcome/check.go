@@ -44,6 +44,7 @@ const (
 	ShortDrain      = "short-drain"
 	AbsentBackend   = "absent-backend"
 	WideGap         = "wide-gap"
+	ChurnBehind     = "churn-behind"
 )
 
 // Thresholds of the checks, as shares.
@@ -95,6 +96,7 @@ var checks = []check{
 	{SilentEnd, (*trial).silentEnding},
 	{ShortDrain, (*trial).shortDrain},
 	{AbsentBackend, (*trial).absentBackend},
+	{ChurnBehind, (*trial).churnBehind},
 }
 
 func (t *trial) check() []sample.Warning {

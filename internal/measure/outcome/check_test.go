@@ -76,6 +76,9 @@ var cases = []spoiled{
 		rolled(sample.Roll{Returned: true, FirstNs: 5}, sample.Roll{Returned: true})},
 	{AbsentBackend, "", "http", Conditions{Backends: 2}, rolled(sample.Roll{Returned: true, FirstNs: 5})},
 
+	{ChurnBehind, "4 of 10 changes began", "rr", Conditions{Churn: &sample.Churn{Due: 10, Made: 4}}, nil},
+	{ChurnBehind, "", "rr", Conditions{Churn: &sample.Churn{Due: 10, Made: 9}}, nil},
+
 	{AboveLineRate, "8e+09 bit/s is more", "stream", Conditions{LineRate: 7.8e9}, nil},
 	{AboveLineRate, "", "stream", Conditions{LineRate: 8e9}, nil},
 	// 1448 of 1514 bytes are payload, so that a line of 8.1 Gbit/s carries 7.75.

@@ -41,6 +41,8 @@ type Conditions struct {
 	// Drops are what the hosts of the path dropped at their devices within the window, those of both ends among them; nil
 	// if that could not be read.
 	Drops []sample.Drop
+	// Churn is the account of changes during the trial, nil without any.
+	Churn *sample.Churn
 	// CPUs are the CPUs of the path; empty means all in the observations.
 	CPUs []int
 	// Apart is true where the two ends are on machines of their own: CPU 0 of the one is not CPU 0 of the other.
@@ -100,6 +102,7 @@ func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (
 		t.transactions()
 	}
 	t.demand()
+	t.churn()
 	t.utilization()
 	t.memory()
 	return t.metrics, t.check()

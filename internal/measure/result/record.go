@@ -82,6 +82,8 @@ type Record struct {
 	// Drops are the drops at the hosts' devices within the window, if the environment can read them; of a datagram
 	// stream.
 	Drops []sample.Drop `json:"drops,omitempty"`
+	// Churn is the account of the changes of objects during the trial, absent without any.
+	Churn *sample.Churn `json:"churn,omitempty"`
 	// Probes are the short streams of a throughput search, in order. Client, Server and Drops are those of the last
 	// that confirmed the result, WindowNs is the sum of all.
 	Probes []Probe `json:"probes,omitempty"`

@@ -117,8 +117,10 @@ func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) 
 	}
 	return dataplane.Programs{
 		Closer: plane, Counters: plane.Counters,
-		Serve: func(list []service.Service) error { p.Services = list; return serveCalico(plane, p) },
-		Pods:  podsOf(plane, p),
+		Serve:    func(list []service.Service) error { p.Services = list; return serveCalico(plane, p) },
+		Withdraw: func(list []service.Service) error { return withdrawCalico(plane, p, list) },
+		Deny:     func(in bool) error { return denyCalico(plane, p, in) },
+		Pods:     podsOf(plane, p),
 	}, nil
 }
 
@@ -183,21 +185,66 @@ func policeCalico(plane *ebpf.Node, p dataplane.Programming) error {
 
 // policePod gives a pod the policies that select it.
 func policePod(plane *ebpf.Node, p dataplane.Programming, pod dataplane.Pod) error {
+	return setRules(plane, pod, policiesOf(p))
+}
+
+func setRules(plane *ebpf.Node, pod dataplane.Pod, rules []ebpf.Rule) error {
+	return plane.SetPolicy(pod.HostDevice, ebpf.Policy{Ingress: rules, Egress: rules})
+}
+
+// denyCalico adds the policy that comes and goes to every pod, whose programs are generated anew.
+func denyCalico(plane *ebpf.Node, p dataplane.Programming, in bool) error {
+	var rules []ebpf.Rule
+	switch {
+	case p.Policies > 0:
+		rules = policiesOf(p)
+	case in:
+		rules = []ebpf.Rule{{Allow: true}}
+	}
+	if in {
+		rules = append([]ebpf.Rule{{Proto: ebpf.TCP, Port: policy.ChurnedPort}}, rules...)
+	}
+	for _, pod := range p.Node.Pods {
+		if err := setRules(plane, pod, rules); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// policiesOf returns the rules of the policies that select every pod.
+func policiesOf(p dataplane.Programming) []ebpf.Rule {
 	var rules []ebpf.Rule
 	for i := range p.Policies - 1 {
 		rules = append(rules, ebpf.Rule{Allow: true, Proto: ebpf.TCP, Set: uint64(i + 1)})
 	}
-	rules = append(rules, ebpf.Rule{Proto: ebpf.TCP, Port: policy.DeniedPort}, ebpf.Rule{Allow: true})
-	return plane.SetPolicy(pod.HostDevice, ebpf.Policy{Ingress: rules, Egress: rules})
+	return append(rules, ebpf.Rule{Proto: ebpf.TCP, Port: policy.DeniedPort}, ebpf.Rule{Allow: true})
+}
+
+func calicoProtocol(s service.Service) ebpf.Proto {
+	if s.Protocol == "udp" {
+		return ebpf.UDP
+	}
+	return ebpf.TCP
+}
+
+// withdrawCalico removes Services from all their frontends.
+func withdrawCalico(plane *ebpf.Node, p dataplane.Programming, list []service.Service) error {
+	for _, s := range list {
+		vip, outside := p.Frontends(s)
+		for _, at := range append([]netip.AddrPort{vip}, outside...) {
+			if err := plane.DeleteService(at, calicoProtocol(s)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func serveCalico(plane *ebpf.Node, p dataplane.Programming) error {
 	for _, s := range p.Services {
 		vip, outside := p.Frontends(s)
-		entry := ebpf.Service{Proto: ebpf.TCP, LocalOnly: s.ExternalTrafficPolicyLocal, Affinity: dataplane.Affinity(s)}
-		if s.Protocol == "udp" {
-			entry.Proto = ebpf.UDP
-		}
+		entry := ebpf.Service{Proto: calicoProtocol(s), LocalOnly: s.ExternalTrafficPolicyLocal, Affinity: dataplane.Affinity(s)}
 		entry.Local, entry.Remote = dataplane.Backends(s)
 		for _, entry.Frontend = range append([]netip.AddrPort{vip}, outside...) {
 			if err := plane.SetService(entry); err != nil {

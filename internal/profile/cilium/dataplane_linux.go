@@ -199,8 +199,10 @@ func (c ciliumPlane) Program(p dataplane.Programming) (dataplane.Programs, error
 	}
 	return dataplane.Programs{
 		Closer: plane, Counters: plane.Counters,
-		Serve: func(list []service.Service) error { p.Services = list; return serveCilium(plane, p) },
-		Pods:  c.pods(plane, p),
+		Serve:    func(list []service.Service) error { p.Services = list; return serveCilium(plane, p) },
+		Withdraw: func(list []service.Service) error { return withdrawCilium(plane, p, list) },
+		Deny:     func(in bool) error { return denyCilium(plane, p, in) },
+		Pods:     c.pods(plane, p),
 	}, nil
 }
 
@@ -323,6 +325,32 @@ func serveCilium(plane *cilium.Node, p dataplane.Programming) error {
 		front.NodePort, front.Local, front.LocalBackends = true, s.ExternalTrafficPolicyLocal, local
 		for _, front.Frontend = range outside {
 			if err := plane.SetService(front); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// withdrawCilium removes Services from all their frontends.
+func withdrawCilium(plane *cilium.Node, p dataplane.Programming, list []service.Service) error {
+	for _, s := range list {
+		vip, outside := p.Frontends(s)
+		for _, at := range append([]netip.AddrPort{vip}, outside...) {
+			if err := plane.DeleteService(at, ciliumProtocol(s)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// denyCilium adds the policy that comes and goes to every pod, in both directions: an entry each.
+func denyCilium(plane *cilium.Node, p dataplane.Programming, in bool) error {
+	for i := range p.Node.Pods {
+		for _, egress := range []bool{false, true} {
+			r := cilium.Rule{Egress: egress, Proto: cilium.TCP, Port: policy.ChurnedPort, Deny: true}
+			if err := plane.SetRule(uint16(i+1), r, in); err != nil {
 				return err
 			}
 		}

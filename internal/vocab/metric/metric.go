@@ -82,6 +82,8 @@ const (
 	ProgramTime     = "state.program_time"
 	ProgramCPU      = "state.program_cpu"
 	StateMemory     = "state.memory"
+	StateChange     = "state.change_time"
+	StateChangeCPU  = "state.change_cpu"
 	DatagramsLost   = "datagrams_lost"
 	Requests        = "requests"
 	Capacity        = "capacity"
@@ -95,7 +97,12 @@ const (
 	FailuresPerRoll = "failures_per_roll"
 	// NetworkProgramming is a family: network_programming_latency.removed, network_programming_latency.added.
 	NetworkProgramming = "network_programming_latency"
-	Loss               = "loss" // family: loss.socket_buffer, loss.backlog, loss.qdisc, loss.device, loss.path
+	// Enforcement is a family: enforcement.mean, enforcement.p50, enforcement.p99, enforcement.max.
+	Enforcement = "enforcement"
+	ChangeTime  = "change_time"
+	ChangeCPU   = "change_cpu"
+	ChangeRate  = "change_rate"
+	Loss        = "loss" // family: loss.socket_buffer, loss.backlog, loss.qdisc, loss.device, loss.path
 )
 
 // Parts of the time to first response, in the order of a request that waits for them: members of the family TTFRWait.
@@ -232,6 +239,20 @@ var catalogue = []Metric{
 		Definition: "Longest time after a backend was taken out of its Service at which a new connection still came to it, of requests that each have one; absent where they came until its drain ended, or where it did not drain.", Source: "Kubernetes SLI, network programming latency"},
 	{Name: NetworkProgramming + ".added", Title: "network programming latency, endpoint added", Unit: "ns", Better: Lower, Headline: true,
 		Definition: "Longest time after a backend was put back into its Service until the first connection came to it, of requests that each have one; absent where none came.", Source: "Kubernetes SLI, network programming latency"},
+	{Name: Enforcement + ".mean", Title: "delay until a change is enforced, mean", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "Mean time from the request of a change under churn to the first new connection that saw it.", Source: "docs/how-to/measure-churn.md"},
+	{Name: Enforcement + ".p50", Title: "delay until a change is enforced, median", Unit: "ns", Better: Lower,
+		Definition: "Half of the changes under churn were seen by a new connection within this time after their request.", Source: "docs/how-to/measure-churn.md"},
+	{Name: Enforcement + ".p99", Title: "delay until a change is enforced, 99th percentile", Unit: "ns", Better: Lower,
+		Definition: "99 of 100 changes under churn were seen by a new connection within this time.", Source: "docs/how-to/measure-churn.md"},
+	{Name: Enforcement + ".max", Title: "delay until a change is enforced, maximum", Unit: "ns", Better: Lower,
+		Definition: "The longest delay of a change under churn until a new connection saw it.", Source: "docs/how-to/measure-churn.md"},
+	{Name: ChangeTime, Title: "time to apply a change", Unit: "ns", Better: Lower,
+		Definition: "Mean time that the slowest node took to apply one change under churn, until its last rule, transaction or table entry was written.", Source: "docs/how-to/measure-churn.md"},
+	{Name: ChangeCPU, Title: "CPU time of a change", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "CPU time that all nodes took to apply one change under churn, programs such as iptables-restore included; it is not part of the service demand.", Source: "getrusage(2)"},
+	{Name: ChangeRate, Title: "rate of changes", Unit: "1/s", Better: Neither,
+		Definition: "Changes per second that began within the window. Each change waits for the one before it.", Source: "docs/how-to/measure-churn.md"},
 	{Name: BackendShare + ".min", Title: "share of the backend with the fewest requests", Unit: "ratio", Better: Neither,
 		Definition: "Requests answered by the backend that answered the fewest, over all that were answered; 0 if a backend got none.", Source: "docs/explanation/http.md"},
 	{Name: BackendShare + ".max", Title: "share of the backend with the most requests", Unit: "ratio", Better: Neither,
@@ -257,11 +278,15 @@ var catalogue = []Metric{
 		Definition: "CPU time of this process and of the programs that it runs, such as iptables-restore, while the state of one instance is programmed.", Source: "getrusage(2)"},
 	{Name: StateMemory, Title: "kernel memory of the state", Unit: "B", Better: Lower,
 		Definition: "Growth of the kernel's slab, vmalloc and per-CPU memory while the state of one instance is programmed.", Source: "proc(5), /proc/meminfo: Slab, VmallocUsed, Percpu"},
+	{Name: StateChange, Title: "time to change one object", Unit: "ns", Better: Lower,
+		Definition: "Median time from the request to change one endpoint, or one policy where policies are swept, to the first new connection that sees it, while nothing else is raised or measured.", Source: "docs/how-to/measure-churn.md"},
+	{Name: StateChangeCPU, Title: "CPU time to change one object", Unit: "ns", Better: Lower,
+		Definition: "CPU time that all nodes take to apply such a change, programs such as iptables-restore included.", Source: "getrusage(2)"},
 	{Name: Memory, Title: "memory of the endpoint", Unit: "B", Better: Neither, Definition: "Resident memory of the two load processes.", Source: "proc(5), statm"},
 }
 
 // States are the metrics of what the state of an instance costs.
-var States = []string{ProgramTime, ProgramCPU, StateMemory}
+var States = []string{ProgramTime, ProgramCPU, StateMemory, StateChange, StateChangeCPU}
 
 var byName = func() map[string]Metric {
 	m := make(map[string]Metric, len(catalogue))

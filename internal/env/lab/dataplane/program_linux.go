@@ -61,8 +61,12 @@ type Programs struct {
 	io.Closer
 	// Counters returns what the programs counted since they were loaded; nil without programs.
 	Counters func() ([]attach.Counter, error)
-	// Serve replaces the node's Services; nil if the programs serve none.
+	// Serve adds Services to those of the node, or replaces those of the same address; nil if the programs serve none.
 	Serve func([]service.Service) error
+	// Withdraw removes Services. Serve has it beside.
+	Withdraw func([]service.Service) error
+	// Deny adds the policy that denies TCP to policy.ChurnedPort to every pod, or removes it; nil if the programs police none.
+	Deny func(in bool) error
 	// Pods add and remove pods while the programs run; nil if they cannot.
 	Pods *PodPrograms
 	// StandIn says which kernel feature the programs replace, "" for none.

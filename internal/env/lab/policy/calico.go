@@ -28,6 +28,8 @@ type CalicoConfig struct {
 	// traffic but TCP to DeniedPort. The others match nothing, so a new connection walks them all.
 	// PoliciesUnselected are in the tables but in no pod's path.
 	Policies, PoliciesUnselected int
+	// Churned adds the policy that comes and goes under churn. It selects every pod and denies TCP to ChurnedPort.
+	Churned bool
 	// NFTables makes Felix program nftables instead of iptables and IP sets.
 	NFTables bool
 	// BPF says that BPF programs forward and police packets. Felix then writes only the rules that these programs need.
@@ -98,6 +100,9 @@ func (f *felix) write() {
 	}
 	f.profiles()
 	f.policies()
+	if f.c.Churned {
+		f.churnedPolicy()
+	}
 }
 
 // Chains for host endpoints, floating addresses and the like are usually empty. They are here because jumping to an

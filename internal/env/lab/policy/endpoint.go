@@ -81,10 +81,10 @@ func (f *felix) endpoint(device string, d direction) {
 		chain.note("Drop VXLAN encapped packets originating in workloads").to(drop, vxlanPacket)
 		chain.note("Drop IPinIP encapped packets originating in workloads").to(drop, ipipPacket)
 	}
-	if f.c.Policies > 0 {
+	if names := f.c.selecting(d); len(names) > 0 {
 		chain.note("Start of tier default").to(clearMark(markPass))
-		for i := range f.c.Policies {
-			chain.jump(policyChain(d, i), isClear(markPass))
+		for _, name := range names {
+			chain.jump(name, isClear(markPass))
 			chain.note("Return if policy accepted").to(ret, isSet(markAccept))
 		}
 		chain.note("End of tier default. Drop if no policies passed packet").to(drop, isClear(markPass))
@@ -137,6 +137,36 @@ func (f *felix) policies() {
 		}
 	}
 }
+
+// selecting returns the chains of the policies that select the pods, in order.
+func (c CalicoConfig) selecting(d direction) []string {
+	var names []string
+	if c.Churned {
+		names = append(names, policyChain(d, churned))
+	}
+	for i := range c.Policies {
+		names = append(names, policyChain(d, i))
+	}
+	return names
+}
+
+// churned is the number of the policy that comes and goes.
+const churned = -1
+
+// churnedPolicy writes the chains of the policy that comes and goes. It denies TCP to ChurnedPort and leaves everything else
+// to the policies behind it; without any it allows that.
+func (f *felix) churnedPolicy() {
+	for _, d := range directions {
+		chain := f.at(ruleset.Filter, policyChain(d, churned)).note(fmt.Sprintf("Policy %s/knp.default.churned %s", namespace, d.word)).
+			to(drop, tcpPacket, both(fmt.Sprintf("-m multiport --dports %d", ChurnedPort), nft.Is(nft.DestPort, uint16(ChurnedPort))))
+		if f.c.Policies == 0 {
+			chain.to(setMark(markAccept)).to(ret, isSet(markAccept))
+		}
+	}
+}
+
+// ChurnedPort is the TCP port that the policy denies that comes and goes. No workload needs it.
+const ChurnedPort = 10
 
 // DeniedPort is the TCP port that policies deny in both directions. No workload needs it, and it shows that the
 // policies are in force.

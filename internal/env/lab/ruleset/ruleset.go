@@ -159,23 +159,23 @@ func (t *Table) render(b *strings.Builder) {
 }
 
 // Change returns the input of iptables-restore --noflush that turns before into after, "" for no change. It writes the chains
-// that differ whole, as the agents of a node do. A chain without rules that only one of the two declares is taken to exist
+// that differ whole, as the agents of a node do, and beside them those called whole, in tables that both have. A chain without rules that only one of the two declares is taken to exist
 // on both sides: a rule of it jumps there.
-func Change(before, after *Ruleset) string {
+func Change(before, after *Ruleset, whole ...string) string {
 	var b strings.Builder
 	for i, t := range after.tables {
-		t.change(&b, before.tables[i])
+		t.change(&b, before.tables[i], whole)
 	}
 	return b.String()
 }
 
-func (t *Table) change(b *strings.Builder, before *Table) {
+func (t *Table) change(b *strings.Builder, before *Table, whole []string) {
 	var changed []*Chain
 	for _, c := range t.chains {
 		was := before.byName[c.Name]
 		switch {
 		case was == nil && len(c.Rules()) == 0:
-		case was == nil || !slices.Equal(was.Rules(), c.Rules()):
+		case was == nil || slices.Contains(whole, c.Name) || !slices.Equal(was.Rules(), c.Rules()):
 			changed = append(changed, c)
 		}
 	}

@@ -146,6 +146,10 @@ const (
 	chainHint             = "KUBE-IPTABLES-HINT"
 )
 
+// EverySync are the chains that kube-proxy writes whole whenever it writes, whatever has changed; of all others it writes
+// those of changed Services.
+var EverySync = []string{ChainServices, ChainExternalServices, ChainForward, ChainNodePorts, ChainProxyFirewall, ChainPostrouting, ChainMarkMasq}
+
 // MasqueradeMark is the bit in the packet mark for packets that KUBE-POSTROUTING masquerades.
 const MasqueradeMark = "0x4000"
 

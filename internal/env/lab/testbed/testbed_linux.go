@@ -63,7 +63,7 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 	balanced := slices.ContainsFunc(p.Paths, func(path plan.Path) bool { return path.To == plan.LoadBalancer })
 	l, err := lab.Up(ctx, names, lab.Options{
 		Lab: p.Lab, Own: p.Own, Backends: p.Backends(), Rolled: p.Rolled(), NoBalancer: !balanced, Program: o.Agent, Env: o.Env,
-		Account: !p.Sweep.IsZero(),
+		Account: !p.Sweep.IsZero(), Changed: p.Sweep.Changes(),
 	})
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (e *Environment) Capabilities() env.Capabilities {
 		Follow: func(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error) {
 			return tracing.Follow(ctx, e.lab, r, o)
 		},
-		Roll: e.lab.Roll, NewPods: e.lab.NewPods, Drops: e.lab.Drops, Full: e.lab.Full, Dead: e.lab.Dead, VerifierLogs: e.lab.VerifierLogs, Sample: e.sample,
+		Roll: e.lab.Roll, NewPods: e.lab.NewPods, Churn: e.lab.Churn, Drops: e.lab.Drops, Full: e.lab.Full, Dead: e.lab.Dead, VerifierLogs: e.lab.VerifierLogs, Sample: e.sample,
 		Raised: func(v plan.Variant) map[string]float64 { return e.lab.Instance(v).Raised },
 	}
 }

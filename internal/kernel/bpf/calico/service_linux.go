@@ -94,6 +94,26 @@ func (n *Node) writeService(s Service, cur *service) error {
 	return n.forget(cur.id, all)
 }
 
+// DeleteService deletes a frontend. New flows are not translated any more.
+func (n *Node) DeleteService(at netip.AddrPort, proto Proto) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := frontend{at, proto}
+	cur := n.services[f]
+	if cur == nil {
+		return fmt.Errorf("calico dataplane: no service %s to delete", at)
+	}
+	delete(n.services, f)
+	errs := []error{attach.Absent(n.table("nat_fe").Delete(n.family.natKey(at, proto)))}
+	for i := range cur.count {
+		errs = append(errs, attach.Absent(n.table("nat_be").Delete(backendKey(cur.id, i))))
+	}
+	if err := errors.Join(append(errs, n.forget(cur.id, nil))...); err != nil {
+		return fmt.Errorf("calico dataplane: delete service %s: %w", at, err)
+	}
+	return nil
+}
+
 // forget ends the affinity of clients to backends that a service has no more.
 func (n *Node) forget(id uint32, keep []netip.AddrPort) error {
 	have := map[string]bool{}

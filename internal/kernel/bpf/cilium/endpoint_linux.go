@@ -152,6 +152,26 @@ func (n *Node) SetPolicy(id uint16, rules []Rule) error {
 	return nil
 }
 
+// SetRule adds one rule to the policy of an endpoint, or removes it. Packets of open flows are judged by it too.
+func (n *Node) SetRule(id uint16, r Rule, in bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.endpoints[id]
+	if p == nil {
+		return fmt.Errorf("cilium dataplane: no endpoint %d to set a rule for", id)
+	}
+	k, e, err := r.entry()
+	if err == nil && in {
+		err = p.policy.Put(k, e)
+	} else if err == nil {
+		err = attach.Absent(p.policy.Delete(k))
+	}
+	if err != nil {
+		return fmt.Errorf("cilium dataplane: rule of endpoint %d: %w", id, err)
+	}
+	return nil
+}
+
 func (p *pod) setPolicy(rules []Rule) error {
 	want := map[lxcPolicyKey]lxcPolicyEntry{}
 	for _, r := range rules {

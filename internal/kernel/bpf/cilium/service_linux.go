@@ -25,8 +25,10 @@ const (
 
 // services is what the node knows about its frontends, to hand out numbers and to know what to take away.
 type services struct {
-	known    map[frontend]*service
-	nextID   uint16
+	known  map[frontend]*service
+	nextID uint16
+	// free are numbers of frontends that were deleted.
+	free     []uint16
 	backends map[backend]*backendRef
 	nextBE   uint32
 }
@@ -81,11 +83,11 @@ func (n *Node) setService(s Service) error {
 	f := frontend{s.Frontend, s.Proto}
 	cur := n.services.known[f]
 	if cur == nil {
-		n.services.nextID++
-		if n.services.nextID == 0 {
-			return errors.New("65,535 services have been made on this node, no number is left")
+		id, err := n.services.number()
+		if err != nil {
+			return err
 		}
-		cur = &service{id: n.services.nextID}
+		cur = &service{id: id}
 		n.services.known[f] = cur
 		if err := n.table("cilium_lb%d_reverse_nat").Put(cur.id, lbFrontend(s.Frontend)); err != nil {
 			return err
@@ -116,6 +118,46 @@ func (n *Node) setService(s Service) error {
 		}
 	}
 	return n.release(slices.Concat(old[0], old[1]), s.Proto)
+}
+
+// number returns a number for a frontend.
+func (s *services) number() (uint16, error) {
+	if last := len(s.free) - 1; last >= 0 {
+		id := s.free[last]
+		s.free = s.free[:last]
+		return id, nil
+	}
+	s.nextID++
+	if s.nextID == 0 {
+		s.nextID--
+		return 0, errors.New("65,535 services are on this node, no number is left")
+	}
+	return s.nextID, nil
+}
+
+// DeleteService deletes a frontend, which does not have Maglev's table. New flows are not translated any more.
+func (n *Node) DeleteService(at netip.AddrPort, proto Proto) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := frontend{at, proto}
+	cur := n.services.known[f]
+	if cur == nil {
+		return fmt.Errorf("cilium dataplane: no service %s to delete", at)
+	}
+	delete(n.services.known, f)
+	n.services.free = append(n.services.free, cur.id)
+	m := n.table("cilium_lb%d_services")
+	var errs []error
+	for scope, list := range cur.scopes {
+		for i := range len(list) + 1 { // the frontend before its slots
+			errs = append(errs, attach.Absent(m.Delete(lbKey(at, proto, i, scope))))
+		}
+	}
+	errs = append(errs, attach.Absent(n.table("cilium_lb%d_reverse_nat").Delete(cur.id)), n.release(slices.Concat(cur.scopes[0], cur.scopes[1]), proto))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("cilium dataplane: delete service %s: %w", at, err)
+	}
+	return nil
 }
 
 // setScope writes one scope of a frontend: its slots, then the frontend with their number. Last it deletes the slots

@@ -1,0 +1,67 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+const (
+	// kindChurn is the failure of a trial whose objects did not change as its conditions say.
+	kindChurn = "churn"
+	// noChurn is why a trial fails where nothing can change.
+	noChurn = "objects cannot be changed there while it is measured"
+)
+
+// churning changes objects during one trial. The zero value does nothing.
+type churning struct {
+	churn func(ctx context.Context, c control.Churning) (*sample.Churn, error)
+	what  control.Churning
+
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+	seen   *sample.Churn
+	failed error
+}
+
+// churning returns what changes the objects of a job; nothing if they stay.
+func (c *conductor) churning(j job) *churning {
+	h := &churning{what: control.Churning{Variant: j.Profile, Warmup: j.warmup, Window: j.window}}
+	if !j.Profile.Lab(c.plan.Lab).Churn.IsZero() {
+		h.churn = c.can.Churn
+		if h.churn == nil {
+			h.churn = func(context.Context, control.Churning) (*sample.Churn, error) { return nil, errors.New(noChurn) }
+		}
+	}
+	return h
+}
+
+// begin is called when all sides have started.
+func (h *churning) begin(ctx context.Context) {
+	if h.churn == nil {
+		return
+	}
+	ctx, h.stop = context.WithCancel(ctx)
+	h.ended.Go(func() { h.seen, h.failed = h.churn(ctx, h.what) })
+}
+
+// end is called when all sides are done, with what they ended in (may be nil). All objects are as before when it returns.
+// The error is that of the trial.
+func (h *churning) end(err error) (*sample.Churn, error) {
+	if h.stop == nil {
+		return nil, err
+	}
+	if err != nil {
+		h.stop()
+	}
+	h.ended.Wait()
+	h.stop()
+	if err == nil && h.failed != nil {
+		err = &control.Error{Kind: kindChurn, Message: fmt.Sprintf("changes during the trial: %s", h.failed)}
+	}
+	return h.seen, err
+}

@@ -1,0 +1,357 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/env/lab/service"
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/nft"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// ChurnService is the Service that changes under churn. It is the last of all. Its endpoint is a pod on the second node, or
+// after a change one on the first.
+const (
+	ChurnService = "svc-churn"
+	churnPort    = 5301
+)
+
+// churnService describes that Service.
+func (s Spec) churnService() ServiceSpec {
+	return ServiceSpec{Name: ChurnService, VIP: s.net.churned, Port: churnPort, TargetPort: churnPort, Backends: []PodRef{{1, 0}}}
+}
+
+// changing returns the kind of object that changes during trials or once it is raised, "" for none.
+func (l *Lab) changing(s Spec) plan.ChurnKind {
+	kind := s.Lab.Churn.Of
+	if kind == "" && l.options.Account {
+		kind = l.options.Changed
+	}
+	if kind.Unchanged(s.Profile, s.Lab) != "" {
+		return ""
+	}
+	return kind
+}
+
+// form is one of the two forms of the object that changes: as raised, or changed.
+type form int
+
+const (
+	asRaised form = iota
+	changed
+)
+
+// changes are what the nodes of an instance do to turn an object from one form into the other.
+type changes struct {
+	inst *Instance
+	kind plan.ChurnKind
+	// to has for each form what each node does to get there.
+	to [2][]func(context.Context) error
+	// at is the form that stands, and broken why neither does.
+	at     form
+	broken error
+}
+
+// changes prepares the changes of a kind, so that they do not include what agents compute.
+func (i *Instance) changes(kind plan.ChurnKind) (*changes, error) {
+	c := &changes{inst: i, kind: kind}
+	for k := range i.Nodes {
+		for _, f := range []form{asRaised, changed} {
+			do, err := i.change(kind, k, f)
+			if err != nil {
+				return nil, fmt.Errorf("%s: changes of %s: %w", i.Nodes[k].Name, kind, err)
+			}
+			c.to[f] = append(c.to[f], do)
+		}
+	}
+	return c, nil
+}
+
+// change returns what node k does to turn the object into a form, from the other.
+func (i *Instance) change(kind plan.ChurnKind, k int, to form) (func(context.Context) error, error) {
+	if kind == plan.ChurnPolicies {
+		return i.changePolicy(k, to)
+	}
+	n, from := i.Nodes[k], i.churned(kind, 1-to)
+	target := i.churned(kind, to)
+	if n.programs.Serve != nil {
+		list := only(target.kubeProxy(k))
+		if len(list) == 0 {
+			gone := only(from.kubeProxy(k))
+			return func(context.Context) error { return n.programs.Withdraw(gone) }, nil
+		}
+		return func(context.Context) error { return n.programs.Serve(list) }, nil
+	}
+	before, after := from.Netfilter(k), target.Netfilter(k)
+	switch {
+	case after.ProxyIPVS:
+		return func(context.Context) error { return serveIPVS(n.NS, *after.Services) }, nil
+	case after.ProxyNFT:
+		for _, c := range []*service.Config{before.Services, after.Services} {
+			c.Services = only(c.Services)
+		}
+		return i.transaction(k, service.NFTables(*before.Services), service.NFTables(*after.Services))
+	}
+	return i.partial(k, before, after, service.EverySync...)
+}
+
+// changePolicy is change for the policy that comes and goes.
+func (i *Instance) changePolicy(k int, to form) (func(context.Context) error, error) {
+	if deny := i.Nodes[k].programs.Deny; deny != nil {
+		return func(context.Context) error { return deny(to == changed) }, nil
+	}
+	before, after := i.Spec.Netfilter(k), i.Spec.Netfilter(k)
+	if before.Calico == nil {
+		return nil, errors.New("the profile has no agent that changes policies")
+	}
+	before.Calico.Churned, after.Calico.Churned = to == asRaised, to == changed
+	if after.Calico.NFTables {
+		return i.transaction(k, policy.CalicoNFT(*before.Calico), policy.CalicoNFT(*after.Calico))
+	}
+	return i.partial(k, before, after)
+}
+
+// transaction changes a table of node k by one netlink transaction.
+func (i *Instance) transaction(k int, before, after *nft.Table) (func(context.Context) error, error) {
+	p, err := nft.Difference(before, after)
+	if err != nil {
+		return nil, err
+	}
+	return func(context.Context) error { return p.Commit(i.Nodes[k].NS) }, nil
+}
+
+// partial changes the iptables rules of node k by one run of iptables-restore --noflush.
+func (i *Instance) partial(k int, before, after policy.Node, whole ...string) (func(context.Context) error, error) {
+	tool, err := i.lab.tools.iptables()
+	if err != nil {
+		return nil, err
+	}
+	from, _ := before.Ruleset()
+	to, _ := after.Ruleset()
+	text := ruleset.Change(from, to, whole...)
+	return func(ctx context.Context) error {
+		return tool.Change(ctx, i.Nodes[k].NS, text, i.Nodes[k].daemonCPUs()...)
+	}, nil
+}
+
+// daemonCPUs are the CPUs of the node's daemons: those without load where there are any.
+func (n *Node) daemonCPUs() []int {
+	if len(n.aside) > 0 {
+		return n.aside
+	}
+	return n.CPUs
+}
+
+// churned describes the instance with the Service that changes in one of its forms.
+func (i *Instance) churned(kind plan.ChurnKind, f form) Spec {
+	s := i.Spec
+	if f == asRaised {
+		return s
+	}
+	s.Services = slices.Clone(s.Services)
+	at := slices.IndexFunc(s.Services, func(svc ServiceSpec) bool { return svc.Name == ChurnService })
+	if kind == plan.ChurnServices {
+		s.Services = slices.Delete(s.Services, at, at+1)
+	} else {
+		s.Services[at].Backends = []PodRef{{0, 0}}
+	}
+	return s
+}
+
+// only returns the Service that changes, alone or not at all.
+func only(list []service.Service) []service.Service {
+	return slices.DeleteFunc(slices.Clone(list), func(s service.Service) bool { return s.Name != ChurnService })
+}
+
+// changeTime bounds one change.
+const changeTime = time.Minute
+
+// apply turns the object into a form on all nodes at the same time. It returns the CPU time that this took. The caller's
+// end does not end it: half a change is neither form.
+func (c *changes) apply(ctx context.Context, to form) (cpu int64, err error) {
+	if c.broken != nil {
+		return 0, c.broken
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), changeTime)
+	defer stop()
+	children := thread.ChildrenCPUTime()
+	own, errs := make([]int64, len(c.inst.Nodes)), make([]error, len(c.inst.Nodes))
+	var all sync.WaitGroup
+	for k, n := range c.inst.Nodes {
+		all.Go(func() {
+			runtime.LockOSThread() // the thread ends with the goroutine, because it is confined
+			if errs[k] = affinity.Set(n.daemonCPUs()); errs[k] != nil {
+				return
+			}
+			began := thread.CPUTime()
+			if errs[k] = c.to[to][k](ctx); errs[k] != nil {
+				errs[k] = fmt.Errorf("%s: %w", n.Name, errs[k])
+			}
+			own[k] = thread.CPUTime() - began
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		c.broken = fmt.Errorf("change %s: %w", c.kind, err)
+		return 0, c.broken
+	}
+	c.at = to
+	cpu = thread.ChildrenCPUTime() - children
+	for _, ns := range own {
+		cpu += ns
+	}
+	return cpu, nil
+}
+
+// watchedRate is how many changes per second are looked for at most. Between two that are, an even number is not, so that
+// both directions are seen.
+const watchedRate = 10
+
+// Churn changes an object of a variant at the rate of its conditions; see env.Capabilities.
+func (l *Lab) Churn(ctx context.Context, o control.Churning) (seen *sample.Churn, err error) {
+	inst, err := l.up(o.Variant)
+	if err != nil {
+		return nil, err
+	}
+	c := inst.changing
+	if c == nil || inst.Spec.Lab.Churn.IsZero() {
+		return nil, nil
+	}
+	p, err := c.prober(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	seen, err = c.run(ctx, o, p)
+	if c.at == changed && c.broken == nil {
+		_, restored := c.apply(ctx, asRaised)
+		err = errors.Join(err, restored)
+	}
+	return seen, err
+}
+
+// run makes the changes of one trial.
+func (c *changes) run(ctx context.Context, o control.Churning, p *prober) (*sample.Churn, error) {
+	rate := c.inst.Spec.Lab.Churn.Rate
+	every := int(math.Ceil(rate/watchedRate)) | 1
+	seen := &sample.Churn{Enforced: sample.NewHistogram()}
+	opens := thread.Monotonic() + int64(o.Warmup)
+	ends := opens + int64(o.Window)
+	first := opens - int64(o.Warmup)
+	for k := 0; ; k++ {
+		due := first + int64((float64(k)+0.5)/rate*1e9)
+		if due >= ends {
+			return seen, context.Cause(ctx)
+		}
+		if due >= opens {
+			seen.Due++
+		}
+		if !sleepUntil(ctx, due) {
+			return seen, context.Cause(ctx)
+		}
+		begin := thread.Monotonic()
+		if begin >= ends {
+			continue // the rest is due, and not made
+		}
+		one, err := c.one(ctx, p, k%every == 0)
+		if err != nil {
+			return seen, err
+		}
+		if begin >= opens {
+			seen.Made++
+			seen.AppliedNs += one.applied
+			seen.CPUNs += one.cpu
+			seen.Probes += uint64(one.probes)
+			if one.enforced > 0 {
+				seen.Enforced.Record(one.enforced)
+			}
+		}
+	}
+}
+
+// oneChange is the account of a change in ns; enforced is 0 for a change that was not probed.
+type oneChange struct {
+	applied, cpu, enforced int64
+	probes                 int
+}
+
+// one turns the object into its other form, and looks for the first packet that sees it.
+func (c *changes) one(ctx context.Context, p *prober, look bool) (one oneChange, err error) {
+	to := 1 - c.at
+	begin := thread.Monotonic()
+	applied := make(chan error, 1)
+	var ended int64
+	go func() {
+		cpu, err := c.apply(ctx, to)
+		one.cpu, ended = cpu, thread.Monotonic()
+		applied <- err
+	}()
+	if look {
+		one.enforced, one.probes, err = p.look(begin, c.sign(to), applied)
+	} else {
+		err = <-applied
+	}
+	one.applied = ended - begin
+	return one, err
+}
+
+// sign is how a connection ends that sees a form.
+func (c *changes) sign(f form) sign {
+	switch {
+	case f == asRaised:
+		return opened
+	case c.kind == plan.ChurnEndpoints:
+		return refused
+	}
+	return closed
+}
+
+// target returns where the prober connects to, and the port on which the pod of the second node listens.
+func (c *changes) target() (netip.AddrPort, uint16) {
+	s := c.inst.Spec
+	if c.kind == plan.ChurnPolicies {
+		return netip.AddrPortFrom(s.Nodes[1].Pods[0].Addr.Addr(), policy.ChurnedPort), policy.ChurnedPort
+	}
+	return netip.AddrPortFrom(s.net.churned, churnPort), churnPort
+}
+
+// accounted is how many changes are made to account for one, and accountTime for how long at most.
+const (
+	accounted   = 6
+	accountTime = 5 * time.Second
+)
+
+// account makes some changes and returns the median delay until they were enforced, and the mean CPU time of one.
+func (c *changes) account(ctx context.Context) (enforced, cpu float64, err error) {
+	p, err := c.prober(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, p.close()) }()
+	began := time.Now()
+	var delays []int64
+	for len(delays) < accounted && time.Since(began) < accountTime || len(delays)%2 == 1 {
+		one, err := c.one(ctx, p, true)
+		if err != nil {
+			return 0, 0, err
+		}
+		delays = append(delays, one.enforced)
+		cpu += float64(one.cpu)
+	}
+	slices.Sort(delays)
+	n := len(delays)
+	return float64(delays[n/2-1]+delays[n/2]) / 2, cpu / float64(n), nil
+}

@@ -1,0 +1,254 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/handover"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// sign is how a connection attempt ends.
+type sign int
+
+const (
+	opened  sign = iota // it is established
+	refused             // the endpoint has no listener
+	closed              // anything but established: dropped, rejected, refused
+)
+
+// prober connects from a pod of the first node, again and again, to see when a change is enforced.
+type prober struct {
+	ctx    context.Context
+	host   *Host
+	cpus   []int
+	dialer *Dialer
+	to     sock.Addr
+	family string
+	// sockets are the prober's, of which the first busy ones are in use. listener is that of the second node's pod.
+	sockets  []*os.File
+	listener *os.File
+	probes   []attempt
+}
+
+// attempt is one probe: it tries to connect.
+type attempt struct {
+	fd    int
+	sent  int64
+	ended bool
+	how   syscall.Errno
+}
+
+// Times of the prober in ns.
+const (
+	// leastApart is the least time between two probes, and apart the part of the time since the request.
+	leastApart = 50_000
+	apart      = 10
+	// settles is how long an answer may take, stale after how long a probe is not looked at any more: TCP repeats it.
+	settles = 50_000_000
+	stale   = 500_000_000
+	// unseenAfter is how long after its end a change may remain unseen.
+	unseenAfter = 2_000_000_000
+	// mostProbes bounds the sockets.
+	mostProbes = 256
+)
+
+// prober returns a prober for the changes. The caller closes it.
+func (c *changes) prober(ctx context.Context) (*prober, error) {
+	client, server := c.inst.Nodes[0].Pods[1], c.inst.Nodes[1].Pods[0]
+	to, port := c.target()
+	p := &prober{ctx: ctx, host: &client.Host, cpus: c.inst.Nodes[0].daemonCPUs(), dialer: &Dialer{}, family: "tcp4"}
+	p.to = sock.NewAddr(to, sock.Family(to.Addr()))
+	if to.Addr().Is6() {
+		p.family = "tcp6"
+	}
+	var err error
+	if p.listener, err = listen(server.NS, p.family, netip.AddrPortFrom(server.Addr, port)); err != nil {
+		return nil, fmt.Errorf("listen at %s: %w", server.Name, err)
+	}
+	if c.kind != plan.ChurnPolicies && c.inst.Profile.Services == ebpfServices {
+		if p.dialer, err = c.inst.Dialer(&client.Host); err != nil {
+			return nil, errors.Join(err, p.listener.Close())
+		}
+	}
+	return p, nil
+}
+
+// listen returns a listener in a namespace.
+func listen(ns *netns.NS, network string, at netip.AddrPort) (*os.File, error) {
+	f, err := handover.Open(network, ns)
+	if err != nil {
+		return nil, err
+	}
+	fd, addr := int(f.Fd()), sock.NewAddr(at, sock.Family(at.Addr()))
+	err = errors.Join(sock.SetReuse(fd, false), sock.SetNonBlocking(fd))
+	if e := sock.Bind(fd, &addr); err == nil && e != 0 {
+		err = os.NewSyscallError("bind", e)
+	}
+	if e := sock.Listen(fd, mostProbes); err == nil && e != 0 {
+		err = os.NewSyscallError("listen", e)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func (p *prober) close() error {
+	errs := []error{p.dialer.Close(), p.listener.Close()}
+	for _, s := range p.sockets {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// look sends probes until a change that began at begin is over and seen by its sign. It returns the time from begin to the
+// first probe after which none missed it. applied gets the end of the change.
+func (p *prober) look(begin int64, want sign, applied <-chan error) (delay int64, probes int, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // the thread ends with the goroutine, because it is confined
+		err = errors.Join(affinity.Set(p.cpus), thread.SharpTimers())
+		if err == nil {
+			delay, err = p.watch(begin, want, applied)
+		} else {
+			err = errors.Join(err, <-applied)
+		}
+	}()
+	<-done
+	return delay, len(p.probes), errors.Join(err, p.rest())
+}
+
+// watch is look on a thread of its own.
+func (p *prober) watch(begin int64, want sign, applied <-chan error) (delay int64, err error) {
+	p.probes = p.probes[:0]
+	var over int64 // when the change was over
+	for {
+		now := thread.Monotonic()
+		if err := p.send(); err != nil {
+			if over == 0 {
+				err = errors.Join(err, <-applied)
+			}
+			return 0, err
+		}
+		select {
+		case err := <-applied:
+			if err != nil {
+				return 0, err
+			}
+			over = thread.Monotonic()
+		default:
+		}
+		p.collect()
+		if over > 0 {
+			if at, ok := p.enforced(want, over); ok {
+				return at - begin, nil
+			}
+			if now-over > unseenAfter {
+				return 0, fmt.Errorf("a change that was applied in %s was not seen within %s after it",
+					time.Duration(over-begin).Round(time.Microsecond), time.Duration(unseenAfter))
+			}
+		}
+		thread.SleepUntil(now + max(leastApart, (now-begin)/apart))
+	}
+}
+
+// send sends one more probe.
+func (p *prober) send() error {
+	n := len(p.probes)
+	if n == mostProbes {
+		return nil // those under way are enough to wait for
+	}
+	if n == len(p.sockets) {
+		s, err := p.dialer.Open(p.ctx, p.family, p.host.NS)
+		if err != nil {
+			return fmt.Errorf("socket of %s: %w", p.host.Name, err)
+		}
+		p.sockets = append(p.sockets, s)
+		if err := sock.SetNonBlocking(int(s.Fd())); err != nil {
+			return err
+		}
+	}
+	b := attempt{fd: int(p.sockets[n].Fd()), sent: thread.Monotonic()}
+	if b.how = sock.ConnectPolite(b.fd, &p.to); b.how != syscall.EINPROGRESS {
+		b.ended = true
+	}
+	p.probes = append(p.probes, b)
+	return nil
+}
+
+// collect reads how probes have ended.
+func (p *prober) collect() {
+	now := thread.Monotonic()
+	for i := range p.probes {
+		b := &p.probes[i]
+		switch {
+		case b.ended:
+		case now-b.sent > stale:
+			b.ended, b.how = true, syscall.ETIMEDOUT
+		default:
+			b.ended, b.how = sock.Outcome(b.fd)
+		}
+	}
+}
+
+// enforced returns when the first of the last probes was sent that all have the sign. ok is false as long as that can change: it
+// takes one from after the change, and none before it that is without an answer and young.
+func (p *prober) enforced(want sign, over int64) (at int64, ok bool) {
+	now := thread.Monotonic()
+	for i := len(p.probes) - 1; i >= 0; i-- {
+		b := p.probes[i]
+		if !b.ended && now-b.sent < settles {
+			if at > 0 || b.sent <= over {
+				return 0, false
+			}
+			continue // a younger one than the first from after the change
+		}
+		if !b.shows(want) {
+			break
+		}
+		at, ok = b.sent, ok || b.sent > over
+	}
+	return at, ok
+}
+
+// shows says whether a probe that has ended, or has waited long enough, has the sign.
+func (b attempt) shows(want sign) bool {
+	established := b.ended && b.how == 0
+	switch want {
+	case opened:
+		return established
+	case refused:
+		return b.ended && b.how == syscall.ECONNREFUSED
+	}
+	return !established
+}
+
+// rest ends all connections of a change, at both ends.
+func (p *prober) rest() error {
+	for _, b := range p.probes {
+		if e := sock.Disconnect(b.fd); e != 0 {
+			return os.NewSyscallError("disconnect", e)
+		}
+	}
+	p.probes = p.probes[:0]
+	for {
+		fd, e := sock.AcceptNow(int(p.listener.Fd()), 0)
+		if e != 0 {
+			return nil // none is left
+		}
+		_ = sock.SetAbort(fd) // an end with a reset is enough
+		sock.Close(fd)
+	}
+}

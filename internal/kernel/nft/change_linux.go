@@ -1,0 +1,153 @@
+package nft
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+)
+
+// Patch is one transaction that turns a table into another form of itself. It is made once and can be committed often.
+type Patch struct {
+	table   string
+	batch   batch
+	message []byte
+}
+
+// Difference returns the transaction that turns before into after, nil if they are equal: chains whose rules differ are
+// flushed and written whole, elements are added and removed one by one, as the agents of a node do. Both describe the same
+// parts of one table, which the kernel may have more of. Sets that only after has are made; none is deleted. Sets of
+// prefixes must be equal.
+func Difference(before, after *Table) (*Patch, error) {
+	if err := after.Check(); err != nil {
+		return nil, err
+	}
+	l := &loader{ctx: context.Background(), table: after, shared: map[string]string{}, anew: true}
+	b := &l.batch
+	for _, s := range after.sets {
+		if before.setOf[s.Name] == nil {
+			l.id++
+			b.set(after, s, l.id)
+		}
+	}
+	var changed []*Chain
+	for _, c := range after.chains {
+		was := before.chainOf[c.Name]
+		if was == nil {
+			b.chain(after, c)
+		}
+		if was == nil && len(c.Rules) > 0 || was != nil && !slices.EqualFunc(was.Rules, c.Rules, Rule.equal) {
+			changed = append(changed, c)
+		}
+	}
+	for _, c := range changed {
+		if before.chainOf[c.Name] != nil {
+			b.withoutRules(after, c.Name)
+		}
+		for i := range c.Rules {
+			if err := l.write(c, i); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, s := range after.sets {
+		if !s.Interval {
+			b.change(after, before.setOf[s.Name], s)
+		}
+	}
+	b.drop(before, after)
+	if b.empty() {
+		return nil, nil
+	}
+	return &Patch{after.Name, *b, b.finish()}, nil
+}
+
+// Commit applies p in ns. The error of a refusal says what the kernel refused; nothing of p is then in force.
+func (p *Patch) Commit(ns *netns.NS) error {
+	s, err := dial(ns)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	refusal, err := s.commit(p.message, p.batch.start, p.batch.sequence-1)
+	switch {
+	case err != nil:
+		return fmt.Errorf("nftables: change table %s: %w", p.table, err)
+	case refusal != nil:
+		return fmt.Errorf("nftables: change table %s: %s: %w", p.table, p.batch.subject(refusal.sequence), refusal.number)
+	}
+	return nil
+}
+
+func (r Rule) equal(other Rule) bool { return r.String() == other.String() }
+
+// withoutRules deletes the rules of a chain.
+func (b *batch) withoutRules(t *Table, chain string) {
+	b.begin(unix.NFT_MSG_DELRULE, 0, t.Family, func() string { return "rules of chain " + chain })
+	b.text(unix.NFTA_RULE_TABLE, t.Name)
+	b.text(unix.NFTA_RULE_CHAIN, chain)
+	b.end()
+}
+
+// change adds the elements that only the set after has, and deletes those that only before has.
+func (b *batch) change(t *Table, before, after *Set) {
+	old := map[string]Element{}
+	if before != nil {
+		for _, e := range before.Elements {
+			old[string(keyBytes(e.Key))] = e
+		}
+	}
+	var added []Element
+	for _, e := range after.Elements {
+		key := string(keyBytes(e.Key))
+		was, known := old[key]
+		delete(old, key)
+		if known && was.Verdict == e.Verdict {
+			continue
+		}
+		if known {
+			b.withoutElement(t, after, was)
+		}
+		added = append(added, e)
+	}
+	for _, e := range old {
+		b.withoutElement(t, after, e)
+	}
+	for done := 0; done < len(added); {
+		done += b.elements(t, after.Name, 0, len(added)-done, func(i int) {
+			b.key(keyBytes(added[done+i].Key))
+			if after.Map {
+				b.verdict(added[done+i].Verdict)
+			}
+		})
+	}
+}
+
+func (b *batch) withoutElement(t *Table, s *Set, e Element) {
+	b.begin(unix.NFT_MSG_DELSETELEM, 0, t.Family, func() string { return "an element of set " + s.Name })
+	b.text(unix.NFTA_SET_ELEM_LIST_TABLE, t.Name)
+	b.text(unix.NFTA_SET_ELEM_LIST_SET, s.Name)
+	list := b.nest(unix.NFTA_SET_ELEM_LIST_ELEMENTS | nested)
+	at := b.nest(unix.NFTA_LIST_ELEM | nested)
+	b.key(keyBytes(e.Key))
+	b.close(at)
+	b.close(list)
+	b.end()
+}
+
+// drop deletes the chains that after does not have. All are flushed first: they may lead to each other.
+func (b *batch) drop(before, after *Table) {
+	gone := slices.DeleteFunc(before.Chains(), func(c *Chain) bool { return after.chainOf[c.Name] != nil })
+	for _, c := range gone {
+		b.withoutRules(after, c.Name)
+	}
+	for _, c := range gone {
+		b.begin(unix.NFT_MSG_DELCHAIN, 0, after.Family, func() string { return "chain " + c.Name + " to be deleted" })
+		b.text(unix.NFTA_CHAIN_TABLE, after.Name)
+		b.text(unix.NFTA_CHAIN_NAME, c.Name)
+		b.end()
+	}
+}

@@ -1,0 +1,161 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// Churn is changes of one kind of object at a rate, while it is measured. The zero value changes nothing.
+type Churn struct {
+	// Of is the kind of the changed object.
+	Of ChurnKind
+	// Rate is the number of changes per second.
+	Rate float64
+}
+
+// ChurnKind is a kind of object that changes.
+type ChurnKind string
+
+const (
+	// ChurnEndpoints replaces the endpoint of one Service by another, and back.
+	ChurnEndpoints ChurnKind = "endpoints"
+	// ChurnServices removes one Service and adds it again.
+	ChurnServices ChurnKind = "services"
+	// ChurnPolicies adds a policy that selects every pod and removes it again.
+	ChurnPolicies ChurnKind = "policies"
+)
+
+// ChurnKinds are all of them.
+var ChurnKinds = []ChurnKind{ChurnEndpoints, ChurnServices, ChurnPolicies}
+
+// Bounds of Churn.Rate.
+const (
+	MinChurnRate = 0.1
+	MaxChurnRate = 1000
+	noChurn      = "none"
+)
+
+// IsZero says whether c changes nothing.
+func (c Churn) IsZero() bool { return c.Of == "" }
+
+// String returns the text that ParseChurn reads.
+func (c Churn) String() string {
+	if c.IsZero() {
+		return noChurn
+	}
+	return string(c.Of) + "=" + strconv.FormatFloat(c.Rate, 'f', -1, 64) + "/s"
+}
+
+// MarshalText returns String.
+func (c Churn) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (c *Churn) UnmarshalText(b []byte) (err error) {
+	*c, err = ParseChurn(string(b))
+	return err
+}
+
+// ParseChurn reads KIND=RATE/s such as services=10/s. A rate alone is of endpoints. "none" changes nothing.
+func ParseChurn(text string) (Churn, error) {
+	if text == noChurn || text == "" {
+		return Churn{}, nil
+	}
+	kind, rate, ok := strings.Cut(strings.ReplaceAll(text, " ", ""), "=")
+	if !ok {
+		kind, rate = string(ChurnEndpoints), kind
+	}
+	var wrong []string
+	kind, err := word(kind, Texts(ChurnKinds)...)
+	if err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	per, err := strconv.ParseFloat(strings.TrimSuffix(rate, "/s"), 64)
+	switch {
+	case err != nil || strings.ContainsAny(rate, "xXpP_"):
+		wrong = append(wrong, fmt.Sprintf("%q is not a rate such as 10/s", rate))
+	case !(per >= MinChurnRate && per <= MaxChurnRate):
+		wrong = append(wrong, fmt.Sprintf("%s is out of range: want %v to %v changes per second", rate, MinChurnRate, MaxChurnRate))
+	}
+	if wrong != nil {
+		return Churn{}, fmt.Errorf("%s: want KIND=RATE/s such as services=10/s, or none", strings.Join(wrong, "; "))
+	}
+	return Churn{ChurnKind(kind), math.Round(per*1e3) / 1e3}, nil
+}
+
+// churns are the values of the setting.
+var churns = values[Churn]{parse: ParseChurn, format: Churn.String, schema: textSchema,
+	rang: fmt.Sprintf("endpoints, services or policies, each =%v/s to %v/s, or none", MinChurnRate, MaxChurnRate)}
+
+// Unchanged says why objects of a kind cannot change under a profile, "" if they can.
+func (kind ChurnKind) Unchanged(p profile.Profile, l Lab) string {
+	switch {
+	case kind == "":
+	case kind == ChurnPolicies && p.Policy == "none":
+		return p.Name + " enforces no NetworkPolicies and has no use for churn of policies"
+	case kind == ChurnPolicies:
+	case p.Services == "none":
+		return p.Name + " serves no Services and has no use for churn of " + string(kind)
+	case kind == ChurnServices && l.ServiceProxy == ProxyIPVS && p.Services == "kube-proxy" && p.Policy != "calico-nftables":
+		return p.Name + ": the lab changes endpoints, but no Services under kube-proxy in ipvs mode: take churn=endpoints"
+	}
+	return ""
+}
+
+// Unchanged says why the objects of the churn of v cannot change, "" if they can or none does.
+func (v Variant) Unchanged(run Lab) string {
+	p, known := profile.Lookup(v.Profile())
+	if l := v.Lab(run); known {
+		return l.Churn.Of.Unchanged(p, l)
+	}
+	return ""
+}
+
+// validChurn checks the churn against the profile and the rest of the plan.
+func (fs *faults) validChurn(p Plan, field string, v Variant) {
+	if v.Lab(p.Lab).Churn.IsZero() {
+		return
+	}
+	if why := v.Unchanged(p.Lab); why != "" {
+		if v.Profile() != profile.Raw || v.sets("churn") { // as the baseline it is measured without
+			fs.Add(field, "%s: %s; leave it out", v, why)
+		}
+		return
+	}
+	rate := v.Lab(p.Lab).Churn.Rate
+	for _, w := range p.Workloads {
+		if window := cmp.Or(w.Window, p.Duration); window != 0 && rate*window.Seconds() < 1 {
+			fs.Add(field, "%s: a window of %s has no change: give a longer window (--duration) or a higher rate", v, window)
+		}
+		switch is := w.Traits(); {
+		case is.NewPods:
+			fs.Add(field, "%s: %s changes rules itself: measure it without churn", v, w)
+		case is.Roll:
+			fs.Add(field, "%s: %s changes endpoints itself: measure it without churn", v, w)
+		case is.Searches:
+			fs.Add(field, "%s: %s searches in many short probes: measure churn under stream(udp,rate=...) instead", v, w)
+		}
+	}
+}
+
+// changesFit is how many changes a window that is chosen has, longestChurnFit bounds that window.
+const (
+	changesFit      = 10
+	longestChurnFit = 10 * time.Second
+)
+
+// churnFit is the shortest window that is chosen for the churn of a plan, 0 without any.
+func (p Plan) churnFit() time.Duration {
+	var fit time.Duration
+	for _, v := range p.Variants() {
+		if c := v.Lab(p.Lab).Churn; !c.IsZero() {
+			fit = max(fit, min(time.Duration(changesFit/c.Rate*float64(time.Second)), longestChurnFit))
+		}
+	}
+	return fit.Round(time.Millisecond)
+}
