@@ -40,17 +40,34 @@ func crrWork(s plan.CRR, client bool) work {
 // connector is the client.
 type connector struct {
 	messages
-	to   sock.Addr
-	peek bool
+	to    sock.Addr
+	peek  bool
+	turn  sock.Chain // socket, connect, send, recv, close
+	chain bool       // the transaction is made by turn
 }
 
 func openConnector(w *worker) (flow, error) {
 	w.hist.connect = sample.NewHistogram()
-	return &connector{messages: w.messages(), to: w.trial.target(), peek: specOf[plan.CRR](w).Close != "fin"}, nil
+	c := &connector{messages: w.messages(), to: w.trial.target(), peek: specOf[plan.CRR](w).Close != "fin"}
+	// The times of a transaction are those of the CPU's counter.
+	c.chain = !w.spin && w.trial.clock.Counts() && (!c.peek || len(c.response) <= peekSize)
+	flags := sock.WaitAll
+	if c.peek {
+		flags |= sock.Peek
+	}
+	c.turn.Socket(c.to.Family(), sock.Stream)
+	c.turn.Connect(sock.Made, &c.to)
+	c.turn.Send(sock.Made, c.request)
+	c.turn.Recv(sock.Made, c.response, flags)
+	c.turn.Close(sock.Made)
+	return c, nil
 }
 
 func (c *connector) step(w *worker) bool {
 	w.last = w.trial.now()
+	if c.chain {
+		return c.stepChain(w)
+	}
 	kind := sock.Stream
 	if w.spin {
 		kind |= sock.NonBlocking
@@ -64,6 +81,48 @@ func (c *connector) step(w *worker) bool {
 	began := w.trial.now()
 	connected, ended, e := c.exchange(w, fd)
 	sock.Close(fd)
+	c.end(w, began, connected, ended, e)
+	return true
+}
+
+// stepChain is step by the chain.
+func (c *connector) stepChain(w *worker) bool {
+	clock, done := &w.trial.clock, c.turn.Run()
+	if done == 0 {
+		_, e := c.turn.Result(0)
+		w.fail(classify(e))
+		w.rest()
+		return true
+	}
+	began, connected, ended := clock.At(c.turn.Ticks(0)), clock.At(c.turn.Ticks(1)), clock.At(c.turn.Ticks(3))
+	if done >= 4 {
+		c.end(w, began, connected, ended, 0)
+		return true
+	}
+	fd, _ := c.turn.Result(0)
+	n, e := c.turn.Result(done)
+	switch e = w.again(e); {
+	case e != 0:
+	case done == 1:
+		connected, ended, e = c.exchange(w, fd)
+	case done == 2:
+		if e = w.sendPart(fd, c.request[max(n, 0):]); e == 0 {
+			ended, e = c.receive(w, fd, c.response)
+		}
+	case c.peek:
+		ended, e = c.receive(w, fd, c.response)
+	case n == 0:
+		e = syscall.EPIPE
+	default:
+		ended, e = c.receive(w, fd, c.response[max(n, 0):])
+	}
+	sock.Close(fd)
+	c.end(w, began, connected, ended, e)
+	return true
+}
+
+// end counts a transaction.
+func (c *connector) end(w *worker, began, connected, ended int64, e syscall.Errno) {
 	switch {
 	case e == syscall.ECANCELED:
 		// Cut short because the trial is over.
@@ -76,7 +135,6 @@ func (c *connector) step(w *worker) bool {
 		}
 		w.done(ended)
 	}
-	return true
 }
 
 // exchange connects and makes one transaction. It returns the times of the connect and of the complete response.
@@ -90,10 +148,8 @@ func (c *connector) exchange(w *worker, fd int) (connected, ended int64, e sysca
 	if e := w.sendPart(fd, c.request); e != 0 {
 		return 0, 0, e
 	}
-	if e := c.receive(w, fd); e != 0 {
-		return 0, 0, e
-	}
-	return connected, w.trial.now(), 0
+	ended, e = c.receive(w, fd, c.response)
+	return connected, ended, e
 }
 
 // sendPart sends all of b as a part of an exchange.
@@ -132,9 +188,10 @@ func (w *worker) again(e syscall.Errno) syscall.Errno {
 	return 0
 }
 
-// receive takes the response and leaves its end unread if closing must reset the connection.
-func (c *connector) receive(w *worker, fd int) syscall.Errno {
-	for rest := c.response; ; {
+// receive takes the rest of the response and leaves its end unread if closing must reset the connection. It returns when
+// the response was complete.
+func (c *connector) receive(w *worker, fd int, rest []byte) (ended int64, e syscall.Errno) {
+	for {
 		flags, part := sock.WaitAll, rest
 		if c.peek && len(rest) > peekSize {
 			part = rest[:len(rest)-peekSize]
@@ -145,12 +202,12 @@ func (c *connector) receive(w *worker, fd int) syscall.Errno {
 		switch {
 		case e != 0:
 			if e = w.again(e); e != 0 {
-				return e
+				return 0, e
 			}
 		case n == len(rest):
-			return 0
+			return w.trial.now(), 0
 		case n == 0:
-			return syscall.EPIPE
+			return 0, syscall.EPIPE
 		case flags&sock.Peek == 0:
 			rest = rest[n:]
 		default:
@@ -163,7 +220,10 @@ func (c *connector) receive(w *worker, fd int) syscall.Errno {
 }
 
 // acceptor is the server.
-type acceptor struct{ messages }
+type acceptor struct {
+	messages
+	turn sock.Chain // accept, recv, send, close
+}
 
 func openAcceptor(w *worker) (flow, error) {
 	if w.spin {
@@ -171,11 +231,23 @@ func openAcceptor(w *worker) (flow, error) {
 			return nil, err
 		}
 	}
-	return &acceptor{w.messages()}, nil
+	a := &acceptor{messages: w.messages()}
+	a.turn.Accept(w.fd)
+	if !w.spin {
+		a.turn.Recv(sock.Made, a.request, sock.WaitAll)
+		a.turn.Send(sock.Made, a.response)
+		a.turn.Close(sock.Made)
+	}
+	return a, nil
 }
 
 func (a *acceptor) step(w *worker) bool {
-	fd, e := sock.Accept(w.fd)
+	done := a.turn.Run()
+	if done >= 3 {
+		w.count.operations.Add(1)
+		return true
+	}
+	fd, e := a.turn.Result(0)
 	switch {
 	case retryable(e):
 		if w.spin {
@@ -190,7 +262,7 @@ func (a *acceptor) step(w *worker) bool {
 		w.rest()
 		return true
 	}
-	e = a.serve(w, fd)
+	e = a.serve(w, fd, done)
 	sock.Close(fd)
 	switch {
 	case e == 0:
@@ -203,11 +275,26 @@ func (a *acceptor) step(w *worker) bool {
 	return true
 }
 
-// serve answers one request.
-func (a *acceptor) serve(w *worker, fd int) syscall.Errno {
+// serve does the rest of an exchange of which the chain has made so many calls, the accept included.
+func (a *acceptor) serve(w *worker, fd, done int) syscall.Errno {
 	w.last = 0
-	for rest := a.request; len(rest) > 0; {
-		n, e := w.recv(fd, rest, sock.WaitAll)
+	request, response := a.request, a.response
+	if !w.spin {
+		n, e := a.turn.Result(done)
+		if e = w.again(e); e != 0 {
+			return e
+		}
+		switch {
+		case done == 2:
+			request, response = nil, response[max(n, 0):]
+		case n == 0:
+			return syscall.ECONNRESET
+		default:
+			request = request[max(n, 0):]
+		}
+	}
+	for len(request) > 0 {
+		n, e := w.recv(fd, request, sock.WaitAll)
 		switch {
 		case e != 0:
 			if e = w.again(e); e != 0 {
@@ -216,8 +303,8 @@ func (a *acceptor) serve(w *worker, fd int) syscall.Errno {
 		case n == 0:
 			return syscall.ECONNRESET
 		default:
-			rest = rest[n:]
+			request = request[n:]
 		}
 	}
-	return w.sendPart(fd, a.response)
+	return w.sendPart(fd, response)
 }

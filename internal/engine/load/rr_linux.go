@@ -15,7 +15,7 @@ import (
 
 // rrWork returns how one side runs rr.
 func rrWork(s plan.RR, client bool) work {
-	w := work{open: with(func(m messages) flow { return &responder{m} }), standing: true}
+	w := work{open: openResponder, standing: true}
 	if s.Under != "" {
 		w.beside = openBeside
 	}
@@ -32,7 +32,7 @@ func rrWork(s plan.RR, client bool) work {
 	case scheduled:
 		w.open = openPacedRequester
 	default:
-		w.open = with(func(m messages) flow { return &requester{m} })
+		w.open = openRequester
 	}
 	return w
 }
@@ -61,21 +61,84 @@ func (w *worker) messages() messages {
 }
 
 // requester is the client.
-type requester struct{ messages }
+type requester struct {
+	messages
+	turn sock.Chain // send, recv
+}
+
+func openRequester(w *worker) (flow, error) {
+	r := &requester{messages: w.messages()}
+	r.turn.Send(w.fd, r.request)
+	r.turn.Recv(w.fd, r.response, sock.WaitAll)
+	return r, nil
+}
 
 func (r *requester) step(w *worker) bool {
-	if !w.sendAll(w.fd, r.request) || !w.recvAll(w.fd, r.response, w.last) {
+	if w.spin {
+		if !w.sendAll(w.fd, r.request) || !w.recvAll(w.fd, r.response, w.last) {
+			return false
+		}
+	} else if done := r.turn.Run(); done < 2 && !r.complete(w, done) {
 		return false
 	}
 	w.done(w.trial.now())
 	return true
 }
 
-// responder is the server.
-type responder struct{ messages }
+// complete does the rest of a transaction of which so many calls did all that they should.
+func (r *requester) complete(w *worker, done int) bool {
+	n, e := r.turn.Result(done)
+	switch {
+	case e != 0 && !w.broken(e):
+		return false
+	case e == 0 && n == 0:
+		return w.die(gone)
+	case w.trial.stopping(w.leaveAt):
+		return false
+	case done == 0:
+		return w.sendAll(w.fd, r.request[max(n, 0):]) && w.recvAll(w.fd, r.response, w.last)
+	}
+	return w.recvAll(w.fd, r.response[max(n, 0):], w.last)
+}
+
+// responder is the server. A step ends when the next request is here.
+type responder struct {
+	messages
+	turn sock.Chain // send, recv
+	due  bool       // a request is here that has no response
+}
+
+func openResponder(w *worker) (flow, error) {
+	r := &responder{messages: w.messages()}
+	r.turn.Send(w.fd, r.response)
+	r.turn.Recv(w.fd, r.request, sock.WaitAll)
+	return r, nil
+}
 
 func (r *responder) step(w *worker) bool {
-	n, e := w.recv(w.fd, r.request, sock.WaitAll)
+	if !r.due {
+		n, e := w.recv(w.fd, r.request, sock.WaitAll)
+		return r.receive(w, n, e)
+	}
+	w.count.operations.Add(1)
+	if w.spin {
+		r.due = false
+		return w.sendAll(w.fd, r.response)
+	}
+	done := r.turn.Run()
+	if done == 2 {
+		return true
+	}
+	r.due = false
+	n, e := r.turn.Result(done)
+	if done == 1 {
+		return r.receive(w, n, e)
+	}
+	return (e == 0 || w.broken(e)) && w.sendAll(w.fd, r.response[max(n, 0):])
+}
+
+// receive completes a request of which n bytes are here.
+func (r *responder) receive(w *worker, n int, e syscall.Errno) bool {
 	switch {
 	case e != 0:
 		return w.broken(e) // idle, or lost
@@ -84,10 +147,7 @@ func (r *responder) step(w *worker) bool {
 	case n < len(r.request) && !w.recvAll(w.fd, r.request[n:], 0):
 		return false
 	}
-	if !w.sendAll(w.fd, r.response) {
-		return false
-	}
-	w.count.operations.Add(1)
+	r.due = true
 	return true
 }
 

@@ -7,6 +7,6 @@
 // collection, so raw calls belong on locked threads that have a pulse (package thread), and nowhere else. Calls that
 // are not marked raw may block politely and return ordinary errors.
 //
-// Read Addr first, then call_linux.go (one function per system call), Batch (many datagrams per call) and
-// option_linux.go. Sizes are bytes, times ns unless said.
+// Read Addr first, then call_linux.go (one function per system call), Chain (several calls in a row), Batch (many
+// datagrams per call) and option_linux.go. Sizes are bytes, times ns unless said.
 package sock

@@ -46,7 +46,15 @@ func (c *Clock) Now() int64 {
 	if c.scale == 0 {
 		return int64(time.Since(c.base))
 	}
-	high, low := bits.Mul64(ticks()-c.ticks, c.scale)
+	return c.At(ticks())
+}
+
+// Counts reports whether the clock goes by the counter of the CPU.
+func (c *Clock) Counts() bool { return c.scale != 0 }
+
+// At returns the time in ns at which the counter showed so many ticks, of a clock that Counts.
+func (c *Clock) At(ticks uint64) int64 {
+	high, low := bits.Mul64(ticks-c.ticks, c.scale)
 	return int64(high<<32 | low>>32)
 }
 

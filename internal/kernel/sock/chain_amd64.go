@@ -1,0 +1,4 @@
+package sock
+
+//go:noescape
+func run(first *call, n int) (done int)
