@@ -107,8 +107,8 @@ type task struct {
 var tasks = []task{
 	{"stream", "bit/s", "KB", "stream(message=131072)", false, []peer{{"iperf3", 1}}},
 	{"udp", "datagrams/s", "datagram", "stream(udp,message=1400)", false, []peer{{"iperf3", 2}}},
-	{"rr", "transactions/s", "transaction", "rr(request=1,response=1)", true, []peer{{"netperf", 1}, {pingpong, 0.97}}},
-	{"crr", "transactions/s", "transaction", "crr(request=1,response=1)", true, []peer{{"netperf", 1}, {pingpong, 0}}},
+	{"rr", "transactions/s", "transaction", "rr(request=1,response=1)", true, []peer{{"netperf", 1}, {"neper", 1}, {pingpong, 0.97}}},
+	{"crr", "transactions/s", "transaction", "crr(request=1,response=1)", true, []peer{{"netperf", 1}, {"neper", 1}, {pingpong, 0.97}}},
 	{"http", "requests/s", "request", "http(threads=1,connections=10)", true, []peer{{"wrk", 1}}},
 	{"http, many", "requests/s", "request", "http(threads=2,connections=100)", true, []peer{{"wrk", 1}}},
 }
