@@ -108,18 +108,6 @@ func scaleOf(d explain.Difference) number.Scale {
 	return number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
 }
 
-// withSign writes a change with its sign.
-func withSign(scale number.Scale, v float64) string {
-	s := scale.Format(math.Abs(v))
-	switch {
-	case v < 0:
-		return "-" + s
-	case v > 0:
-		return "+" + s
-	}
-	return s
-}
-
 // barWidth is the length of the longest bar.
 const barWidth = 20
 
@@ -154,19 +142,19 @@ func waterfall(d explain.Difference) Section {
 		if c.Noise {
 			mark = "within the noise"
 		}
-		g.Add(number.Clean(c.Title), scale.Format(c.A), scale.Format(c.B), withSign(scale, c.By.Value), interval(scale, c.By), mark)
+		g.Add(number.Clean(c.Title), scale.Format(c.A), scale.Format(c.B), scale.Signed(c.By.Value), interval(scale, c.By), mark)
 	}
 	if small > 0 {
-		g.Add(number.Counted(small, "smaller part"), scale.Format(rest.A), scale.Format(rest.B), withSign(scale, rest.By.Value), "", "")
+		g.Add(number.Counted(small, "smaller part"), scale.Format(rest.A), scale.Format(rest.B), scale.Signed(rest.By.Value), "", "")
 	}
-	g.Add("sum", scale.Format(d.A.Demand.Value), scale.Format(d.B.Demand.Value), withSign(scale, d.Total.Value), interval(scale, d.Total), "")
+	g.Add("sum", scale.Format(d.A.Demand.Value), scale.Format(d.B.Demand.Value), scale.Signed(d.Total.Value), interval(scale, d.Total), "")
 	g.Notes = append(sampleNotes(d.A), sampleNotes(d.B)...)
 	s.Grids = []Grid{g}
 	return s
 }
 
 func interval(scale number.Scale, i explain.Interval) string {
-	return withSign(scale, i.Low) + " to " + withSign(scale, i.High)
+	return scale.Signed(i.Low) + " to " + scale.Signed(i.High)
 }
 
 // sampleNotes say what a side stands on and what is missing.
@@ -183,6 +171,10 @@ func sampleNotes(s explain.Side) []string {
 	}
 	if s.Throttled > 0 {
 		add("the kernel paused the sampling %d times", s.Throttled)
+	}
+	if s.Foreign > uint64(s.Samples) {
+		add("the path is mostly idle: %s of the samples are of idle CPUs and other tasks, and the parts stand on the rest",
+			number.Percent(float64(s.Foreign)/float64(s.Foreign+uint64(s.Samples))))
 	}
 	if s.Failed > 0 {
 		add("%s without samples: %s", number.Counted(s.Failed, "sampled trial"), number.Clean(s.Failure))

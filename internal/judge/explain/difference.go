@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -13,7 +14,8 @@ import (
 // Change is what a part adds to a difference.
 type Change struct {
 	Part
-	// By is how much more B spends on it than A.
+	// By is how much more B spends on it than A: the measured change, drawn toward 0 as far as it may be an error. The interval
+	// is that of the measured change.
 	By Interval `json:"by"`
 	// Noise means that the interval of By contains 0.
 	Noise bool `json:"noise"`
@@ -51,16 +53,13 @@ func Between(an *compare.Analysis, a, b Side) (d Difference, ok bool) {
 			ids[p.ID] = p.Part
 		}
 	}
-	for id, p := range ids {
-		d.Changes = append(d.Changes, change(p, a, b, func(q Share) bool { return q.ID == id }))
+	var variance []float64
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		c, v := change(ids[id], a, b, func(q Share) bool { return q.ID == id })
+		d.Changes, variance = append(d.Changes, c), append(variance, v)
 	}
-	families := map[string]bool{}
-	for _, p := range ids {
-		if !families[p.Family] {
-			families[p.Family] = true
-			d.Families = append(d.Families, change(Part{p.Family, p.Family, p.Family}, a, b, func(q Share) bool { return q.Family == p.Family }))
-		}
-	}
+	settle(d.Changes, variance)
+	d.Families = families(d.Changes, a, b)
 	order := func(x, y Change) int {
 		return cmp.Or(cmp.Compare(math.Abs(y.By.Value), math.Abs(x.By.Value)), cmp.Compare(x.ID, y.ID))
 	}
@@ -69,14 +68,34 @@ func Between(an *compare.Analysis, a, b Side) (d Difference, ok bool) {
 	return d, true
 }
 
-// change is the difference of the parts that are wanted.
-func change(p Part, a, b Side, wanted func(Share) bool) Change {
+// families sums up the changes of parts by family. The interval of a family is that of its samples.
+func families(changes []Change, a, b Side) []Change {
+	var all []Change
+	for _, c := range changes {
+		i := slices.IndexFunc(all, func(f Change) bool { return f.ID == c.Family })
+		if i < 0 {
+			i = len(all)
+			f, _ := change(Part{c.Family, c.Family, c.Family}, a, b, func(q Share) bool { return q.Family == c.Family })
+			f.A, f.B, f.By.Value = 0, 0, 0
+			all = append(all, f)
+		}
+		f := &all[i]
+		f.A, f.B, f.By.Value = f.A+c.A, f.B+c.B, f.By.Value+c.By.Value
+	}
+	for i := range all {
+		all[i].By = all[i].By.extended()
+	}
+	return all
+}
+
+// change is the measured difference of the parts that are wanted, and the variance of its error.
+func change(p Part, a, b Side, wanted func(Share) bool) (c Change, variance float64) {
 	before, errA, freeA := a.sum(wanted)
 	after, errB, freeB := b.sum(wanted)
-	c := Change{Part: p, A: before, B: after}
+	c = Change{Part: p, A: before, B: after}
 	c.By = around(after-before, math.Sqrt(errA+errB), max(2, freeA+freeB))
 	c.Noise = c.By.Low <= 0 && c.By.High >= 0
-	return c
+	return c, errA + errB
 }
 
 // sum adds up parts: their time, the variance of its error and its degrees of freedom.
@@ -89,6 +108,11 @@ func (s Side) sum(wanted func(Share) bool) (time, variance, free float64) {
 	}
 	d := s.Demand.Value
 	return share * d, d*d*shares + share*share*s.deviation*s.deviation, free
+}
+
+// extended is an interval that contains its value.
+func (i Interval) extended() Interval {
+	return Interval{i.Value, min(i.Low, i.Value), max(i.High, i.Value)}
 }
 
 func around(value, deviation, free float64) Interval {

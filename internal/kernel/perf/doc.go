@@ -5,7 +5,9 @@
 // but the kernel, which writes samples to one ring for each CPU; Read takes them out afterwards. ReadKernel reads the names of
 // kernel functions and BPF programs.
 //
-// Samples come from the cycle counter where the machine has one, otherwise from a timer (cpu-clock). A timer interrupt waits
+// Samples come from the cycle counter where the machine has one, otherwise from timers (cpu-clock): sixteen for each CPU, with
+// different periods. A single timer keeps step with a path whose transactions all take equally long, so that whole trials see
+// some functions too often and others not at all. A timer interrupt waits
 // where interrupts are off. Such code is charged to the function that switches them on again, so the innermost frame alone
 // is unreliable; the frames above it are correct.
 //

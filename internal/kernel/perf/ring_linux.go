@@ -31,26 +31,21 @@ const (
 	contextMax    = ^uint64(4095 - 1)
 )
 
-// ring is the sampling event of a CPU with its buffer, and the event that namespaces are written to, -1 without.
+// ring is the sampling events of a CPU with their one buffer, and the event that namespaces are written to, -1 without.
 type ring struct {
-	event, output int
-	outputID      uint64
-	memory        []byte
+	events   []int
+	output   int
+	outputID uint64
+	memory   []byte
 }
 
-func openRing(event string, cpu int, o Options, pages int) (*ring, error) {
-	a := attributes(event, o.Rate)
-	fd, err := unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
-	if errors.Is(err, unix.EINVAL) { // before Linux 6.0
-		a.Read_format = 0
-		fd, err = unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
-	}
-	if err != nil {
-		return nil, os.NewSyscallError("perf_event_open", err)
-	}
-	r := &ring{event: fd, output: -1}
-	if r.memory, err = unix.Mmap(fd, 0, (1+pages)*unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
-		return nil, errors.Join(os.NewSyscallError("mmap of a perf event", err), r.close())
+// openRing opens one event for each of the attributes. The first has the buffer, the others write to it.
+func openRing(events []unix.PerfEventAttr, cpu int, o Options, pages int) (*ring, error) {
+	r := &ring{output: -1}
+	for _, a := range events {
+		if err := r.open(a, cpu, pages); err != nil {
+			return nil, errors.Join(err, r.close())
+		}
 	}
 	if o.Space != nil {
 		if err := r.withSpace(cpu, o); err != nil {
@@ -58,6 +53,23 @@ func openRing(event string, cpu int, o Options, pages int) (*ring, error) {
 		}
 	}
 	return r, nil
+}
+
+func (r *ring) open(a unix.PerfEventAttr, cpu, pages int) error {
+	fd, err := unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if errors.Is(err, unix.EINVAL) { // before Linux 6.0
+		a.Read_format = 0
+		fd, err = unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	}
+	if err != nil {
+		return os.NewSyscallError("perf_event_open", err)
+	}
+	r.events = append(r.events, fd)
+	if len(r.events) > 1 {
+		return os.NewSyscallError("ioctl PERF_EVENT_IOC_SET_OUTPUT", unix.IoctlSetInt(fd, unix.PERF_EVENT_IOC_SET_OUTPUT, r.events[0]))
+	}
+	r.memory, err = unix.Mmap(fd, 0, (1+pages)*unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	return os.NewSyscallError("mmap of a perf event", err)
 }
 
 // withSpace adds the event that namespaces are written to, in the same ring, and the program that writes them.
@@ -71,7 +83,7 @@ func (r *ring) withSpace(cpu int, o Options) error {
 		r.output = -1
 		return os.NewSyscallError("perf_event_open", err)
 	}
-	if err := unix.IoctlSetInt(r.output, unix.PERF_EVENT_IOC_SET_OUTPUT, r.event); err != nil {
+	if err := unix.IoctlSetInt(r.output, unix.PERF_EVENT_IOC_SET_OUTPUT, r.events[0]); err != nil {
 		return os.NewSyscallError("ioctl PERF_EVENT_IOC_SET_OUTPUT", err)
 	}
 	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(r.output), unix.PERF_EVENT_IOC_ID, uintptr(unsafe.Pointer(&r.outputID))); e != 0 {
@@ -80,7 +92,12 @@ func (r *ring) withSpace(cpu int, o Options) error {
 	if err := o.Space.Output(cpu, r.output); err != nil {
 		return err
 	}
-	return os.NewSyscallError("ioctl PERF_EVENT_IOC_SET_BPF", unix.IoctlSetInt(r.event, unix.PERF_EVENT_IOC_SET_BPF, o.Space.Sampled()))
+	for _, event := range r.events {
+		if err := unix.IoctlSetInt(event, unix.PERF_EVENT_IOC_SET_BPF, o.Space.Sampled()); err != nil {
+			return os.NewSyscallError("ioctl PERF_EVENT_IOC_SET_BPF", err)
+		}
+	}
+	return nil
 }
 
 // read adds the records of the ring. What did not fit is counted by the kernel.
@@ -103,12 +120,17 @@ func (r *ring) read(all *Samples) error {
 	if err := decode(whole, r.outputID, all); err != nil {
 		return err
 	}
-	// The kernel writes a record about lost samples only when there is room again. Its counter has all of them.
-	var count [2]uint64
-	b := (*[unsafe.Sizeof(count)]byte)(unsafe.Pointer(&count))
-	if n, err := unix.Read(r.event, b[:]); err == nil && n == len(b) {
-		all.Lost = before + count[1]
+	// The kernel writes a record about lost samples only when there is room again. Its counters have all of them.
+	var lost uint64
+	for _, event := range r.events {
+		var count [2]uint64
+		b := (*[unsafe.Sizeof(count)]byte)(unsafe.Pointer(&count))
+		if n, err := unix.Read(event, b[:]); err != nil || n != len(b) {
+			return nil // before Linux 6.0
+		}
+		lost += count[1]
 	}
+	all.Lost = before + lost
 	return nil
 }
 
@@ -201,5 +223,8 @@ func (r *ring) close() error {
 	if r.output >= 0 {
 		errs = append(errs, unix.Close(r.output))
 	}
-	return errors.Join(append(errs, unix.Close(r.event))...)
+	for _, event := range r.events {
+		errs = append(errs, unix.Close(event))
+	}
+	return errors.Join(errs...)
 }

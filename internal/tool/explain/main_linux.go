@@ -28,22 +28,29 @@ func main() {
 	only := flag.String("plants", names, "`costs` that are planted")
 	document := flag.String("document", "", "Markdown `file` whose table is replaced")
 	dir := flag.String("keep", "", "`directory` for the results; those that are there are judged again and not measured; empty removes them")
+	repetitions := flag.Int("repetitions", 30, "`number` of trials, and of sampled trials, of each side")
 	flag.Parse()
 	chosen := slices.DeleteFunc(slices.Clone(plants), func(p plant) bool { return !strings.Contains(","+*only+",", ","+p.name+",") })
 	if flag.NArg() != 1 || len(chosen) == 0 {
-		fmt.Fprintf(os.Stderr, "usage: explain [-plants %s] [-document FILE] [-keep DIR] CNIBENCH\n", names)
+		fmt.Fprintf(os.Stderr, "usage: explain [-plants %s] [-repetitions N] [-document FILE] [-keep DIR] CNIBENCH\n", names)
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := write(ctx, flag.Arg(0), *dir, *document, chosen); err != nil {
+	if err := write(ctx, flag.Arg(0), options{*dir, *document, *repetitions}, chosen); err != nil {
 		fmt.Fprintln(os.Stderr, "explain:", err)
 		os.Exit(1)
 	}
 }
 
+type options struct {
+	dir, document string
+	repetitions   int
+}
+
 // write measures plants with a cnibench and writes the table.
-func write(ctx context.Context, program, dir, document string, chosen []plant) error {
+func write(ctx context.Context, program string, o options, chosen []plant) error {
+	dir := o.dir
 	if dir == "" {
 		made, err := os.MkdirTemp("", "explain-")
 		if err != nil {
@@ -56,13 +63,13 @@ func write(ctx context.Context, program, dir, document string, chosen []plant) e
 		return err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d windows of %s and as many sampled trials for each side, on %s under %s; %d samples in a second.\n\n", repetitions, window, path, workload, rate)
-	b.WriteString("| planted | difference, µs/transaction | in the right part | share | most elsewhere | not explained |\n|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "Windows of %s on %s under %s, each with a sampled trial of twice its length; %d samples in a second.\n\n", window, path, workload, rate)
+	b.WriteString("| planted | windows of a side | difference, µs/transaction | right part | share | most elsewhere | share | found |\n|---|---|---|---|---|---|---|---|\n")
 	for _, p := range chosen {
 		file := filepath.Join(dir, p.name+".jsonl")
 		if _, err := os.Stat(file); err != nil {
 			fmt.Fprintf(os.Stderr, "explain: %s: %s\n", p.title, file)
-			if err := measure(ctx, program, p, file); err != nil {
+			if err := measure(ctx, program, p, o.repetitions, file); err != nil {
 				return errors.Join(fmt.Errorf("%s: %w", file, err), os.Remove(file))
 			}
 		}
@@ -73,11 +80,14 @@ func write(ctx context.Context, program, dir, document string, chosen []plant) e
 		b.WriteString(line)
 	}
 	fmt.Print(b.String())
-	if document == "" {
+	if o.document == "" {
 		return nil
 	}
-	return insert.Table(document, "explain", b.String())
+	return insert.Table(o.document, "explain", b.String())
 }
+
+// A plant is found if at least rightLeast of the difference is in the right part and no more than wrongMost of it in any other.
+const rightLeast, wrongMost = 0.85, 0.03
 
 // row says where the difference went.
 func row(p plant, file string) (string, error) {
@@ -86,25 +96,28 @@ func row(p plant, file string) (string, error) {
 		return "", fmt.Errorf("%s: %w", file, err)
 	}
 	scale := number.Scale{Unit: "µs", Size: 1e3}
-	right, unexplained := 0.0, 0.0
+	right := 0.0
 	most := explain.Change{Part: explain.Part{Title: "nothing"}}
 	for _, c := range d.Changes {
 		switch {
 		case slices.Contains(p.parts, c.ID):
 			right += c.By.Value
-		case c.ID == explain.Unexplained.ID:
-			unexplained = c.By.Value
 		case abs(c.By.Value) > abs(most.By.Value):
 			most = c
 		}
 	}
-	noise := ""
+	right /= d.Total.Value
+	wrong := abs(most.By.Value / d.Total.Value)
+	found, noise := "no", ""
+	if right >= rightLeast && right <= 2-rightLeast && wrong <= wrongMost {
+		found = "yes"
+	}
 	if most.Noise {
 		noise = ", within the noise"
 	}
-	return fmt.Sprintf("| %s | %s (%s to %s) | %s: %s | %.0f %% | %s: %s (%.0f %%%s) | %s |\n", p.title,
-		scale.Format(d.Total.Value), scale.Format(d.Total.Low), scale.Format(d.Total.High), strings.Join(p.parts, " + "), scale.Format(right),
-		100*right/d.Total.Value, most.Title, scale.Format(most.By.Value), 100*abs(most.By.Value/d.Total.Value), noise, scale.Format(unexplained)), nil
+	return fmt.Sprintf("| %s | %d | %s (%s to %s) | %s | %s | %s: %s%s | %s | %s |\n", p.title, d.A.Trials,
+		scale.Format(d.Total.Value), scale.Format(d.Total.Low), scale.Format(d.Total.High), strings.Join(p.parts, ", "), number.Percent(right),
+		most.Title, scale.Format(most.By.Value), noise, number.Percent(wrong), found), nil
 }
 
 func abs(v float64) float64 { return max(v, -v) }

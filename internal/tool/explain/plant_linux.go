@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"os/exec"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/run"
@@ -24,7 +25,6 @@ const (
 	subject = plan.Variant("bridge")
 	// path and workload are where it is measured.
 	path, workload = "pod-to-pod/cross-node", "rr"
-	repetitions    = 24
 	window         = 300 * time.Millisecond
 	// rate is that of samples: more than a run takes, because here their cost does not matter.
 	rate = 3989
@@ -43,7 +43,8 @@ type plant struct {
 var plants = []plant{
 	{"rules10", "10 rules in the forward chain", []string{"rules forward"}, rules(10)},
 	{"rules100", "100 rules in the forward chain", []string{"rules forward"}, rules(100)},
-	{"notrack", "no connection tracking", []string{"conntrack", "nat"}, untracked},
+	{"notrack", "no connection tracking", []string{"conntrack", "nat", "rules prerouting", "rules output"}, untracked},
+	{"hop", "a second bridge, between the node and its network device", []string{"bridge", "br_netfilter", "rules bridge", "receive", "xmit"}, bridged},
 	{"spin", "a BPF program that counts down from 10,000", []string{"bpf " + spin.Name}, spinning},
 }
 
@@ -71,6 +72,33 @@ func untracked(ctx context.Context, node *netns.NS) (io.Closer, error) {
 // spinning attaches a program to the node's device.
 func spinning(_ context.Context, node *netns.NS) (io.Closer, error) {
 	return spin.Attach(node, "eth0", 10_000)
+}
+
+// hop puts the network device of a node into a bridge, which gets its addresses, routes and neighbours.
+const hop = `set -e
+addresses=$(ip -4 -o addr show dev eth0 | awk '{print $4}')
+routes=$(ip -4 route show dev eth0 | grep -v 'proto kernel' || true)
+neighbours=$(ip neigh show dev eth0 nud permanent | awk '{print $1, "lladdr", $3}')
+link=$(ip -o link show dev eth0)
+mac=$(echo "$link" | sed 's/.*link.ether \([^ ]*\).*/\1/')
+mtu=$(echo "$link" | sed 's/.* mtu \([0-9]*\).*/\1/')
+ip link add hop0 address $mac mtu $mtu type bridge mcast_snooping 0
+ip addr flush dev eth0
+ip link set eth0 master hop0
+ip link set hop0 up
+for a in $addresses; do ip addr add $a dev hop0; done
+echo "$neighbours" | while read -r n; do [ -z "$n" ] || ip neigh replace $n nud permanent dev hop0; done
+echo "$routes" | while read -r r; do [ -z "$r" ] || ip route replace $r dev hop0; done
+`
+
+// bridged adds a bridge between a node and its network device.
+func bridged(ctx context.Context, node *netns.NS) (io.Closer, error) {
+	return nil, node.Do(func() error {
+		if out, err := exec.CommandContext(ctx, "sh", "-c", hop).CombinedOutput(); err != nil {
+			return fmt.Errorf("add a bridge: %w: %s", err, out)
+		}
+		return nil
+	})
 }
 
 // planted is the lab with the cost on the nodes of the subject's twin.
@@ -111,8 +139,8 @@ func (p planted) begin(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// measure runs the plan with a cost.
-func measure(ctx context.Context, program string, what plant, file string) (err error) {
+// measure runs the plan with a cost that many times.
+func measure(ctx context.Context, program string, what plant, repetitions int, file string) (err error) {
 	p := plan.Default()
 	p.Name, p.Environment, p.Profiles, p.Baseline, p.Twin, p.Explain = "explain", plan.EnvLab, []plan.Variant{subject}, subject, true, true
 	p.Repetitions, p.Duration = repetitions, window

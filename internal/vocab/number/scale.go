@@ -86,6 +86,18 @@ func typical(values []float64) float64 {
 // Format writes v, in base units, in the scale's unit with three significant digits.
 func (s Scale) Format(v float64) string { return Number(v / s.Size) }
 
+// Signed writes a change with its sign.
+func (s Scale) Signed(v float64) string {
+	text := s.Format(math.Abs(v))
+	switch {
+	case v < 0:
+		return "-" + text
+	case v > 0:
+		return "+" + text
+	}
+	return text
+}
+
 // Number writes v with three significant digits, without an exponent between 1e-4 and 1e7; larger whole parts are
 // written in full.
 func Number(v float64) string {

@@ -32,7 +32,9 @@ const followEvery = 4
 
 // sampling follows packets for samples. Its programs are loaded once, when the first trial is sampled.
 type sampling struct {
-	rate    int
+	// rate is how many samples are taken in a second of a CPU. Packets are followed in one of every so many sampled trials.
+	rate, every int
+
 	load    sync.Once
 	tracker *space.Tracker
 	failed  error
@@ -45,7 +47,7 @@ func (s *sampling) follow(r plan.Route) (follows bool, err error) {
 	s.load.Do(func() { s.tracker, s.failed = space.Load(); s.turns = map[plan.Route]int{} })
 	turn := s.turns[r]
 	s.turns[r]++
-	if s.failed != nil || turn%followEvery != 0 {
+	if s.failed != nil || turn%s.every != 0 {
 		return false, s.failed
 	}
 	err = s.tracker.Follow()

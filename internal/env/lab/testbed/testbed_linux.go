@@ -40,7 +40,8 @@ type Options struct {
 	Name string
 	// Say reports progress.
 	Say func(format string, args ...any)
-	// SampleRate is how many samples are taken in a second of a CPU; 0 is few enough to cost little. (optional)
+	// SampleRate is how many samples are taken in a second of a CPU, with packets followed in every sampled trial; 0 is few
+	// enough of both to cost little. (optional)
 	SampleRate int
 }
 
@@ -69,7 +70,10 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 		return nil, err
 	}
 	o.Say("testing %d profiles", len(names))
-	e := &Environment{lab: l, plan: p, sampling: sampling{rate: cmp.Or(o.SampleRate, sampleRate)}}
+	e := &Environment{lab: l, plan: p, sampling: sampling{rate: cmp.Or(o.SampleRate, sampleRate), every: followEvery}}
+	if o.SampleRate != 0 {
+		e.sampling.every = 1
+	}
 	for _, tested := range SelfTests(ctx, l.Instances()) {
 		e.profiles = append(e.profiles, tested.state())
 	}

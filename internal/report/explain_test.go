@@ -1,0 +1,37 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/judge/explain"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// TestSampleNotes: what is missing from a side is named, and a side without faults has one note.
+func TestSampleNotes(t *testing.T) {
+	side := func(change func(*explain.Side)) explain.Side {
+		s := explain.Side{
+			Case: plan.Case{Profile: "canal"}, Samples: 900, Trials: 3, Event: "cpu-clock", Rate: 499, Foreign: 20,
+			Parts: []explain.Share{{Part: explain.Part{ID: "ip"}, Share: 0.99}, {Part: explain.Unexplained, Share: 0.01}},
+		}
+		change(&s)
+		return s
+	}
+	if notes := sampleNotes(side(func(*explain.Side) {})); len(notes) != 1 || notes[0] != "canal: 900 samples by cpu-clock at 499 Hz in 3 trials." {
+		t.Errorf("%q", notes)
+	}
+	for want, change := range map[string]func(*explain.Side){
+		"canal: 7 samples were lost.":                    func(s *explain.Side) { s.Lost = 7 },
+		"canal: the kernel paused the sampling 2 times.": func(s *explain.Side) { s.Throttled = 2 },
+		"canal: the path is mostly idle: 90% of the samples are of idle CPUs and other tasks, and the parts stand on the rest.": func(s *explain.Side) { s.Foreign = 8100 },
+		"canal: 1 sampled trial without samples: the client was killed.":                                                        func(s *explain.Side) { s.Failed, s.Failure = 1, "the client was killed" },
+		"canal: missing are names of kernel functions, so nothing is explained.":                                                func(s *explain.Side) { s.Missing = []string{"names of kernel functions, so nothing is explained"} },
+		"canal: 60% is not explained: this kernel has functions that the table of parts does not know.":                         func(s *explain.Side) { s.Parts[1].Share = 0.6 },
+		"canal: 900 samples by cpu-clock at 499 Hz in 3 trials; sampling takes 2% of the CPU time.":                             func(s *explain.Side) { cost := 0.02; s.Cost = &cost },
+	} {
+		if notes := sampleNotes(side(change)); notes[len(notes)-1] != want {
+			t.Errorf("want %q in\n%s", want, strings.Join(notes, "\n"))
+		}
+	}
+}
