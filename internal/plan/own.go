@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +36,11 @@ func (o OwnProfile) Path(name string) string {
 		return name
 	}
 	return filepath.Join(o.Dir, name)
+}
+
+// ChangesPods reports whether the file changes pods beside what its plugins do. A nil file changes nothing.
+func (o *OwnProfile) ChangesPods() bool {
+	return o != nil && (!reflect.ValueOf(o.Pod).IsZero() || slices.ContainsFunc(o.Node.BPF, func(b OwnBPF) bool { return b.Dev == "pods" }))
 }
 
 // OwnCNI is a network configuration and the plugins that it names.

@@ -152,6 +152,86 @@ func TestKilledWhileItIsRaised(t *testing.T) {
 	}
 }
 
+// hangingPlugin gives a pod that stands its device and a file of IPAM. ADD of a new pod hangs in a child.
+const hangingPlugin = `#!/bin/sh
+[ $CNI_COMMAND = ADD ] || exit 0
+echo "$CNI_CONTAINERID" > /var/lib/%[1]s
+case ${CNI_CONTAINERID##*-} in
+1|2) ip link add "${CNI_CONTAINERID##*-}" type veth peer name eth0 netns "$CNI_NETNS" ;;
+*) echo "$CNI_CONTAINERID" hangs > %[2]s; sleep 1000 & wait ;;
+esac
+echo '{"cniVersion": "1.0.0", "ips": [{"address": "10.77.0.9/24"}]}'
+`
+
+// arrive raises a lab of a profile file, says which namespaces it has, and makes new pods.
+func arrive(file string) int {
+	ctx := context.Background()
+	p := plan.Default()
+	p.Profiles = plan.Variants(file)
+	p, _ = p.LoadOwn(os.ReadFile)
+	l, err := Up(ctx, p.Profiles, Options{Program: program, Own: p.Own})
+	if err == nil {
+		err = l.Instances()[0].Err
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var h held
+	for _, host := range l.Instances()[0].Hosts() {
+		inode, _ := host.NS.Inode()
+		h.Namespaces = append(h.Namespaces, inode)
+	}
+	h.Tree = l.groups.tree.Path()
+	b, _ := json.Marshal(h)
+	fmt.Println(string(b))
+	_, err = l.NewPods(ctx, control.Arrivals{Route: plan.Single("own", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}),
+		To: control.Endpoint{Address: "10.77.0.9", Port: 1}, Rate: 10, Window: time.Second, Timeout: time.Minute, Opens: func() error { return nil }})
+	fmt.Fprintln(os.Stderr, "it was not killed:", err)
+	return 1
+}
+
+// TestKilledWhileAPluginHangs kills a program while the plugin of a new pod hangs: no process, no cgroup and no file of IPAM
+// is left.
+func TestKilledWhileAPluginHangs(t *testing.T) {
+	dir := t.TempDir()
+	mark, hung := fmt.Sprintf("cnibench-kill-%d", os.Getpid()), filepath.Join(dir, "hung")
+	for file, text := range map[string]string{
+		"mine": fmt.Sprintf(hangingPlugin, mark, hung),
+		"own.yaml": "apiVersion: cnibench/v1\nkind: Profile\nname: own\ncni:\n  bin: .\n  timeout: 1m\n" +
+			"  conflist: '{\"cniVersion\": \"1.0.0\", \"name\": \"own\", \"disableCheck\": true, \"plugins\": [{\"type\": \"mine\"}]}'\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd, said := holder(t, filepath.Join(dir, "own.yaml"))
+	defer func() { _ = cmd.Process.Kill() }()
+	line, err := said.ReadBytes('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h held
+	if err := json.Unmarshal(line, &h); err != nil {
+		t.Fatal(err)
+	}
+	for existing(hung) == "" {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if holders := namespaceHolders(t, h.Namespaces); len(holders) < 3 {
+		t.Errorf("the plugin and its child are not seen: %v", holders)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	gone(t, "processes", func() string { return strings.Join(namespaceHolders(t, h.Namespaces), ", ") })
+	gone(t, "cgroups", func() string { return existing(h.Tree) })
+	if _, err := os.Stat("/var/lib/" + mark); err == nil {
+		t.Error("a file of the plugin is on the machine")
+	}
+}
+
 // gone waits until left returns nothing.
 func gone(t *testing.T, what string, left func() string) {
 	t.Helper()

@@ -138,10 +138,17 @@ func (a *arrivals) add(ctx context.Context, s *newPod, w *waits) error {
 	return a.program(s, w)
 }
 
-// plug attaches a pod by the plugins of a profile file, whose ADD is one part of the time.
+// plug attaches a pod by the plugins of a profile file, whose ADD is one part of the time. The plugins of a node run for one
+// pod at a time.
 func (a *arrivals) plug(ctx context.Context, s *newPod, w *waits) error {
 	a.agent.Lock()
 	defer a.agent.Unlock()
+	left := a.left(w)
+	if left <= 0 || ctx.Err() != nil {
+		return fmt.Errorf("ADD of %s did not begin within %s: the plugins were busy with other pods", s.Name, a.o.Timeout)
+	}
+	ctx, stop := context.WithTimeout(ctx, left)
+	defer stop()
 	s.attached = true
 	at, err := a.node().own.Add(ctx, own.Pod{Name: s.Name, NS: s.ns})
 	w.mark(metric.WaitDevice)
@@ -209,11 +216,14 @@ func (a *arrivals) felix(ctx context.Context, change func(devices []string) []st
 	return nil
 }
 
+// left returns the time in which a pod has to get its answer.
+func (a *arrivals) left(w *waits) time.Duration {
+	return a.o.Timeout - time.Duration(thread.Monotonic()-w.begin)
+}
+
 // request sends the pod's first request.
 func (a *arrivals) request(ctx context.Context, s *newPod, w *waits) error {
-	left := func() time.Duration {
-		return max(a.o.Timeout-time.Duration(thread.Monotonic()-w.begin), time.Millisecond)
-	}
+	left := func() time.Duration { return max(a.left(w), time.Millisecond) }
 	err := s.resolver.Resolve(a.hop, left())
 	w.mark(metric.WaitResolution)
 	if err != nil {

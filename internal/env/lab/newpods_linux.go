@@ -47,6 +47,10 @@ func (i *Instance) takesNewPods(p plan.Path) error {
 		why = "this version does not model how Felix adds one pod in nftables mode"
 	case i.Profile.Services == ebpfServices && i.Nodes[0].programs.Pods == nil:
 		why = "its programs take no new pods while they run"
+	case i.Spec.Plugged() && (rules.Calico != nil || i.Nodes[0].programs.Pods != nil):
+		why = "its plugins attach pods to a base with rules or programs for each pod, which this version does not add: give no based-on"
+	case i.Spec.file.ChangesPods():
+		why = "its profile file changes pods (pod, or bpf with dev: pods), which this version does not do to new pods"
 	case len(i.Spec.spare(0)) == 0:
 		why = fmt.Sprintf("the address range of a node has no room besides its %d pods: use fewer (--pods-per-node)", i.Spec.Lab.PodsPerNode)
 	}
@@ -63,7 +67,10 @@ func (s Spec) spare(node int) []dataplane.Pod {
 		wider := dataplane.Node{Name: n.Name, Addr: n.Addr, MAC: n.MAC, MTU: n.MTU, Cluster: n.Cluster}
 		s.dataplane.Arrange(&wider, node+1, len(n.Pods)+more)
 		if len(wider.Blocks) == len(n.Blocks) {
-			return wider.Pods[len(n.Pods):]
+			if s.Plugged() {
+				more = min(more, spareAddresses) // its plugins may give out no more
+			}
+			return wider.Pods[len(n.Pods):][:more]
 		}
 	}
 	return nil
@@ -85,10 +92,10 @@ type arrivals struct {
 	free  chan dataplane.Pod
 	ready chan made
 
+	// stop ends the trial: what stays of a pod that could not be removed is in the way of the next.
+	stop context.CancelCauseFunc
 	mu   sync.Mutex
 	seen sample.Observation
-	// failed is why a pod could not be removed.
-	failed error
 }
 
 // made is a namespace for a pod, or the error of making it.
@@ -110,19 +117,19 @@ func (l *Lab) NewPods(ctx context.Context, o control.Arrivals) (*sample.Observat
 		return nil, err
 	}
 	defer a.dialer.Close()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	var making sync.WaitGroup
-	making.Go(func() { a.makeAhead(ctx) })
+	ctx, a.stop = context.WithCancelCause(ctx)
+	defer a.stop(nil)
+	made := make(chan error)
+	go func() { made <- a.makeAhead(ctx) }()
 	err = a.run(ctx)
-	stop()
-	making.Wait()
+	a.stop(nil)
+	err = errors.Join(err, <-made)
 	for m := range a.ready { // closed by makeAhead
 		if m.pod != nil {
 			err = errors.Join(err, m.pod.close())
 		}
 	}
-	if err := errors.Join(err, a.failed); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return a.observed()
@@ -158,8 +165,8 @@ func (i *Instance) arrivals(o control.Arrivals) (*arrivals, error) {
 // node is the one that gets the pods.
 func (a *arrivals) node() *Node { return a.inst.Nodes[0] }
 
-// makeAhead makes namespaces for pods until ctx is done. It closes ready.
-func (a *arrivals) makeAhead(ctx context.Context) {
+// makeAhead makes namespaces for pods until ctx is done. It closes ready. It fails if it cannot close one that is not needed.
+func (a *arrivals) makeAhead(ctx context.Context) error {
 	defer close(a.ready)
 	for {
 		select {
@@ -172,12 +179,12 @@ func (a *arrivals) makeAhead(ctx context.Context) {
 			case a.ready <- made{s, err}:
 			case <-ctx.Done():
 				if s != nil {
-					a.blame(s.close())
+					return s.close()
 				}
-				return
+				return nil
 			}
 		case <-ctx.Done():
-			return
+			return nil
 		}
 	}
 }
@@ -190,6 +197,9 @@ func (a *arrivals) run(ctx context.Context) error {
 	}
 	cpus := a.node().CPUs
 	a.pod(ctx, thread.Monotonic(), int64(a.o.Timeout), nil)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	if err := a.o.Opens(); err != nil {
 		return err
 	}
@@ -267,7 +277,7 @@ func (a *arrivals) pod(ctx context.Context, due, patience int64, o *sample.Obser
 		if ctx.Err() == nil {
 			a.note(o, w, err)
 		}
-		a.blame(a.remove(ctx, m.pod))
+		a.blame(err, a.remove(ctx, m.pod))
 		a.free <- m.pod.Pod // has room for all
 	}()
 	<-done
@@ -326,13 +336,17 @@ func (a *arrivals) note(o *sample.Observation, w *waits, err error) {
 	}
 }
 
-// blame keeps the first error of a removal: what stays of a pod is in the way of the next.
-func (a *arrivals) blame(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err != nil && a.failed == nil {
-		a.failed = &control.Error{Kind: kindRemove, Message: err.Error()}
+// blame ends the trial if a pod could not be removed. failed is why it got no answer.
+func (a *arrivals) blame(failed, removal error) {
+	if removal == nil {
+		return
 	}
+	why := &control.Error{Kind: kindRemove, Message: removal.Error()}
+	var known *failedPod
+	if errors.As(failed, &known) {
+		why = &control.Error{Kind: known.kind, Message: known.Error() + "; " + removal.Error()}
+	}
+	a.stop(why)
 }
 
 // observed returns what the pods saw, or why none got an answer.

@@ -265,7 +265,11 @@ func (b *builder) prepared(n dataplane.Node) []link.Thing {
 // plugin connects a pod by the CNI plugins, and learns its address and devices.
 func (b *builder) plugin(ctx context.Context, k, j int) error {
 	n, pod := b.inst.Nodes[k], b.inst.Nodes[k].Pods[j]
-	at, err := n.own.Add(ctx, own.Pod{Name: pod.Name, NS: pod.NS})
+	plugged := own.Pod{Name: pod.Name, NS: pod.NS}
+	at, err := n.own.Add(ctx, plugged)
+	if err == nil {
+		err = n.own.Check(ctx, plugged)
+	}
 	if err != nil {
 		return err
 	}

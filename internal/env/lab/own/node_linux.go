@@ -3,7 +3,7 @@
 //
 //	n, err := own.Open(own.Options{...})     one for each node
 //	err = n.Prepare(ctx)                     commands, then daemons until they are ready
-//	at, err := n.Add(ctx, pod)               ADD and CHECK of the plugins
+//	at, err := n.Add(ctx, pod)               ADD of the plugins
 //	err = n.Join(ctx, values)                commands for another node
 //	err = n.Dead()                           a daemon that has ended by itself
 //	err = n.Close()                          DEL of each pod, end of the daemons
@@ -320,7 +320,7 @@ func (n *Node) Close() error {
 		return nil
 	}
 	var err error
-	for _, p := range slices.Backward(n.pods) {
+	for _, p := range slices.Backward(slices.Clone(n.pods)) {
 		if err = n.Del(context.Background(), p); err != nil {
 			break // the others would wait as long; their devices end with the namespaces
 		}

@@ -10,8 +10,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/containernetworking/cni/libcni"
 	"github.com/containernetworking/cni/pkg/invoke"
@@ -74,25 +76,17 @@ func (p Pod) runtime() *libcni.RuntimeConf {
 	}
 }
 
-// Add connects a pod by ADD, and lets CHECK confirm it.
-func (n *Node) Add(ctx context.Context, p Pod) (Attached, error) {
-	at, err := n.add(ctx, p)
-	if err == nil {
-		n.pods = append(n.pods, p)
-		err = n.Check(ctx, p)
-	}
-	return at, err
-}
-
 // Try connects a pod, lets CHECK confirm it, and disconnects it.
 func (n *Node) Try(ctx context.Context, p Pod) error {
-	if _, err := n.add(ctx, p); err != nil {
+	if _, err := n.Add(ctx, p); err != nil {
 		return err
 	}
 	return errors.Join(n.Check(ctx, p), n.Del(ctx, p))
 }
 
-func (n *Node) add(ctx context.Context, p Pod) (at Attached, err error) {
+// Add connects a pod by ADD. It fails if ADD has not ended by the deadline of ctx or that of the profile file. Close
+// disconnects the pod, if Del has not.
+func (n *Node) Add(ctx context.Context, p Pod) (at Attached, err error) {
 	err = n.call(ctx, "ADD", p, func(bounded context.Context) error {
 		got, err := n.plugins.cni.AddNetworkList(bounded, n.plugins.list, p.runtime())
 		if err != nil {
@@ -101,6 +95,9 @@ func (n *Node) add(ctx context.Context, p Pod) (at Attached, err error) {
 		at, err = n.read(got)
 		return err
 	})
+	if err == nil {
+		n.pods = append(n.pods, p)
+	}
 	return at, err
 }
 
@@ -144,21 +141,25 @@ func (n *Node) Check(ctx context.Context, p Pod) error {
 
 // Del disconnects a pod by DEL.
 func (n *Node) Del(ctx context.Context, p Pod) error {
+	n.pods = slices.DeleteFunc(n.pods, func(other Pod) bool { return other == p })
 	return n.call(ctx, "DEL", p, func(bounded context.Context) error {
 		return n.plugins.cni.DelNetworkList(bounded, n.plugins.list, p.runtime())
 	})
 }
 
-// call makes a call of the plugins within its deadline.
+// call makes a call of the plugins within its deadline, or that of ctx if it is earlier.
 func (n *Node) call(ctx context.Context, what string, p Pod, do func(context.Context) error) error {
 	limit := n.Profile.CNI.Timeout.Or(plan.OwnTimeout)
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end).Round(time.Millisecond))
+	}
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	err := n.room.Do(func() error { return do(bounded) })
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil:
+	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Cause(ctx)
 	case bounded.Err() != nil:
 		return fmt.Errorf("%s of %s did not end within %s; its processes were killed (%w)", what, p.Name, limit, err)
