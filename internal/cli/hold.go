@@ -21,12 +21,13 @@ type holdArgs struct {
 	span   time.Duration
 	listen string
 	// free, reach and answer are other errands than to hold.
-	free, reach, answer bool
+	free, reach, answer, first, clock bool
 }
 
 // holdCommand is the main process of a pod of a run: it keeps the pod there.
 func (p *program) holdCommand() *cobra.Command {
 	var a holdArgs
+	begin := time.Now()
 	cmd := &cobra.Command{
 		Use: "hold", Short: "Keep a pod of a run alive until a signal ends it", Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,6 +42,10 @@ func (p *program) holdCommand() *cobra.Command {
 				return pod.Reach(cmd.Context(), args, a.span, p.stdout)
 			case a.answer:
 				return pod.Answer(cmd.Context(), args, p.stdin, p.stdout)
+			case a.clock:
+				return pod.Clock(p.stdin, p.stdout)
+			case a.first && len(args) == 1:
+				return pod.ReportFirst(cmd.Context(), begin, args[0], a.span)
 			case len(args) > 0:
 				return usageOf(cmd, fmt.Errorf("hold takes no %q", args[0]))
 			}
@@ -52,7 +57,9 @@ func (p *program) holdCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&a.reach, "reach", false, "dial the addresses in the arguments until each has answered or the time is up, say which have not and why, and end")
 	cmd.Flags().BoolVar(&a.answer, "answer", false, "take connections at the ports in the arguments until stdin ends")
 	cmd.Flags().BoolVar(&a.free, "free", false, "say which of the ports in the arguments, each with the next, are free for TCP and UDP, and end")
-	cmd.MarkFlagsMutuallyExclusive("free", "reach", "answer", "listen")
+	cmd.Flags().BoolVar(&a.first, "first", false, "send one request to the address in the argument, leave a report of its times for kubelet, and end")
+	cmd.Flags().BoolVar(&a.clock, "clock", false, "write the time for each byte of stdin")
+	cmd.MarkFlagsMutuallyExclusive("free", "reach", "answer", "first", "clock", "listen")
 	return cmd
 }
 

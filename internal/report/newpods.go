@@ -10,6 +10,7 @@ import (
 
 var newPodsNotes = []string{
 	"A pod counts from its intended time. In the lab its namespace exists by then, and the time ends with the response to its first request.",
+	"On a cluster the time includes the API server, the scheduler, kubelet and the container runtime.",
 	"Each value is the median over trials. Within a trial the parts of the mean add up to it. A percentile needs 10 pods beyond it.",
 }
 

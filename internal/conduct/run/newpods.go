@@ -19,6 +19,10 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 	}
 	ask := c.ask(j)
 	ask.Warmup = 0 // the first pod comes before the servers' window
+	is := j.workload.Traits()
+	if c.can.LatePods {
+		ask.Window, ask.Timeout = ask.Window+is.Timeout, ask.Timeout+is.Timeout
+	}
 	port, err := listen(ctx, servers, control.Hello{}, e, ask)
 	if err != nil {
 		return seen{}, err
@@ -41,7 +45,6 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 		}
 		return nil
 	}
-	is := j.workload.Traits()
 	a := control.Arrivals{Route: j.Route(), To: e.Servers[0], Rate: is.Rate, Window: j.window, Timeout: is.Timeout + c.roundTrip(j.Case), Opens: opens}
 	if a.To.Port == 0 {
 		a.To.Port = port

@@ -54,6 +54,9 @@ var rollRight = Right{Resource: "pods", Verb: "patch", Namespaced: true, Optiona
 // renewRight is optional: without it, every pod of a run is measured in one instance.
 var renewRight = Right{Resource: "pods", Verb: "delete", Namespaced: true, Optional: true, Why: "to make the run's pods anew between repetitions, so that intervals hold what instances differ by"}
 
+// watchRight is optional but for workloads that make pods.
+var watchRight = Right{Resource: "pods", Verb: "watch", Namespaced: true, Optional: true, Why: "to see when new pods are scheduled and end: ttfr needs it"}
+
 // Rights are all that a run needs on a cluster, by resource, and the optional ones. deploy/rbac.yaml grants exactly these.
 var Rights = []Right{
 	{Resource: "namespaces", Verb: "create", Why: "each run has namespaces of its own"},
@@ -66,6 +69,7 @@ var Rights = []Right{
 	{Resource: "pods", Verb: "list", Namespaced: true, Why: "to wait until they run"},
 	renewRight,
 	rollRight,
+	watchRight,
 	{Resource: "pods", Subresource: "exec", Verb: "create", Namespaced: true, Why: "to start agents"},
 	{Resource: "pods", Subresource: "exec", Verb: "get", Namespaced: true, Why: "the same over a WebSocket"},
 	{Resource: "services", Verb: "create", Namespaced: true, Why: "paths to a Service, a NodePort, a load balancer or the pod itself"},
@@ -93,6 +97,8 @@ func (o Options) wants(r Right) bool {
 		return slices.ContainsFunc(o.Paths, func(p plan.Path) bool { return p.To == plan.LoadBalancer })
 	case rollRight:
 		return len(o.Rolled) > 0
+	case watchRight, renewRight:
+		return o.NewPods
 	}
 	return false
 }

@@ -35,6 +35,9 @@ func bare(v plan.Variant) bool { return v.Profile() == profileHost }
 // *control.NotServedError when the cluster has no such route.
 func (c *Cluster) Endpoints(r plan.Route) (ends control.Ends, err error) {
 	at, why := c.place.ends(c.options, r)
+	if why == "" && r.NewPods && bare(r.Variant) {
+		why = "its pods share the network of their node: nothing is attached"
+	}
 	if why != "" {
 		return ends, c.notServed(r, why)
 	}

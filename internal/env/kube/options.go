@@ -27,6 +27,8 @@ type Options struct {
 	Family int
 	// UDP says that some workload sends datagrams: not every load balancer takes them beside TCP on one port.
 	UDP bool
+	// NewPods says that some workload makes pods.
+	NewPods bool
 	// TrafficPolicy is the externalTrafficPolicy of Services entered from outside; default TrafficCluster.
 	TrafficPolicy plan.TrafficPolicy
 	// Host makes host-network pods for the profile "host", and not only where a path begins or ends at a host.

@@ -100,6 +100,9 @@ type Pods struct {
 	Slowest map[string]int64 `json:"slowest,omitempty"`
 	// Failure describes the first failure, "" for none.
 	Failure string `json:"failure,omitempty"`
+	// ClockNs is how far the clock of the pods' node, beside that of the controller, may be wrong in ns; 0 where one clock
+	// timed all.
+	ClockNs int64 `json:"clock_ns,omitempty"`
 }
 
 // Roll is one time that a server left and came back, by its own clock.

@@ -108,6 +108,8 @@ const (
 // Parts of the time to first response, in the order of a request that waits for them: members of the family TTFRWait.
 const (
 	WaitSchedule   = "schedule"
+	WaitSandbox    = "sandbox"
+	WaitContainer  = "container"
 	WaitDevice     = "device"
 	WaitAddress    = "address"
 	WaitRoute      = "route"
@@ -119,7 +121,7 @@ const (
 )
 
 // Waits are these parts.
-var Waits = []string{WaitSchedule, WaitDevice, WaitAddress, WaitRoute, WaitRule, WaitPolicy, WaitResolution, WaitConnect, WaitAnswer}
+var Waits = []string{WaitSchedule, WaitSandbox, WaitContainer, WaitDevice, WaitAddress, WaitRoute, WaitRule, WaitPolicy, WaitResolution, WaitConnect, WaitAnswer}
 
 // Times are the families of times, Statistics the ends of their names.
 var (
@@ -210,7 +212,9 @@ var catalogue = []Metric{
 	{Name: TTFR + ".mean", Title: "time to first response, mean", Unit: "ns", Better: Lower, Definition: "The arithmetic mean of the times to first response; the waits of its parts add up to it.", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFR + ".stddev", Title: "time to first response, standard deviation", Unit: "ns", Better: Lower, Definition: "The standard deviation of the times to first response.", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFR + ".max", Title: "time to first response, maximum", Unit: "ns", Better: Lower, Headline: true, Definition: "The longest time to first response of the window.", Source: "docs/how-to/measure-pod-start.md"},
-	{Name: TTFRWait + ".schedule", Title: "first request, mean wait for its start", Unit: "ns", Better: Lower, Definition: "Mean time from the intended time of a new pod until its attachment began.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".schedule", Title: "first request, mean wait for its start", Unit: "ns", Better: Lower, Definition: "Mean time from the intended time of a new pod until its attachment began; on a cluster, until it was seen scheduled.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".sandbox", Title: "first request, mean wait for the sandbox", Unit: "ns", Better: Lower, Definition: "Mean time in which a node made the sandbox of a new pod and its CNI plugins connected it (clusters).", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".container", Title: "first request, mean wait for the container", Unit: "ns", Better: Lower, Definition: "Mean time in which the container of a new pod was made and its program began (clusters).", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFRWait + ".device", Title: "first request, mean wait for devices", Unit: "ns", Better: Lower, Definition: "Mean time in which the devices of a new pod were made and set.", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFRWait + ".address", Title: "first request, mean wait for addresses", Unit: "ns", Better: Lower, Definition: "Mean time in which a new pod got its address.", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFRWait + ".route", Title: "first request, mean wait for routes", Unit: "ns", Better: Lower, Definition: "Mean time in which the routes of a new pod were added, in the pod and on its node.", Source: "docs/how-to/measure-pod-start.md"},

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 )
 
@@ -36,6 +37,8 @@ type Client struct {
 	Deployments     func(namespace string) Resource[*appsv1.Deployment, *appsv1.DeploymentList]
 	EndpointSlices  func(namespace string) Resource[*discoveryv1.EndpointSlice, *discoveryv1.EndpointSliceList]
 	NetworkPolicies func(namespace string) Resource[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList]
+	// WatchPods returns what happens to the pods of a namespace with the labels of a selector, from their state now on.
+	WatchPods func(ctx context.Context, namespace, selector string) (watch.Interface, error)
 	// Logs returns what a pod has printed.
 	Logs func(ctx context.Context, namespace, pod string) ([]byte, error)
 	// Review asks whether the user may do something.
@@ -104,6 +107,10 @@ func New(config *rest.Config) (*Client, error) {
 		Deployments:     in[appsv1.Deployment, appsv1.DeploymentList](apps, "deployments"),
 		EndpointSlices:  in[discoveryv1.EndpointSlice, discoveryv1.EndpointSliceList](groups[discoveryv1.SchemeGroupVersion], "endpointslices"),
 		NetworkPolicies: in[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList](groups[networkingv1.SchemeGroupVersion], "networkpolicies"),
+		WatchPods: func(ctx context.Context, namespace, selector string) (watch.Interface, error) {
+			o := &metav1.ListOptions{Watch: true, LabelSelector: selector}
+			return core.Get().Namespace(namespace).Resource("pods").VersionedParams(o, Parameters()).Watch(ctx)
+		},
 		Logs: func(ctx context.Context, namespace, pod string) ([]byte, error) {
 			return core.Get().Namespace(namespace).Resource("pods").Name(pod).SubResource("log").DoRaw(ctx)
 		},

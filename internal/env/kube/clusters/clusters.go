@@ -17,6 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -164,7 +165,7 @@ func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, 
 
 // Capabilities returns what clusters can do.
 func (e *Environment) Capabilities() env.Capabilities {
-	return env.Capabilities{Roll: e.roll, Recover: e.recover, Policies: e.policies, Renew: e.renew, Renews: e.renews}
+	return env.Capabilities{Roll: e.roll, Recover: e.recover, Policies: e.policies, Renew: e.renew, Renews: e.renews, NewPods: e.newPods, LatePods: true}
 }
 
 // renews returns all variants of a cluster: they share its pods.
@@ -198,6 +199,13 @@ func (e *Environment) roll(ctx context.Context, b control.Backend, in bool) erro
 	s := e.at(b.Route.Variant)
 	b.Route = b.Route.Local()
 	return s.named(s.cluster.Roll(ctx, b, in))
+}
+
+func (e *Environment) newPods(ctx context.Context, a control.Arrivals) (*sample.Observation, error) {
+	s := e.at(a.Route.Variant)
+	a.Route = a.Route.Local()
+	seen, err := s.cluster.NewPods(ctx, a)
+	return seen, s.named(err)
 }
 
 // Conditions are those of all clusters: what differs between them cannot be told here.

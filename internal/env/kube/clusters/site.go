@@ -205,8 +205,9 @@ func clusterOptions(want plan.Plan, at kube.Location, options Options) kube.Opti
 	o := kube.Options{
 		Kubeconfig: at.Kubeconfig, Context: at.Context, Cluster: want.Cluster, Say: options.Say,
 		Paths: want.Paths, Backends: want.Backends(), Rolled: want.Rolled(), Family: want.Lab.Family, TrafficPolicy: want.Lab.TrafficPolicy,
-		UDP:  slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().Protocol == plan.UDP }),
-		Host: slices.ContainsFunc(want.Measured(), bare),
+		UDP:     slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().Protocol == plan.UDP }),
+		NewPods: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().NewPods }),
+		Host:    slices.ContainsFunc(want.Measured(), bare),
 	}
 	o.Image, o.TTL = imageOf(want, options.Version), want.Lifetime()
 	return o

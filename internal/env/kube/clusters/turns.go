@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -175,7 +176,10 @@ func (e *Turns) Endpoints(ctx context.Context, r plan.Route) (control.Ends, erro
 func (e *Turns) Capabilities() env.Capabilities {
 	return env.Capabilities{
 		Stages: func() [][]plan.Variant { return e.stages }, Enter: e.enter,
-		Roll:   func(ctx context.Context, b control.Backend, in bool) error { return e.now.roll(ctx, b, in) },
+		Roll: func(ctx context.Context, b control.Backend, in bool) error { return e.now.roll(ctx, b, in) },
+		NewPods: func(ctx context.Context, a control.Arrivals) (*sample.Observation, error) {
+			return e.now.newPods(ctx, a)
+		}, LatePods: true,
 		Renews: func(v plan.Variant) []plan.Variant { return e.now.renews(v) },
 		Renew:  func(ctx context.Context, names []plan.Variant) map[plan.Variant]error { return e.now.renew(ctx, names) },
 		Policies: func(ctx context.Context, v plan.Variant, p plan.Path) []string {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
@@ -42,6 +43,9 @@ func NewClientset(objects ...runtime.Object) *Clientset {
 		},
 		NetworkPolicies: func(ns string) api.Resource[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList] {
 			return server.NetworkingV1().NetworkPolicies(ns)
+		},
+		WatchPods: func(ctx context.Context, ns, selector string) (watch.Interface, error) {
+			return core.Pods(ns).Watch(ctx, metav1.ListOptions{LabelSelector: selector})
 		},
 		Logs: func(ctx context.Context, ns, pod string) ([]byte, error) {
 			return core.Pods(ns).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)

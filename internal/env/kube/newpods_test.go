@@ -1,0 +1,122 @@
+package kube
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+var acrossNodes = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+
+// nursery is a cluster whose new pods report at once, by a clock an hour ahead.
+func nursery(t *testing.T, report func(begin time.Time) First) (*world, *Cluster) {
+	t.Helper()
+	w, c := newWorld(t, Options{Cluster: plan.Cluster{Image: "cnibench.local/cnibench:1"}, Paths: []plan.Path{acrossNodes}, NewPods: true}, nodes3()...)
+	if err := c.Up(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.become = func(p *corev1.Pod) {
+		b, err := json.Marshal(report(time.Now().Add(time.Hour)))
+		if err != nil {
+			t.Error(err)
+		}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(b)}}}}
+	}
+	return w, c
+}
+
+func arriving() control.Arrivals {
+	return control.Arrivals{Route: plan.Single("cni", acrossNodes), To: control.Endpoint{Address: "10.0.0.2", Port: 5201}, Rate: 50, Window: 100 * time.Millisecond,
+		Timeout: 5 * time.Second, Opens: func() error { return nil }}
+}
+
+// TestNewPods: pods that answer are timed by the clock of their node, set to this machine's, and are gone afterwards.
+func TestNewPods(t *testing.T) {
+	w, c := nursery(t, func(begin time.Time) First {
+		at := func(ms int64) int64 { return begin.UnixNano() + ms*1e6 }
+		return First{Network: at(300), Begin: at(500), Connected: at(600), Answered: at(700)}
+	})
+	before := w.left(t)
+	o, err := c.NewPods(t.Context(), arriving())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Schedule.Due != 5 || o.Schedule.Sent != 5 || o.Operations != 5 || len(o.Errors) > 0 || o.CPU.ThreadsNs != 0 {
+		t.Errorf("%+v", o)
+	}
+	for part, want := range map[string]float64{metric.WaitContainer: 200, metric.WaitConnect: 100, metric.WaitAnswer: 100} {
+		if got := float64(o.Pods.Waits[part]) / 5e6; got < want-1 || got > want+1 {
+			t.Errorf("%s: %.1f ms, want %.0f", part, got, want)
+		}
+	}
+	if o.Pods.Waits[metric.WaitSandbox] == 0 || o.Pods.ClockNs <= 0 {
+		t.Errorf("%+v", o.Pods)
+	}
+	if after := w.left(t); !slices.Equal(before, after) {
+		t.Errorf("left %v, was %v", after, before)
+	}
+}
+
+// TestNewPodsThatFail: each failure has its kind and what is known.
+func TestNewPodsThatFail(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change     func(*world)
+		kind, want string
+	}{
+		"refused": {func(w *world) {
+			w.become = func(p *corev1.Pod) {
+				p.Status.ContainerStatuses = terminated1(`{"Kind":"connection refused","Failure":"dial"}`)
+			}
+		}, "connection refused", ": dial"},
+		"no report": {func(w *world) {
+			w.become = func(p *corev1.Pod) { p.Status.ContainerStatuses = terminated1("") }
+		}, "not started", "no report"},
+		"not created": {func(w *world) {
+			w.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, errors.New("exceeded quota")
+			})
+		}, "not created", "exceeded quota"},
+		"late": {func(w *world) {
+			w.become = func(p *corev1.Pod) {
+				p.Status.ContainerStatuses = terminated1(fmt.Sprintf(`{"Begin":1,"Connected":2,"Answered":%d}`, time.Now().Add(time.Hour+time.Minute).UnixNano()))
+			}
+		}, "timeout", "after the pod was due"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, c := nursery(t, func(time.Time) First { return First{} })
+			tc.change(w)
+			_, err := c.NewPods(t.Context(), arriving())
+			var why *control.Error
+			if !errors.As(err, &why) || why.Kind != tc.kind || !strings.Contains(why.Message, tc.want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func terminated1(message string) []corev1.ContainerStatus {
+	return []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}}}}
+}
+
+// TestHostTakesNoNewPods: pods in the network of their node are not attached.
+func TestHostTakesNoNewPods(t *testing.T) {
+	_, c := nursery(t, func(time.Time) First { return First{} })
+	r := plan.Single("host", acrossNodes)
+	r.NewPods = true
+	var not *control.NotServedError
+	if _, err := c.Endpoints(r); !errors.As(err, &not) {
+		t.Error(err)
+	}
+}
