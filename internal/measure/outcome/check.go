@@ -198,6 +198,8 @@ func (t *trial) counts() (what string, a, b float64) {
 			return s.packets(s.received()) + float64(s.Datagrams.Lost)
 		})
 		return "datagrams sent and received or lost", a, b
+	case plan.NewPod: // servers may answer beyond the window
+		return "requests of new pods and their answers", t.client.perSecond(t.client.units()), t.client.perSecond(t.server.units())
 	}
 	return t.is.Work + "s of client and server", t.client.perSecond(t.client.units()), t.server.perSecond(t.server.units())
 }
@@ -348,7 +350,7 @@ func (t *trial) fewOperations(s *side) string {
 }
 
 func (t *trial) windowSkew() string {
-	if t.client == nil || t.server == nil {
+	if t.client == nil || t.server == nil || t.is.NewPods {
 		return ""
 	}
 	a, b := t.client.seconds(), t.server.seconds()
