@@ -228,8 +228,12 @@ func (p Plan) brings() bool { return p.Environment == EnvKind || p.Cluster.Insta
 func (fs *faults) validClusterProfile(field string, name Variant, p Plan) {
 	base, context := name.Profile(), name.Context()
 	switch {
-	case name.Conditions() != "":
-		fs.Add(field, "%s: conditions of a variant are for the lab; a cluster is measured as it is", name)
+	case name.conditioned(false):
+		fs.Add(field, "%s: on a cluster, a variant may have version and set.KEY; other conditions are for the lab", name)
+	case name.conditioned(true) && !p.brings():
+		fs.Add(field, "%s: version and set.KEY are for what the run installs: add --install or --env kind", name)
+	case name.conditioned(true) && base == profile.Host:
+		fs.Add(field, "%s: nothing is installed for host", name)
 	case !clusterName.MatchString(base):
 		fs.Add(field, "%q is not the name of a profile", name)
 	case p.brings() && base != Detected:

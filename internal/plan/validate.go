@@ -104,6 +104,9 @@ func (fs *faults) validConditions(p Plan, field string, v Variant) {
 			fs.Add(field, "%s: %s", v, why)
 		}
 	}
+	if v.conditioned(true) {
+		fs.Add(field, "%s: version and set.KEY are for clusters: nothing is installed in the lab", v)
+	}
 	if why := v.Lab(p.Lab).excluded(); why != "" {
 		fs.Add(field, "%s: %s", v, why)
 	}

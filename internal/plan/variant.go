@@ -3,10 +3,13 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Variant names what is measured: a profile, with the conditions in which it differs from the run and, on several
@@ -126,6 +129,11 @@ func ParseVariant(text string) (Variant, error) {
 			sorted = append(sorted, s.Flag+"="+value)
 		}
 	}
+	for _, flag := range slices.Sorted(maps.Keys(said)) {
+		if ofRecipe(flag) {
+			sorted = append(sorted, flag+"="+said[flag])
+		}
+	}
 	return assemble(name, context, strings.Join(sorted, ","), twin), nil
 }
 
@@ -135,10 +143,16 @@ func parseCondition(part string) (flag, value string, err error) {
 	if !ok {
 		return "", "", fmt.Errorf("%q is not CONDITION=VALUE", part)
 	}
+	if ofRecipe(flag) {
+		if !recipeValue.MatchString(text) || !recipeKey.MatchString(flag) {
+			return "", "", fmt.Errorf("%s: want letters, digits and . _ : / + -", part)
+		}
+		return flag, text, nil
+	}
 	s, known := SettingOf(flag)
 	switch {
 	case !known:
-		return "", "", fmt.Errorf("unknown condition %q%s", flag, advice.DidYouMean(flag, perVariant()))
+		return "", "", fmt.Errorf("unknown condition %q%s", flag, advice.DidYouMean(flag, append(perVariant(), conditionVersion)))
 	case !s.PerVariant:
 		return "", "", fmt.Errorf("%s is the same for the whole run; a variant may set %s", flag, strings.Join(perVariant(), ", "))
 	}
@@ -150,6 +164,37 @@ func parseCondition(part string) (flag, value string, err error) {
 		return "", "", fmt.Errorf("%s: %s", flag, fault)
 	}
 	return flag, s.Text(p), nil
+}
+
+// Conditions of what a recipe installs on a cluster: the version of its chart or manifest, and values of the chart by their keys.
+const conditionVersion, conditionSet = "version", "set."
+
+var recipeKey, recipeValue = pattern.New(`^[A-Za-z0-9_.-]+[A-Za-z0-9_-]$`), pattern.New(`^[A-Za-z0-9._:/+-]+$`)
+
+// ofRecipe says whether a condition changes what a recipe installs.
+func ofRecipe(flag string) bool {
+	return flag == conditionVersion || strings.HasPrefix(flag, conditionSet)
+}
+
+// Recipe returns the version of what is installed for v, "" for that of the recipe, and values of its chart as helm --set takes them.
+func (v Variant) Recipe() (version string, sets []string) {
+	for part := range strings.SplitSeq(v.Conditions(), ",") {
+		flag, value, _ := strings.Cut(part, "=")
+		if key, ok := strings.CutPrefix(flag, conditionSet); ok {
+			sets = append(sets, key+"="+value)
+		} else if flag == conditionVersion {
+			version = value
+		}
+	}
+	return version, sets
+}
+
+// conditioned says whether v has conditions that change, or do not change, what a recipe installs.
+func (v Variant) conditioned(recipe bool) bool {
+	return v.Conditions() != "" && slices.ContainsFunc(strings.Split(v.Conditions(), ","), func(part string) bool {
+		flag, _, _ := strings.Cut(part, "=")
+		return ofRecipe(flag) == recipe
+	})
 }
 
 // perVariant returns the names of the conditions that a variant may have.

@@ -114,3 +114,49 @@ func TestConditionsAreWords(t *testing.T) {
 		t.Errorf("nothing said is %+v", l)
 	}
 }
+
+// TestVariantsOfRecipes: version and values of a chart are part of a variant; they are refused where nothing is installed.
+func TestVariantsOfRecipes(t *testing.T) {
+	v, err := ParseVariant("cilium-native(set.bpf.masquerade=true,version=1.18.2,set.a_b.c-d=x/y:1)")
+	if err != nil || v != "cilium-native(set.a_b.c-d=x/y:1,set.bpf.masquerade=true,version=1.18.2)" {
+		t.Fatal(v, err)
+	}
+	version, sets := v.Recipe()
+	if version != "1.18.2" || strings.Join(sets, " ") != "a_b.c-d=x/y:1 bpf.masquerade=true" {
+		t.Error(version, sets)
+	}
+	if version, sets := Variant("canal(services=10)").Recipe(); version != "" || sets != nil {
+		t.Error(version, sets)
+	}
+	for text, want := range map[string]string{
+		"canal(version=)": "want letters", "canal(set.=1)": "want letters", "canal(set.a=b c)": "want letters", "canal(versoin=1)": "version",
+		"canal(version=1,version=2)": "given twice",
+	} {
+		if _, err := ParseVariant(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	for _, tc := range []struct {
+		environment string
+		install     bool
+		variant     Variant
+		want        string
+	}{
+		{EnvLab, false, "canal(version=1)", "nothing is installed in the lab"},
+		{EnvKubernetes, false, "canal(version=1)", "add --install or --env kind"},
+		{EnvKubernetes, true, "canal(services=10)", "other conditions are for the lab"},
+		{EnvKubernetes, true, "host(version=1)", "nothing is installed for host"},
+		{EnvKubernetes, true, "canal(version=1)", ""},
+		{EnvKind, false, "canal(set.a=1)", ""},
+	} {
+		p := Default()
+		p.Environment, p.Cluster.Install, p.Profiles, p.Baseline = tc.environment, tc.install, []Variant{tc.variant}, "host"
+		said := ""
+		if err := p.Validate(); err != nil {
+			said = err.Error()
+		}
+		if tc.want != "" && !strings.Contains(said, tc.want) || tc.want == "" && strings.Contains(said, "canal") {
+			t.Errorf("%s in %s: %q, want %q", tc.variant, tc.environment, said, tc.want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"slices"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/kind/pkg/cluster"
 
 	"github.com/cnibench/cnibench/internal/env/kube/recipe"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -31,8 +33,8 @@ type Provider interface {
 
 // Options say which cluster to make.
 type Options struct {
-	// Profile is the one to install.
-	Profile string
+	// Variant is the profile to install, with its version and values of its chart.
+	Variant plan.Variant
 	// Kubeconfig is the file to create for the cluster, and to remove with it.
 	Kubeconfig string
 	// Charts is the directory or file of charts and manifests. (optional)
@@ -48,8 +50,16 @@ type Cluster struct {
 	provider         Provider
 }
 
-// Name returns the name of the cluster for a profile.
-func Name(profile string) string { return "cnibench-" + profile }
+// Name returns the name of the cluster for a variant. What a variant has of its own is in it as a number.
+func Name(v plan.Variant) string {
+	name := "cnibench-" + v.Profile()
+	if own := v.Conditions(); own != "" {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(own)) // it never fails
+		name += fmt.Sprintf("-%08x", h.Sum32())
+	}
+	return name
+}
 
 // Up creates a cluster for the profile and installs it. On an error it removes the cluster, and the error names what it
 // could not remove. It fails if a cluster of that name exists already.
@@ -57,12 +67,12 @@ func Up(ctx context.Context, p Provider, o Options) (*Cluster, error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
-	config, params, err := render(o.Profile)
+	config, params, err := render(o.Variant)
 	if err != nil {
 		return nil, err
 	}
 	c := &Cluster{Name: params.Cluster, Kubeconfig: o.Kubeconfig, provider: p}
-	if err := Absent(p, o.Profile); err != nil {
+	if err := Absent(p, o.Variant); err != nil {
 		return nil, err
 	}
 	o.Say("making kind cluster %s", c.Name)
@@ -76,9 +86,9 @@ func Up(ctx context.Context, p Provider, o Options) (*Cluster, error) {
 }
 
 // Check returns an error that names every one of the profiles that Up cannot make a cluster for.
-func Check(profiles ...string) error {
+func Check(variants ...plan.Variant) error {
 	var faults []error
-	for _, name := range profiles {
+	for _, name := range variants {
 		if _, _, err := render(name); err != nil {
 			faults = append(faults, fmt.Errorf("no kind cluster for %s: %w", name, err))
 		}
@@ -87,27 +97,27 @@ func Check(profiles ...string) error {
 }
 
 // Absent returns an error that names every one of the profiles whose cluster is there already.
-func Absent(p Provider, profiles ...string) error {
+func Absent(p Provider, variants ...plan.Variant) error {
 	there, err := p.List()
 	if err != nil {
 		return advice.With(fmt.Errorf("kind: %w", err), "see whether the container engine answers: docker ps (or podman ps, nerdctl ps)")
 	}
 	var errs []error
-	for _, profile := range profiles {
-		if name := Name(profile); slices.Contains(there, name) {
+	for _, v := range variants {
+		if name := Name(v); slices.Contains(there, name) {
 			errs = append(errs, advice.With(fmt.Errorf("there is a kind cluster %s already", name), "kind delete cluster --name "+name+" removes it"))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// render returns the configuration of the cluster for a profile, and the parameters of its recipe.
-func render(profile string) (config string, params recipe.Params, err error) {
-	r, err := recipe.Lookup(profile)
+// render returns the configuration of the cluster for a variant, and the parameters of its recipe.
+func render(v plan.Variant) (config string, params recipe.Params, err error) {
+	r, err := recipe.Lookup(v.Profile())
 	if err != nil {
 		return "", params, err
 	}
-	params = recipe.Params{Cluster: Name(profile)}.WithDefaults()
+	params = recipe.Params{Cluster: Name(v)}.WithDefaults()
 	out, err := recipe.Render(r, recipe.Kind, params, nil)
 	for _, a := range out.Actions {
 		if a.Kind == recipe.MakeKind {
@@ -125,11 +135,12 @@ func (c *Cluster) install(ctx context.Context, o Options, params recipe.Params) 
 	if err != nil {
 		return fmt.Errorf("kind cluster %s: %w", c.Name, err)
 	}
-	i, err := recipe.NewInstaller(config, recipe.Options{For: recipe.Kind, Params: params, Source: o.Charts, Say: o.Say})
+	version, sets := o.Variant.Recipe()
+	i, err := recipe.NewInstaller(config, recipe.Options{For: recipe.Kind, Params: params, Version: version, Sets: sets, Source: o.Charts, Say: o.Say})
 	if err != nil {
 		return err
 	}
-	return i.Install(ctx, o.Profile)
+	return i.Install(ctx, o.Variant.Profile())
 }
 
 // Close removes the cluster and its kubeconfig, even after ctx has ended.

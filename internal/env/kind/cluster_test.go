@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/cnibench/cnibench/internal/env/kube/recipe"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -54,7 +55,7 @@ func (f *fake) Delete(name, _ string) error {
 }
 
 func options(t *testing.T, profile string) Options {
-	return Options{Profile: profile, Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	return Options{Variant: plan.Variant(profile), Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 }
 
 // TestConfig: what kind is given for each profile is a configuration of its kind, without a CNI of its own.
@@ -73,17 +74,17 @@ func TestConfig(t *testing.T) {
 		o := options(t, r.Profile)
 		f.deleteErr = errors.New("kept for the test")
 		err := up(t, f, o)
-		if config := f.clusters[Name(r.Profile)]; config == "" {
+		if config := f.clusters[Name(plan.Variant(r.Profile))]; config == "" {
 			if !strings.Contains(err.Error(), "missing") {
 				t.Errorf("%s: %v", r.Profile, err)
 			}
 			continue
 		}
 		var c v1alpha4.Cluster
-		if err := yaml.UnmarshalStrict([]byte(f.clusters[Name(r.Profile)]), &c); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(f.clusters[Name(plan.Variant(r.Profile))]), &c); err != nil {
 			t.Fatalf("%s: %v", r.Profile, err)
 		}
-		if !c.Networking.DisableDefaultCNI || len(c.Nodes) != 3 || c.Name != Name(r.Profile) || c.Networking.PodSubnet == "" {
+		if !c.Networking.DisableDefaultCNI || len(c.Nodes) != 3 || c.Name != Name(plan.Variant(r.Profile)) || c.Networking.PodSubnet == "" {
 			t.Errorf("%s: %+v", r.Profile, c)
 		}
 		if none := c.Networking.KubeProxyMode == "none"; none != (r.KubeProxy == "none") {
@@ -194,5 +195,13 @@ func TestClosedAlready(t *testing.T) {
 	stop()
 	if err := c.Close(ctx); err != nil || len(f.clusters) != 0 {
 		t.Errorf("%v, %v", err, f.clusters)
+	}
+}
+
+// TestVariantsHaveTheirClusters: two versions of one profile have a cluster each.
+func TestVariantsHaveTheirClusters(t *testing.T) {
+	one, two := Name("canal(version=v3.30.1)"), Name("canal(version=v3.31.0)")
+	if one == two || one == Name("canal") || !strings.HasPrefix(one, Name("canal")+"-") {
+		t.Error(one, two)
 	}
 }

@@ -49,12 +49,12 @@ func Open(ctx context.Context, want plan.Plan, agents *image.Image, o clusters.O
 	return e, want, nil
 }
 
-// profiles are those of a plan that get a cluster each.
-func profiles(p plan.Plan) []string {
-	var names []string
+// profiles are the variants of a plan that get a cluster each.
+func profiles(p plan.Plan) []plan.Variant {
+	var names []plan.Variant
 	for _, v := range p.Profiles {
 		if v.Profile() != profile.Host {
-			names = append(names, v.Profile())
+			names = append(names, v)
 		}
 	}
 	return names
@@ -63,11 +63,11 @@ func profiles(p plan.Plan) []string {
 // CheckPlan returns an error that names every profile of a plan that Open cannot make a cluster for.
 func CheckPlan(p plan.Plan) error { return Check(profiles(p)...) }
 
-func (e *Environment) make(ctx context.Context, engine Provider, names []string, agents *image.Image, o clusters.Options) error {
+func (e *Environment) make(ctx context.Context, engine Provider, names []plan.Variant, agents *image.Image, o clusters.Options) error {
 	for _, name := range names {
 		o.Leaves("kind cluster " + Name(name) + " may still be there; remove it: kind delete cluster --name " + Name(name))
 		c, err := Up(ctx, engine, Options{
-			Profile: name, Kubeconfig: filepath.Join(e.dir, name), Charts: o.Charts, Say: o.Say,
+			Variant: name, Kubeconfig: filepath.Join(e.dir, Name(name)), Charts: o.Charts, Say: o.Say,
 		})
 		if err != nil {
 			return err
@@ -82,7 +82,7 @@ func (e *Environment) make(ctx context.Context, engine Provider, names []string,
 }
 
 // locations returns how to reach the clusters, and the plan in which each of several profiles has its context.
-func (e *Environment) locations(want plan.Plan, names []string) (plan.Plan, []kube.Location) {
+func (e *Environment) locations(want plan.Plan, names []plan.Variant) (plan.Plan, []kube.Location) {
 	if len(names) == 1 {
 		return want, []kube.Location{{Kubeconfig: e.made[0].Kubeconfig}}
 	}
@@ -92,7 +92,7 @@ func (e *Environment) locations(want plan.Plan, names []string) (plan.Plan, []ku
 		context := "kind-" + e.made[i].Name // as kind names it
 		at = append(at, kube.Location{Context: context, Kubeconfig: e.made[i].Kubeconfig})
 		want.Cluster.Contexts = append(want.Cluster.Contexts, context)
-		want.Profiles = append(want.Profiles, plan.Variant(name).At(context))
+		want.Profiles = append(want.Profiles, name.At(context))
 		if i > 0 {
 			want.Profiles = append(want.Profiles, want.Baseline.At(context))
 		}

@@ -83,6 +83,10 @@ func TestNothingWithoutARight(t *testing.T) {
 	if err := c.Renew(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	w.become = reporting(t, func(begin time.Time) First { return First{Answered: begin.UnixNano() + 1e6} })
+	if _, err := c.NewPods(t.Context(), arriving()); err != nil {
+		t.Fatal(err)
+	}
 	c.lookAt(podClient)
 	c.Policies(t.Context(), "x", allPaths().Paths[0])
 	if err := c.Close(t.Context()); err != nil {

@@ -43,6 +43,7 @@ const (
 	kindStart   = "not started"
 	kindRemove  = "not removed"
 	kindTimeout = "timeout"
+	kindClock   = "clock"
 )
 
 // First is what a new pod reports of its first request. Times are those of its node in ns since 1970; 0 is unknown.
@@ -279,6 +280,9 @@ func (a *arrivals) note(o *sample.Observation, lag time.Duration, parts map[stri
 	}
 	if err == nil && whole > int64(a.Timeout) {
 		err = &control.Error{Kind: kindTimeout, Message: fmt.Sprintf("the answer came %s after the pod was due", time.Duration(whole).Round(time.Millisecond))}
+	}
+	if err == nil && whole <= 0 {
+		err = &control.Error{Kind: kindClock, Message: "the answer came before the pod was due: the clock of its node was set meanwhile"}
 	}
 	var why *control.Error
 	if errors.As(err, &why) {

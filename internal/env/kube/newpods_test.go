@@ -27,14 +27,19 @@ func nursery(t *testing.T, report func(begin time.Time) First) (*world, *Cluster
 	if err := c.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.become = func(p *corev1.Pod) {
+	w.become = reporting(t, report)
+	return w, c
+}
+
+// reporting lets pods end at once with a report, by a clock an hour ahead.
+func reporting(t *testing.T, report func(begin time.Time) First) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
 		b, err := json.Marshal(report(time.Now().Add(time.Hour)))
 		if err != nil {
 			t.Error(err)
 		}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: string(b)}}}}
+		p.Status.ContainerStatuses = terminated(string(b))
 	}
-	return w, c
 }
 
 func arriving() control.Arrivals {
@@ -77,20 +82,23 @@ func TestNewPodsThatFail(t *testing.T) {
 	}{
 		"refused": {func(w *world) {
 			w.become = func(p *corev1.Pod) {
-				p.Status.ContainerStatuses = terminated1(`{"Kind":"connection refused","Failure":"dial"}`)
+				p.Status.ContainerStatuses = terminated(`{"Kind":"connection refused","Failure":"dial"}`)
 			}
 		}, "connection refused", ": dial"},
 		"no report": {func(w *world) {
-			w.become = func(p *corev1.Pod) { p.Status.ContainerStatuses = terminated1("") }
+			w.become = func(p *corev1.Pod) { p.Status.ContainerStatuses = terminated("") }
 		}, "not started", "no report"},
 		"not created": {func(w *world) {
 			w.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true, nil, errors.New("exceeded quota")
 			})
 		}, "not created", "exceeded quota"},
+		"another clock": {func(w *world) {
+			w.become = func(p *corev1.Pod) { p.Status.ContainerStatuses = terminated(`{"Begin":1,"Connected":2,"Answered":3}`) }
+		}, "clock", "was set"},
 		"late": {func(w *world) {
 			w.become = func(p *corev1.Pod) {
-				p.Status.ContainerStatuses = terminated1(fmt.Sprintf(`{"Begin":1,"Connected":2,"Answered":%d}`, time.Now().Add(time.Hour+time.Minute).UnixNano()))
+				p.Status.ContainerStatuses = terminated(fmt.Sprintf(`{"Begin":1,"Connected":2,"Answered":%d}`, time.Now().Add(time.Hour+time.Minute).UnixNano()))
 			}
 		}, "timeout", "after the pod was due"},
 	} {
@@ -106,7 +114,7 @@ func TestNewPodsThatFail(t *testing.T) {
 	}
 }
 
-func terminated1(message string) []corev1.ContainerStatus {
+func terminated(message string) []corev1.ContainerStatus {
 	return []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}}}}
 }
 

@@ -94,8 +94,9 @@ func (e *Turns) enter(ctx context.Context, i int) error {
 	name := e.stages[i][0]
 	e.options.Say("installing %s", name)
 	e.at = i // also if it fails: then it is uninstalled by name
-	e.gone = e.options.Leaves(e.stillThere(string(name)))
-	if err := e.installer.Install(ctx, string(name)); err != nil {
+	e.gone = e.options.Leaves(e.stillThere(name.Profile()))
+	e.installer.Version, e.installer.Sets = name.Recipe()
+	if err := e.installer.Install(ctx, name.Profile()); err != nil {
 		return err
 	}
 	want := e.plan
@@ -129,9 +130,9 @@ func (e *Turns) uninstall(ctx context.Context) error {
 	if e.at < 0 {
 		return nil
 	}
-	name := e.stages[e.at][0]
-	e.options.Say("uninstalling %s", name)
-	err := e.installer.Uninstall(ctx, string(name))
+	name := e.stages[e.at][0].Profile()
+	e.options.Say("uninstalling %s", e.stages[e.at][0])
+	err := e.installer.Uninstall(ctx, name)
 	var nothing *recipe.NotInstalledError
 	switch {
 	case errors.As(err, &nothing): // its installation was refused: what is on the nodes is not ours
@@ -139,7 +140,7 @@ func (e *Turns) uninstall(ctx context.Context) error {
 		e.gone()
 		return nil
 	case err != nil:
-		return errors.Join(fmt.Errorf("uninstall %s: %w", name, err), errors.New(e.stillThere(string(name))))
+		return errors.Join(fmt.Errorf("uninstall %s: %w", name, err), errors.New(e.stillThere(name)))
 	}
 	e.at = -1
 	e.gone()

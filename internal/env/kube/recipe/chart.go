@@ -144,7 +144,7 @@ func (i *Installer) namespace(ctx context.Context, inv *inventory, name string) 
 
 // load finds a chart: in the user's source, else in its repository.
 func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
-	at := i.local(c.Chart, c.Chart+"-"+c.Version+".tgz")
+	at := i.local(c.Chart+"-"+c.Version+".tgz", c.Chart+"-"+c.Version, c.Chart)
 	if at == "" {
 		return fetchChart(ctx, c)
 	}
@@ -152,7 +152,9 @@ func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := loaded.Metadata.Version; v != c.Version {
+	if v := loaded.Metadata.Version; v != c.Version && i.Version != "" {
+		return nil, advice.With(fmt.Errorf("%s has version %s, and %s is asked for", at, v, c.Version), "name a directory that has "+c.Chart+"-"+c.Version+".tgz")
+	} else if v != c.Version {
 		i.Say("%s has version %s, the recipe is for %s", at, v, c.Version)
 	}
 	return loaded, nil

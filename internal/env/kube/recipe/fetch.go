@@ -99,7 +99,11 @@ func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 
 // manifest reads a manifest: from the user's source, else from its address.
 func (i *Installer) manifest(ctx context.Context, m Manifest) (string, error) {
-	if at := i.local(path.Base(m.URL)); at != "" {
+	names := []string{path.Join(m.Version, path.Base(m.URL))}
+	if i.Version == "" {
+		names = append(names, path.Base(m.URL))
+	}
+	if at := i.local(names...); at != "" {
 		text, err := os.ReadFile(at)
 		return string(text), err
 	}

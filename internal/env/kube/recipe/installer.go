@@ -35,6 +35,8 @@ type Options struct {
 	For string
 	// Params that are not set are read from the cluster.
 	Params Params
+	// Version is that of the chart or manifest; "" is the recipe's.
+	Version string
 	// Sets are --set expressions for the chart.
 	Sets []string
 	// Source is a chart or manifest, or a directory with several, used instead of those of the recipe. (optional)
@@ -151,6 +153,7 @@ func (i *Installer) Prepare(ctx context.Context, profile string) (Rendered, erro
 	if err != nil {
 		return Rendered{}, err
 	}
+	r = r.At(i.Version)
 	return Render(r, i.variant(r), p, i.Sets)
 }
 

@@ -152,6 +152,24 @@ func (r Recipe) Variant(name string) (Variant, error) {
 	return Variant{}, fmt.Errorf("%s has no variant %q: want %s", r.Profile, name, strings.Join(names, ", "))
 }
 
+// At returns r with another version of its charts and manifests, which are of one release. "" is the recipe's own.
+func (r Recipe) At(version string) Recipe {
+	if version == "" {
+		return r
+	}
+	charts, manifests := map[string]Chart{}, map[string]Manifest{}
+	for name, c := range r.charts {
+		c.Version = version
+		charts[name] = c
+	}
+	for name, m := range r.manifests {
+		m.URL, m.Version = strings.ReplaceAll(m.URL, m.Version, version), version
+		manifests[name] = m
+	}
+	r.charts, r.manifests = charts, manifests
+	return r
+}
+
 // Versions returns what a variant installs, as "name version", in the order of its steps.
 func (r Recipe) Versions(v Variant) []string {
 	var list []string
