@@ -53,12 +53,12 @@ type Capabilities struct {
 	// NewPods makes pods at a rate, and returns what they saw as the client of a trial, when all of them are removed. It fails
 	// if no pod got an answer.
 	NewPods func(ctx context.Context, a control.Arrivals) (*sample.Observation, error)
-	// Churn changes objects of a variant, as its conditions say, until the window is over or ctx is done. Everything is as
-	// before when it returns. It returns nil for a variant without churn, and fails if a change was not seen in force.
-	Churn func(ctx context.Context, c control.Churning) (*sample.Churn, error)
 	// LatePods says that the request of a pod may come long after its intended time: its servers answer for the timeout of the
 	// workload beyond the window.
 	LatePods bool
+	// Churn changes objects of a variant, as its conditions say, until the window is over or ctx is done. Everything is as
+	// before when it returns. It returns nil for a variant without churn, and fails if a change was not seen in force.
+	Churn func(ctx context.Context, c control.Churning) (*sample.Churn, error)
 	// Drops returns the drop counters of all devices on a path, both ends included.
 	Drops func(v plan.Variant, p plan.Path) ([]sample.Drop, error)
 	// Full returns how often each table of a dataplane had no room, by the name of the table. It may return both
