@@ -41,6 +41,7 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 func (c *conductor) stage(ctx context.Context, i int, stage surveyed, names []plan.Variant) (string, error) {
 	c.agents.close() // theirs were of the stage before
 	c.missing = nil
+	clear(c.instances.block) // entering raises all that the stage has
 	err := c.can.Enter(ctx, i)
 	var here surveyed
 	if err == nil {

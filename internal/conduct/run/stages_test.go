@@ -20,10 +20,17 @@ type turns struct {
 	// broken says what keeps a stage from standing; now is called as one is entered.
 	broken map[int]error
 	now    func(stage int)
+	// renew is called for variants that are raised anew, all of the current stage and the baseline; nil cannot.
+	renew func([]plan.Variant)
 }
 
 func (w *turns) Capabilities() env.Capabilities {
-	return env.Capabilities{Stages: func() [][]plan.Variant { return w.stages }, Enter: w.enter}
+	can := env.Capabilities{Stages: func() [][]plan.Variant { return w.stages }, Enter: w.enter}
+	if w.renew != nil {
+		can.Renews = func(v plan.Variant) []plan.Variant { return []plan.Variant{"host", v} }
+		can.Renew = func(_ context.Context, names []plan.Variant) map[plan.Variant]error { w.renew(names); return nil }
+	}
+	return can
 }
 
 func (w *turns) enter(_ context.Context, i int) error {
@@ -64,6 +71,23 @@ func TestStages(t *testing.T) {
 	}
 	if last := events[len(events)-1]; last.Done != last.Total || last.Total != end.Trials {
 		t.Errorf("the progress ends at %d of %d", last.Done, last.Total)
+	}
+}
+
+// TestStageIsNotRaisedTwice: what stands since its stage was entered is not raised anew for its first repetition, although the
+// baseline, whose pods are the same, was measured before.
+func TestStageIsNotRaisedTwice(t *testing.T) {
+	w, p := inTurn(), testPlan("canal", "macvlan")
+	fresh := false
+	w.now = func(int) { fresh = true }
+	w.renew = func(names []plan.Variant) {
+		if fresh && w.entered[len(w.entered)-1] == 1 && !slices.Contains(names, "macvlan") {
+			t.Errorf("%s raised anew, and macvlan, which shares its pods, was not", names)
+		}
+		fresh = false
+	}
+	if end, _, _ := perform(t, w, p, Options{}); end.Failed != 0 || fresh {
+		t.Errorf("%+v, nothing was raised anew in the last stage: %v", end, fresh)
 	}
 }
 
