@@ -237,6 +237,9 @@ func (l Lab) excluded() string {
 	if n := l.Services * max(l.Endpoints, 1); n > MaxEndpoints {
 		return fmt.Sprintf("%d Services of %d endpoints are more than %d endpoints: take fewer of one", l.Services, l.Endpoints, MaxEndpoints)
 	}
+	if !l.Churn.IsZero() && (l.Delay > 0 || l.Loss > 0) {
+		return "churn is looked for by probes, which delay and loss of the wires would mislead: leave out one of the two"
+	}
 	if l.Services > MaxServices6 && l.Family == 6 {
 		return fmt.Sprintf("IPv6 has addresses for %d Services: take IPv4 or fewer", MaxServices6)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // ChurnService is the Service that changes under churn. It is the last of all. Its endpoint is a pod on the second node, or
@@ -334,24 +335,33 @@ const (
 	accountTime = 5 * time.Second
 )
 
-// account makes some changes and returns the median delay until they were enforced, and the mean CPU time of one.
-func (c *changes) account(ctx context.Context) (enforced, cpu float64, err error) {
+// AccountChange changes one object of the instance some times, alone, and adds the median delay until a change was enforced
+// and the mean CPU time of one to Raised. It does nothing unless Options.Changed asks for it. Counters of dropped packets
+// may have grown, so self-tests come before. Wires with delay or loss would mislead the probes.
+func (i *Instance) AccountChange(ctx context.Context) (err error) {
+	c := i.changing
+	if i.Err != nil || c == nil || !i.lab.options.Account || i.Spec.Lab.Delay > 0 || i.Spec.Lab.Loss > 0 {
+		return nil
+	}
 	p, err := c.prober(ctx)
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
 	began := time.Now()
 	var delays []int64
+	var cpu float64
 	for len(delays) < accounted && time.Since(began) < accountTime || len(delays)%2 == 1 {
 		one, err := c.one(ctx, p, true)
 		if err != nil {
-			return 0, 0, err
+			return fmt.Errorf("one change of %s: %w", c.kind, err)
 		}
 		delays = append(delays, one.enforced)
 		cpu += float64(one.cpu)
 	}
 	slices.Sort(delays)
 	n := len(delays)
-	return float64(delays[n/2-1]+delays[n/2]) / 2, cpu / float64(n), nil
+	i.Raised[metric.StateChange] = float64(delays[n/2-1]+delays[n/2]) / 2
+	i.Raised[metric.StateChangeCPU] = cpu / float64(n)
+	return nil
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
-	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // Options are the options of Up besides the profiles.
@@ -157,11 +156,19 @@ const fewForNFT = 2000
 // iptables-nft can program. All variants have the same, so that they can be compared.
 func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 	c := l.options.Lab
-	most := 0
+	services, policies := 0, 0
 	for _, v := range profiles {
-		if s, err := NewSpec(v, c); err == nil && s.iptables() {
-			most = max(most, s.Lab.Services*max(1, s.Lab.Endpoints/2))
+		s, err := NewSpec(v, c)
+		if err == nil && s.iptables() {
+			services = max(services, s.Lab.Services*max(1, s.Lab.Endpoints/2))
 		}
+		if err == nil && s.Profile.Policy == "calico-iptables" {
+			policies = max(policies, s.Lab.Policies+s.Lab.PoliciesUnselected)
+		}
+	}
+	most, what := services, fmt.Sprintf("%d Services", services)
+	if chains := 2 * policies; chains > most { // one for each direction
+		most, what = chains, fmt.Sprintf("%d policies", policies)
 	}
 	if c.Iptables != plan.IptablesAuto || most <= fewForNFT {
 		return
@@ -174,7 +181,7 @@ func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 		l.log.Debug("iptables-legacy is not available", "error", err)
 		return
 	}
-	l.tools.why = fmt.Sprintf("iptables-nft takes minutes to program %d Services", most)
+	l.tools.why = "iptables-nft takes minutes to program " + what
 	l.tools.iptables = func() (*ipt.Tool, error) { return legacy, nil }
 }
 
@@ -229,7 +236,7 @@ func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 	}
 	inst, err := l.build(ctx, spec)
 	if err == nil && kind != "" {
-		if err = l.prepareChanges(ctx, inst, kind); err != nil {
+		if inst.changing, err = inst.changes(kind); err != nil {
 			inst.close()
 		}
 	}
@@ -238,21 +245,6 @@ func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 		return &Instance{Name: name, Profile: spec.Profile, Spec: spec, Err: err}
 	}
 	return inst
-}
-
-// prepareChanges makes an instance ready for changes, and accounts for one if the options say so.
-func (l *Lab) prepareChanges(ctx context.Context, inst *Instance, kind plan.ChurnKind) (err error) {
-	if inst.changing, err = inst.changes(kind); err != nil || !l.options.Account {
-		return err
-	}
-	l.alone.Lock()
-	defer l.alone.Unlock()
-	enforced, cpu, err := inst.changing.account(ctx)
-	if err != nil {
-		return fmt.Errorf("profile %q: one change: %w", inst.Name, err)
-	}
-	inst.Raised[metric.StateChange], inst.Raised[metric.StateChangeCPU] = enforced, cpu
-	return nil
 }
 
 // Instances returns all instances in the order of the profiles given to Up, also those with an error.

@@ -72,6 +72,7 @@ func (p *Patch) Commit(ns *netns.NS) error {
 		return err
 	}
 	defer s.close()
+	s.holds(len(p.message))
 	refusal, err := s.commit(p.message, p.batch.start, p.batch.sequence-1)
 	switch {
 	case err != nil:

@@ -260,9 +260,8 @@ func dial(ns *netns.NS) (*socket, error) {
 		return nil, fmt.Errorf("nftables: %w", err)
 	}
 	// Larger buffers are the root's of the machine; without them transactions must fit the default.
-	for _, force := range []int{unix.SO_SNDBUFFORCE, unix.SO_RCVBUFFORCE} {
-		_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, force, buffers)
-	}
+	s.holds(buffers)
+	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, buffers)
 	// Reasons in words are a courtesy of kernels since 4.12.
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_NETLINK, unix.NETLINK_EXT_ACK, 1)
 	_ = unix.SetsockoptInt(s.fd, unix.SOL_NETLINK, unix.NETLINK_CAP_ACK, 1)
@@ -271,6 +270,11 @@ func dial(ns *netns.NS) (*socket, error) {
 		return nil, fmt.Errorf("nftables: %w", os.NewSyscallError("bind", err))
 	}
 	return s, nil
+}
+
+// holds asks for room for a transaction of this length.
+func (s *socket) holds(length int) {
+	_ = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, max(length, buffers))
 }
 
 // close closes the socket; there is nothing left to lose on it.

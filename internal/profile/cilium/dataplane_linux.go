@@ -160,6 +160,9 @@ func (c ciliumPlane) Rules(dataplane.Node, []dataplane.Node) policy.Node {
 // the other node and both directions of each: when the kernel drops an entry of a flow that lives, its packets go nowhere.
 var ciliumSizes = cilium.Sizes{FlowsTCP: 65536, FlowsAny: 16384, SNAT: 131072, Stats: 1024}
 
+// policySpare is the room in a pod's policy table beyond an entry in each direction for each policy.
+const policySpare = 64
+
 // lbSpare is the room in the tables of Services beyond those of the start.
 const lbSpare = 1024
 
@@ -171,6 +174,7 @@ func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
 	}
 	frontends, endpoints := p.Entries()
 	o.Sizes.LB = frontends + endpoints + lbSpare
+	o.Sizes.Policy = 2*p.Policies + policySpare
 	if c.dsr {
 		o.NodePort, o.Maglev = cilium.NodePortDSR, true
 	}

@@ -75,6 +75,9 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 		e.sampling.every = 1
 	}
 	for _, tested := range SelfTests(ctx, l.Instances()) {
+		if len(selftest.Failed(tested.Assertions)) == 0 {
+			tested.unchanged = tested.Instance.AccountChange(ctx)
+		}
 		e.profiles = append(e.profiles, tested.state())
 	}
 	if e.facts, err = conditionsOf(ctx, l, p, o.Version); err != nil || ctx.Err() != nil {
@@ -135,6 +138,8 @@ func toolFacts(ctx context.Context, p plan.Plan) facts.Facts {
 type Tested struct {
 	Instance   *lab.Instance
 	Assertions []selftest.Assertion
+	// unchanged is why an object of the instance could not be changed for its account.
+	unchanged error
 }
 
 // SelfTests tests all instances, as many at a time as there are CPUs, and returns them in their order. It then switches
@@ -165,6 +170,9 @@ func (t Tested) state() result.Profile {
 	}
 	bad := selftest.Failed(t.Assertions)
 	p.Assertions, p.Failed = len(t.Assertions), len(bad)
+	if t.unchanged != nil {
+		p.Skipped = strings.Join(strings.Fields(t.unchanged.Error()), " ")
+	}
 	if len(bad) == 0 {
 		return p
 	}
@@ -208,7 +216,11 @@ func (e *Environment) Capabilities() env.Capabilities {
 func (e *Environment) renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 	stands := e.lab.Renew(ctx, names)
 	for _, name := range names {
-		e.lab.Instance(name).Impair()
+		inst := e.lab.Instance(name)
+		if err := inst.AccountChange(ctx); err != nil && stands[name] == nil {
+			stands[name] = err
+		}
+		inst.Impair()
 	}
 	return stands
 }

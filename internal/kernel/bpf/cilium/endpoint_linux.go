@@ -78,6 +78,8 @@ func (n *Node) addEndpoint(p *pod) error {
 		return err
 	}
 	spec := n.lxc.Copy()
+	table := spec.Maps["cilium_policy"]
+	table.MaxEntries = max(table.MaxEntries, uint32(n.opts.Sizes.Policy))
 	self := lxcEndpointConfig{Ip: words(e.IP), Identity: uint32(e.Identity), Ifindex: uint32(dev.Index), Id: e.ID}
 	self.Netkit = flag(e.Netkit)
 	copy(self.HostMac.Addr[:], dev.HardwareAddr)
@@ -138,7 +140,7 @@ func (n *Node) RemoveEndpoint(id uint16) error {
 }
 
 // SetPolicy replaces the policy of an endpoint. Packets of open flows are judged by it too, replies excepted. The
-// table holds 16,384 rules.
+// table holds Sizes.Policy rules.
 func (n *Node) SetPolicy(id uint16, rules []Rule) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -75,6 +75,8 @@ type Sizes struct {
 	FlowsAny int // 32,768 [262,144]
 	SNAT     int // 65,536 [524,288]
 	Stats    int // 4,096 [65,536], per CPU
+	// Policy is the number of rules of a pod (bpf-policy-map-max); at least the product's 16,384.
+	Policy int
 	// Ports are those of source translation, from 32,768 on; at most and by default 32,768, as in the product.
 	Ports int
 	// LB is what each table of Services must hold (bpf-lb-map-max); at least the product's 65,536.
