@@ -268,6 +268,9 @@ func (fs *faults) validTTL(p Plan) {
 
 func (fs *faults) validCluster(p Plan) {
 	c := p.Cluster
+	if p.Explain {
+		fs.Add("explain", "the CPUs of a cluster are not sampled in this version: leave it out, or measure the lab")
+	}
 	fs.validTTL(p)
 	for _, name := range slices.Sorted(maps.Keys(c.NodeSelector)) {
 		if !isQualified(name) {

@@ -115,6 +115,15 @@ func TestConditionsAreWords(t *testing.T) {
 	}
 }
 
+// TestNoExplanationOfClusters: what cannot be done there is said before anything is made.
+func TestNoExplanationOfClusters(t *testing.T) {
+	p := Default()
+	p.Environment, p.Explain, p.Profiles, p.Baseline = EnvKubernetes, true, []Variant{Detected}, "host"
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "explain: the CPUs of a cluster are not sampled") {
+		t.Error(err)
+	}
+}
+
 // TestVariantsOfRecipes: version and values of a chart are part of a variant; they are refused where nothing is installed.
 func TestVariantsOfRecipes(t *testing.T) {
 	v, err := ParseVariant("cilium-native(set.bpf.masquerade=true,version=1.18.2,set.a_b.c-d=x/y:1)")
