@@ -151,10 +151,14 @@ func callFaults(args []string) (faults []string) {
 	}
 	switch {
 	case cmd.Name() == "explain":
-		for _, name := range operands[:len(operands)-2] {
+		files := len(operands) - 2
+		if cmd.Flags().Changed("what-if") {
+			files++
+		}
+		for _, name := range operands[:files] {
 			faults = append(faults, fileFaults(name)...)
 		}
-		faults = append(faults, profileFaults(strings.Join(operands[len(operands)-2:], ","))...)
+		faults = append(faults, profileFaults(strings.Join(operands[files:], ","))...)
 	case strings.Contains(cmd.UseLine(), " PROFILE"):
 		faults = append(faults, profileFaults(operands[0])...)
 	case strings.Contains(cmd.UseLine(), "FILE") || strings.Contains(cmd.UseLine(), "RESULT") || cmd.Name() == "compare":

@@ -19,14 +19,19 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 const explainLong = `Say where the difference between two profiles goes: CPU time per unit of work, in parts that add up.
 
 Without FILE it measures A and B in the lab, in at most a minute. Trials without samples give the service demand;
-sampled trials beside them give its parts. With FILE it explains a result of cnibench run --explain.`
+sampled trials beside them give its parts. With FILE it explains a result of cnibench run --explain.
+
+With --what-if it predicts from the parts of A what A costs without a piece, and measures the variant that has no such piece.`
 
 const explainExample = `  sudo cnibench explain flannel-vxlan cilium-native --paths pod-to-pod/cross-node --workloads rr
+  sudo cnibench explain canal --what-if remove=conntrack
   cnibench explain result.jsonl canal cilium-native --format html > explain.html`
 
 // stackNames are the formats that show stacks, explainNames those of an explanation.
@@ -40,15 +45,18 @@ type explainArgs struct {
 	format string
 	output string
 	quiet  bool
+	whatIf string
 }
 
 func (p *program) explainCommand() *cobra.Command {
 	var a explainArgs
 	cmd := &cobra.Command{
-		Use: "explain [FILE] A B", Short: "Say where the difference between two profiles goes", Long: explainLong, Example: explainExample,
+		Use: "explain [FILE] A [B]", Short: "Say where the difference between two profiles goes", Long: explainLong, Example: explainExample,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 && len(args) != 3 {
-				return usageOf(cmd, fmt.Errorf("want two profiles, or a result file and two profiles, and there are %d arguments", len(args)))
+			if n := len(args); a.whatIf != "" && n != 1 && n != 2 {
+				return usageOf(cmd, fmt.Errorf("with --what-if want [FILE] A, and there are %d arguments", n))
+			} else if a.whatIf == "" && n != 2 && n != 3 {
+				return usageOf(cmd, fmt.Errorf("want two profiles, or a result file and two profiles, and there are %d arguments", n))
 			}
 			return nil
 		},
@@ -59,30 +67,24 @@ func (p *program) explainCommand() *cobra.Command {
 	choose(cmd, &a.format, "format", "`format` of the explanation", explainNames)
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "", "keep the result in `file`; default none")
+	f.StringVar(&a.whatIf, "what-if", "", "`change` whose cost is predicted and measured: "+strings.Join(whatIfs(), " or "))
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
-	group(cmd, groupOutput, true, "output", "format", "quiet")
+	group(cmd, groupOutput, true, "output", "format", "quiet", "what-if")
 	grouped(cmd)
 	return cmd
 }
 
 // explain measures two profiles, or reads a result, and explains their difference.
 func (p *program) explain(cmd *cobra.Command, a *explainArgs, args []string) error {
-	names := make([]plan.Variant, 2)
-	var errs []error
-	for i, text := range args[len(args)-2:] {
-		var err error
-		if names[i], err = plan.ParseVariant(text); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
+	names, file, err := a.asksAbout(args)
+	if err != nil {
 		return usage(err)
 	}
-	if len(args) == 3 {
+	if file != "" {
 		if a.plan.said(cmd) || a.output != "" {
 			return usageOf(cmd, errors.New("a result file is not measured again: leave out the flags of a plan and --output"))
 		}
-		return p.explanation(args[0], a.format, names[0], names[1])
+		return p.explanation(file, a, names)
 	}
 	name := a.output
 	if name == "" {
@@ -103,7 +105,48 @@ func (p *program) explain(cmd *cobra.Command, a *explainArgs, args []string) err
 	if names[0] == names[1] {
 		names[1] = names[0].Twin()
 	}
-	return p.explanation(name, a.format, names[0], names[1])
+	return p.explanation(name, a, names)
+}
+
+// whatIfs are the values of --what-if.
+func whatIfs() []string {
+	return each.Of(explain.Removals(), func(r explain.Removal) string { return "remove=" + r.Name })
+}
+
+// removal is what --what-if removes, nil without it.
+func (a *explainArgs) removal() (*explain.Removal, error) {
+	if a.whatIf == "" {
+		return nil, nil
+	}
+	i := slices.Index(whatIfs(), a.whatIf)
+	if i < 0 {
+		return nil, fmt.Errorf("--what-if %q: want %s%s", a.whatIf, strings.Join(whatIfs(), " or "), advice.DidYouMean(a.whatIf, whatIfs()))
+	}
+	return &explain.Removals()[i], nil
+}
+
+// asksAbout returns the two variants that are compared, and the result file if one is given.
+func (a *explainArgs) asksAbout(args []string) (names []plan.Variant, file string, err error) {
+	without, err := a.removal()
+	errs, want := []error{err}, 2
+	if a.whatIf != "" {
+		want = 1
+	}
+	if len(args) > want {
+		file, args = args[0], args[1:]
+	}
+	for _, text := range args {
+		name, err := plan.ParseVariant(text)
+		names, errs = append(names, name), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil || without == nil {
+		return names, file, err
+	}
+	rest, err := without.From(names[0])
+	if err == nil && rest == names[0] {
+		err = fmt.Errorf("%s has this change already", rest)
+	}
+	return append(names, rest), file, err
 }
 
 // explainBudget and explainRepetitions are those of an explanation that is measured.
@@ -168,13 +211,13 @@ func (p *program) sampleInto(cmd *cobra.Command, want plan.Plan, name string, qu
 }
 
 // explanation explains the difference between two profiles of a result file.
-func (p *program) explanation(name, format string, a, b plan.Variant) error {
+func (p *program) explanation(name string, a *explainArgs, names []plan.Variant) error {
 	s, err := p.open(name)
 	if err != nil {
 		return usage(err)
 	}
 	var judged compare.Collector
-	in := explain.Collector{Keep: slices.Contains(stackNames, format)}
+	in := explain.Collector{Keep: slices.Contains(stackNames, a.format)}
 	err = p.each(s, false, func(rec *result.Record) error {
 		return errors.Join(judged.Add(rec), in.Add(rec))
 	})
@@ -185,12 +228,17 @@ func (p *program) explanation(name, format string, a, b plan.Variant) error {
 	if err != nil {
 		return usage(err)
 	}
-	x, err := report.Explain(an, in.Sides(an), a, b)
+	x, err := report.Explain(an, in.Sides(an), names[0], names[1])
 	if err != nil {
 		return usage(err)
+	}
+	if without, err := a.removal(); err == nil && without != nil {
+		for i := range x.Differences {
+			x.Differences[i].Predict(*without)
+		}
 	}
 	if len(x.Differences) == 0 {
 		return fmt.Errorf("nothing is explained:\n%s", strings.Join(x.Without, "\n"))
 	}
-	return p.write(format, report.BuildExplanation(x, report.Run{Plan: s.Header.Plan, Created: s.Header.Created}))
+	return p.write(a.format, report.BuildExplanation(x, report.Run{Plan: s.Header.Plan, Created: s.Header.Created}))
 }

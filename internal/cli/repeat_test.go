@@ -54,8 +54,10 @@ func TestRepeat(t *testing.T) {
 		"older file": func(p *plan.Plan) {
 			p.Environment, p.Lab.Services, p.Lab.Delay = plan.EnvKubernetes, 100, time.Millisecond
 		},
-		"kind":     func(p *plan.Plan) { p.Environment, p.Profiles = plan.EnvKind, []plan.Variant{"canal"} },
-		"policies": func(p *plan.Plan) { p.Lab.Policies, p.Lab.PoliciesUnselected = 3, 40 },
+		"kind": func(p *plan.Plan) { p.Environment, p.Profiles = plan.EnvKind, []plan.Variant{"canal"} },
+		"policies": func(p *plan.Plan) {
+			p.Lab.Policies, p.Lab.PoliciesUnselected, p.Lab.Conntrack = 3, 40, plan.ConntrackOff
+		},
 	} {
 		want := standard
 		want.Seed, want.Duration = 7, 300*time.Millisecond

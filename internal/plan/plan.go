@@ -90,6 +90,8 @@ type Lab struct {
 	PoliciesUnselected int `json:"policies_unselected,omitempty"`
 	// Churn changes one kind of object at a rate during the trials.
 	Churn Churn `json:"churn,omitzero"`
+	// Conntrack says whether nodes track connections between pods. If not, Services are not served.
+	Conntrack Conntrack `json:"conntrack,omitempty"`
 }
 
 // Case is one cell of the experiment: a variant of a profile on a path under a workload.
@@ -120,6 +122,8 @@ type (
 	ProxyMode string
 	// TrafficPolicy is the externalTrafficPolicy of Services.
 	TrafficPolicy string
+	// Conntrack says whether connections between pods are tracked.
+	Conntrack string
 	// Position is the place of the measured Services among all.
 	Position string
 	// IptablesBackend is which of the iptables programs write rules.
@@ -143,6 +147,9 @@ const (
 	// TrafficCluster lets a node send traffic from outside to endpoints on other nodes, TrafficLocal does not.
 	TrafficCluster TrafficPolicy = "Cluster"
 	TrafficLocal   TrafficPolicy = "Local"
+
+	ConntrackOn  Conntrack = "on"
+	ConntrackOff Conntrack = "off"
 
 	// A new connection in iptables mode walks the rules of all Services before its own.
 	PositionFirst  Position = "first"

@@ -116,6 +116,8 @@ func labSettings() []Setting {
 			whole(0, MaxPolicies), func(p *Plan) *int { return &p.Lab.PoliciesUnselected }),
 		setting(Setting{Key: "lab.churn", Flag: "churn", Where: InLab, PerVariant: true, Help: "`changes` during the trials: endpoints=10/s, services=10/s or policies=10/s"},
 			churns, func(p *Plan) *Churn { return &p.Lab.Churn }),
+		setting(Setting{Key: "lab.conntrack", Flag: "conntrack", Where: InLab, PerVariant: true, Help: "`tracking` of connections between pods: on, or off by notrack rules, without Services"},
+			oneOf(ConntrackOn, ConntrackOff), func(p *Plan) *Conntrack { return &p.Lab.Conntrack }),
 		setting(Setting{Key: "lab.iptables", Flag: "iptables", Where: InLab, Help: "iptables `backend`: nft, legacy or auto"},
 			oneOf(IptablesAuto, IptablesNFT, IptablesLegacy), func(p *Plan) *IptablesBackend { return &p.Lab.Iptables }),
 	}

@@ -198,15 +198,17 @@ type Explained struct {
 }
 
 type differently struct {
-	Path     plan.Path          `json:"path"`
-	Workload string             `json:"workload"`
-	Unit     string             `json:"unit"`
-	Total    explain.Interval   `json:"total"`
-	Nothing  bool               `json:"nothing_to_explain"`
-	Findings []string           `json:"findings"`
-	Changes  []explain.Change   `json:"changes"`
-	Families []explain.Change   `json:"families"`
-	Sides    []ExplainedProfile `json:"sides"`
+	Path     plan.Path        `json:"path"`
+	Workload string           `json:"workload"`
+	Unit     string           `json:"unit"`
+	Total    explain.Interval `json:"total"`
+	Nothing  bool             `json:"nothing_to_explain"`
+	Findings []string         `json:"findings"`
+	// Prediction is there if a removal was asked for.
+	Prediction *explain.Prediction `json:"prediction,omitempty"`
+	Changes    []explain.Change    `json:"changes"`
+	Families   []explain.Change    `json:"families"`
+	Sides      []ExplainedProfile  `json:"sides"`
 }
 
 // ExplainedProfile is a side as JSON.
@@ -225,7 +227,7 @@ func ExplainedBy(s explain.Side) ExplainedProfile {
 func explanationOf(x Explanation) Explained {
 	return Explained{ExplainSchema, x.A, x.B, each.Of(x.Differences, func(d explain.Difference) differently {
 		return differently{
-			d.A.Path, d.A.Workload.String(), d.A.Unit, d.Total, d.Nothing, d.Findings(), d.Changes, d.Families,
+			d.A.Path, d.A.Workload.String(), d.A.Unit, d.Total, d.Nothing, d.Findings(), d.Prediction, d.Changes, d.Families,
 			[]ExplainedProfile{ExplainedBy(d.A), ExplainedBy(d.B)},
 		}
 	}), x.Without}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -34,8 +35,10 @@ const (
 	FactPolicies = "lab.policies"
 	// FactTrafficPolicy is the externalTrafficPolicy of the measured Services.
 	FactTrafficPolicy = "lab.traffic_policy"
-	FactChurn         = "lab.churn"         // changes during the trials
-	FactProxy         = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
+	// FactConntrack says whether connections between pods are tracked.
+	FactConntrack = "lab.conntrack"
+	FactChurn     = "lab.churn"         // changes during the trials
+	FactProxy     = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
 	// FactSendBuffer is the least, default and largest send buffer of a TCP socket in bytes.
 	FactSendBuffer = "lab.tcp_wmem"
 	// FactDefaultCongestion is the default congestion control of sockets in the lab.
@@ -64,6 +67,7 @@ func (l *Lab) Facts() facts.Facts {
 
 		FactPolicies:      fmt.Sprintf("%d, and %d that select no pod", c.Policies, c.PoliciesUnselected),
 		FactTrafficPolicy: string(c.TrafficPolicy),
+		FactConntrack:     string(cmp.Or(c.Conntrack, plan.ConntrackOn)),
 	}
 	if c.LineRate > 0 {
 		f[FactLineRate] = strconv.FormatFloat(c.LineRate, 'f', 0, 64)

@@ -33,6 +33,9 @@ func (s Spec) Ends(p plan.Path) (Ends, error) {
 	if reason == "" {
 		reason = s.notByPolicy(entered)
 	}
+	if reason == "" && s.Lab.Conntrack == plan.ConntrackOff && p.ByService() && s.Profile.Services != ebpfServices {
+		reason = "connections between pods are not tracked (conntrack=off), and replies of a Service's endpoint need tracking"
+	}
 	if reason != "" {
 		return Ends{}, s.notServed(p, reason)
 	}

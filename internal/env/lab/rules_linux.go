@@ -112,13 +112,27 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) err
 	if err := l.tools.load(ctx, ns, n); err != nil {
 		return err
 	}
-	if err := nft.Load(ctx, ns, n.Tables()...); err != nil {
+	tables := n.Tables()
+	if s.Lab.Conntrack == plan.ConntrackOff {
+		tables = append(tables, untracked(nft.FamilyOf(n.IPv6), s.net.cluster))
+	}
+	if err := nft.Load(ctx, ns, tables...); err != nil {
 		return err
 	}
 	if err := sysctl.Set(ns, nodeSettings(n)); err != nil {
 		return fmt.Errorf("settings of the node's daemons: %w", err)
 	}
 	return nil
+}
+
+// untracked keeps packets between pods out of conntrack.
+func untracked(family nft.Family, pods netip.Prefix) *nft.Table {
+	table := nft.NewTable(family, "cnibench-conntrack")
+	for _, hook := range []string{"prerouting", "output"} {
+		table.Base(hook, nft.Hook{Type: "filter", Hook: hook, Priority: nft.RawPriority}).
+			Add(nft.Is(nft.SourceAddr, pods), nft.Is(nft.DestAddr, pods), nft.Untrack)
+	}
+	return table
 }
 
 // load loads a node's IP sets and iptables rules into ns.

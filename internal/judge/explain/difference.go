@@ -36,6 +36,8 @@ type Difference struct {
 	// Nothing means that there is nothing to explain: the two do not differ beyond the margin, or not beyond doubt. Margin is
 	// true for the former.
 	Nothing, Margin bool
+	// Prediction is that of B from the parts of A, nil unless Predict was called.
+	Prediction *Prediction
 }
 
 // Between explains the difference from A to B, two sides of one result. ok is false if one of them has no parts.

@@ -25,6 +25,13 @@ const most = 2. / 3
 func (d Difference) Findings() []string {
 	scale := number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
 	a, b := number.Clean(d.A.Profile), number.Clean(d.B.Profile)
+	if d.Prediction != nil {
+		said := d.measured(scale)
+		if named := d.largest(scale); named != "" && !d.Nothing {
+			said = append(said, named)
+		}
+		return append(said, d.Prediction.findings(d, scale)...)
+	}
 	if d.Nothing {
 		why := "the difference is not beyond doubt"
 		if d.Margin {
@@ -32,11 +39,11 @@ func (d Difference) Findings() []string {
 		}
 		return []string{fmt.Sprintf("There is nothing to explain: %s costs %s and %s %s %s; %s.", a, scale.Format(d.A.Demand.Value), b, scale.Format(d.B.Demand.Value), scale.Unit, why)}
 	}
-	more, cheap, dear := "more", d.A, d.B
+	cheap, dear := d.A, d.B
 	if d.Total.Value < 0 {
-		more, cheap, dear = "less", d.B, d.A
+		cheap, dear = d.B, d.A
 	}
-	said := []string{fmt.Sprintf("%s costs %s %s %s than %s.", b, scale.Format(math.Abs(d.Total.Value)), scale.Unit, more, a)}
+	said := d.measured(scale)
 	if named := d.largest(scale); named != "" {
 		said = append(said, named)
 	}
@@ -44,6 +51,15 @@ func (d Difference) Findings() []string {
 		said = append(said, saved)
 	}
 	return said
+}
+
+// measured says how much more the second side costs.
+func (d Difference) measured(scale number.Scale) []string {
+	more := "more"
+	if d.Total.Value < 0 {
+		more = "less"
+	}
+	return []string{fmt.Sprintf("%s costs %s %s %s than %s.", number.Clean(d.B.Profile), scale.Format(math.Abs(d.Total.Value)), scale.Unit, more, number.Clean(d.A.Profile))}
 }
 
 // largest names the families that make most of the difference.
@@ -65,21 +81,15 @@ func (d Difference) largest(scale number.Scale) string {
 	return fmt.Sprintf("%s of the difference: %s.", number.Percent(sum), strings.Join(names, ", "))
 }
 
-// bypass are the parts that a dataplane can do without, and how.
-var bypass = []struct{ id, how string }{
-	{"conntrack", "without connection tracking"}, {"br_netfilter", "without netfilter on bridges"}, {"vxlan", "without the tunnel"},
-}
-
 // saving says what the dearer side would save at most by the largest part that it could do without.
 func saving(dear, cheap Side, scale number.Scale) string {
-	best := slices.MaxFunc(bypass, func(x, y struct{ id, how string }) int {
-		return cmp.Compare(dear.Part(x.id).Share, dear.Part(y.id).Share)
-	})
-	p := dear.Part(best.id)
-	if p.Share < 0.02 || p.Time.Value <= cheap.Part(best.id).Time.Value {
+	part := func(s Side, r Removal) Share { return s.Part(r.parts[0]) }
+	best := slices.MaxFunc(removals, func(x, y Removal) int { return cmp.Compare(part(dear, x).Share, part(dear, y).Share) })
+	p := part(dear, best)
+	if p.Share < 0.02 || p.Time.Value <= part(cheap, best).Time.Value {
 		return ""
 	}
-	return fmt.Sprintf("%s would save at most %s %s %s.", number.Clean(dear.Profile), scale.Format(p.Time.Value), scale.Unit, best.how)
+	return fmt.Sprintf("%s would save at most %s %s %s.", number.Clean(dear.Profile), scale.Format(p.Time.Value), scale.Unit, best.Without)
 }
 
 // Common returns the parts of several sides, the largest of any of them first.

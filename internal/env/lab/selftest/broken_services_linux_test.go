@@ -92,6 +92,24 @@ func TestMissingPoliciesAreNoticed(t *testing.T) {
 	}
 }
 
+// TestUntracked: without connection tracking between pods, profiles are what they claim, and a profile that tracks is noticed.
+func TestUntracked(t *testing.T) {
+	t.Parallel()
+	for name, notices := range map[string][]string{
+		"canal":                {"conntrack.inner" + same, "conntrack.inner" + cross, "policy.egress" + cross, "policy.ingress" + cross},
+		"cilium-native-legacy": {"conntrack.inner" + cross},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, a := range Failed(Run(context.Background(), raised(t, plan.Lab{Conntrack: plan.ConntrackOff}, name))) {
+				t.Error(a)
+			}
+			hold(t, run(context.Background(), raised(t, plan.Lab{}, name), table(name).untracked()),
+				notices, []string{"exchange" + cross})
+		})
+	}
+}
+
 // TestNodesThatChooseForThemselves holds Services whose backends every node draws by chance against the table of Maglev.
 func TestNodesThatChooseForThemselves(t *testing.T) {
 	t.Parallel()

@@ -34,6 +34,8 @@ type expectation struct {
 	unbacked bool
 	// plugged says that CNI plugins connect the pods.
 	plugged bool
+	// alwaysNew says that no connection between pods is tracked, so that policies see every packet as new.
+	alwaysNew bool
 	// policies is the number of policies that select every pod.
 	policies int
 }
@@ -92,6 +94,14 @@ func (x expectation) keptLocal() expectation {
 		delete(x.Served, expect.ExtPortLocal)
 		x.Refused = append(x.Refused, expect.ExtPortLocal)
 	}
+	return x
+}
+
+// untracked returns x for a lab that does not track connections between pods.
+func (x expectation) untracked() expectation {
+	x.Tracked, x.TrackedBetween, x.alwaysNew = false, false, true
+	x.Served = maps.Clone(x.Served)
+	maps.DeleteFunc(x.Served, func(p plan.Path, _ expect.Client) bool { return p.ByService() && x.Programs == nil })
 	return x
 }
 

@@ -18,10 +18,14 @@ import (
 )
 
 // policed connects pods of two nodes and checks the chain of the pod on one node. New packets walk to the profile that
-// accepts them; the first rule accepts established packets.
-func policed(node int, chain, profile string) inspection {
+// accepts them; the first rule accepts established packets. A connection that is not tracked has new packets only.
+func policed(node int, chain, profile string, tracked bool) inspection {
 	return func(ctx context.Context, s *scene) finding {
-		const want = "new and established packets"
+		const both, onlyNew = "new and established packets", "new packets only"
+		want := both
+		if !tracked {
+			want = onlyNew
+		}
 		pod := s.pod(node, 0)
 		counted, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", expect.PodPodCross)
 		if err != nil {
@@ -37,9 +41,9 @@ func policed(node int, chain, profile string) inspection {
 		}
 		switch {
 		case fresh && established:
-			return finding{want: want, got: want}
+			return finding{want: want, got: both}
 		case fresh:
-			return finding{want: want, got: "new packets only"}
+			return finding{want: want, got: onlyNew}
 		case established:
 			return finding{want: want, got: "established packets only"}
 		}

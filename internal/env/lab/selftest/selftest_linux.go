@@ -41,6 +41,9 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	if inst.Spec.Lab.TrafficPolicy == plan.TrafficLocal {
 		want = want.keptLocal()
 	}
+	if inst.Spec.Lab.Conntrack == plan.ConntrackOff {
+		want = want.untracked()
+	}
 	want.proxyNFT, want.proxyIPVS, want.policies = inst.Spec.ProxyNFT(), inst.Spec.ProxyIPVS(), inst.Spec.Lab.Policies
 	want.plugged = inst.Spec.Plugged()
 	want.testServices = inst.Service(lab.NoneService) != nil

@@ -1,0 +1,108 @@
+package explain
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Removal is a piece that a dataplane can do without.
+type Removal struct {
+	// Name is that of the piece, Without says how the dataplane works then.
+	Name, Without string
+	// parts are the parts that go with it.
+	parts []string
+	// variant returns the variant that has all but the piece; nil if the lab has no such variants.
+	variant func(plan.Variant) (plan.Variant, error)
+}
+
+var removals = []Removal{
+	{"conntrack", "without connection tracking", []string{"conntrack", "nat"}, untracked},
+	{"tunnel", "without the tunnel", []string{"vxlan", "wireguard"}, routed},
+	{"br_netfilter", "without netfilter on bridges", []string{"br_netfilter"}, nil},
+}
+
+// Removals returns those whose prediction can be measured.
+func Removals() []Removal {
+	return slices.DeleteFunc(slices.Clone(removals), func(r Removal) bool { return r.variant == nil })
+}
+
+// From returns the variant that has all of another but the piece. The error says that the lab has none.
+func (r Removal) From(v plan.Variant) (plan.Variant, error) { return r.variant(v) }
+
+func untracked(v plan.Variant) (plan.Variant, error) {
+	const condition = "conntrack=off"
+	if own := v.Conditions(); own != "" {
+		return plan.ParseVariant(v.Profile() + "(" + own + "," + condition + ")")
+	}
+	return plan.ParseVariant(v.Profile() + "(" + condition + ")")
+}
+
+// routes has the profiles that differ from those with a tunnel by its absence alone.
+var routes = map[string]string{
+	"flannel-vxlan": "flannel-host-gw", "flannel-wireguard": "flannel-host-gw", "calico-vxlan": "calico-underlay",
+	"calico-ipip": "calico-underlay", "cilium-vxlan": "cilium-native",
+}
+
+func routed(v plan.Variant) (plan.Variant, error) {
+	name := routes[v.Profile()]
+	if name == "" {
+		return "", fmt.Errorf("profile %q has no counterpart without a tunnel", v.Profile())
+	}
+	return plan.Variant(strings.Replace(string(v), v.Profile(), name, 1)), nil
+}
+
+// Prediction is what a variant would cost by the parts of another, beside what it does cost.
+type Prediction struct {
+	Remove    string   `json:"remove"`
+	Predicted Interval `json:"predicted"`
+	Measured  Interval `json:"measured"`
+	// Agree means that the two do not differ beyond their errors.
+	Agree bool `json:"agree"`
+
+	removal Removal
+}
+
+// Predict says what the first side would cost without a piece, and compares that with the second side.
+func (d *Difference) Predict(r Removal) {
+	a, wanted := d.A, func(p Share) bool { return slices.Contains(r.parts, p.ID) }
+	time, variance, free := a.sum(wanted)
+	p := Prediction{Remove: r.Name, Measured: d.B.Demand, removal: r}
+	// The parts have their own error beside that of the demand, which both have in common.
+	var share float64
+	if a.Demand.Value > 0 {
+		share = time / a.Demand.Value
+	}
+	variance += (1 - 2*share) * a.deviation * a.deviation
+	free = max(2, free)
+	p.Predicted = around(a.Demand.Value-time, math.Sqrt(max(0, variance)), free)
+	reach := stat.Reach(confidence, free) * math.Sqrt(max(0, variance)+d.B.deviation*d.B.deviation)
+	p.Agree = math.Abs(p.Predicted.Value-p.Measured.Value) <= reach
+	d.Prediction = &p
+}
+
+// findings say the prediction in words, with the parts that changed beside the removed ones.
+func (p Prediction) findings(d Difference, scale number.Scale) []string {
+	said := []string{fmt.Sprintf("By its parts, %s costs %s %s %s (%s to %s). Measured: %s (%s to %s).", number.Clean(d.A.Profile),
+		scale.Format(p.Predicted.Value), scale.Unit, p.removal.Without, scale.Format(p.Predicted.Low), scale.Format(p.Predicted.High),
+		scale.Format(p.Measured.Value), scale.Format(p.Measured.Low), scale.Format(p.Measured.High))}
+	if p.Agree {
+		return append(said, "Prediction and measurement agree within their errors.")
+	}
+	var others []string
+	for _, c := range d.Changes {
+		if !c.Noise && !slices.Contains(p.removal.parts, c.ID) && len(others) < 3 {
+			others = append(others, fmt.Sprintf("%s (%s)", c.Title, scale.Signed(c.By.Value)))
+		}
+	}
+	off := fmt.Sprintf("Prediction and measurement differ by %s %s", scale.Format(math.Abs(p.Measured.Value-p.Predicted.Value)), scale.Unit)
+	if len(others) > 0 {
+		off += ": other parts changed too, " + strings.Join(others, ", ")
+	}
+	return append(said, off+".")
+}

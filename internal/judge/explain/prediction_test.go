@@ -1,0 +1,56 @@
+package explain
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
+
+// TestPredict: a variant that costs what the parts say agrees; one whose other parts change too does not, and they are named.
+func TestPredict(t *testing.T) {
+	for _, c := range []struct {
+		without spends
+		agree   bool
+		say     string
+	}{
+		{spends{"socket": 8000, "rules forward": 3000, "unexplained": 100}, true, "agree within their errors"},
+		{spends{"socket": 8000, "rules forward": 1500, "unexplained": 100}, false, "other parts changed too, netfilter rules, forward (-1."},
+	} {
+		a, sides := judged(t, records(map[plan.Variant]spends{"flannel-vxlan": spending["flannel-vxlan"], "canal": c.without}, 12, 60))
+		d, ok := Between(a, sides[0], sides[1])
+		if !ok {
+			t.Fatal("no difference")
+		}
+		d.Predict(removals[0])
+		p := d.Prediction
+		if off := p.Predicted.Value - 11100; p.Agree != c.agree || off < -200 || off > 200 || p.Predicted.Low > p.Predicted.Value || p.Measured != d.B.Demand {
+			t.Errorf("%+v", p)
+		}
+		if said := strings.Join(d.Findings(), " "); !strings.Contains(said, c.say) || !strings.Contains(said, "without connection tracking") {
+			t.Errorf("want %q:\n%s", c.say, said)
+		}
+	}
+}
+
+// TestRemovals: the variants without a piece, and what has none.
+func TestRemovals(t *testing.T) {
+	if got := each.Of(Removals(), func(r Removal) string { return r.Name }); strings.Join(got, " ") != "conntrack tunnel" {
+		t.Errorf("%v", got)
+	}
+	for text, want := range map[string]plan.Variant{
+		"conntrack canal": "canal(conntrack=off)", "conntrack canal(services=10)": "canal(services=10,conntrack=off)",
+		"conntrack canal(conntrack=off)": "", "tunnel cilium-vxlan(mtu=9000)": "cilium-native(mtu=9000)", "tunnel ptp": "",
+	} {
+		name, of, _ := strings.Cut(text, " ")
+		for _, r := range removals {
+			if r.Name != name {
+				continue
+			}
+			if got, err := r.From(plan.Variant(of)); got != want || (err != nil) != (want == "") {
+				t.Errorf("%s: %q, %v", text, got, err)
+			}
+		}
+	}
+}
