@@ -34,15 +34,25 @@ func sparse(measured, variance []float64) []float64 {
 	for i, d := range measured {
 		over, uncertain = over+d-estimates[i], uncertain+left[i]
 	}
-	for i := range estimates {
-		if uncertain > 0 {
-			estimates[i] += over * left[i] / uncertain
-		} else {
-			estimates[i] = measured[i]
+	if !(uncertain > 0) {
+		return measured
+	}
+	// No part moves further than its error: with few samples all of this is a guess, and the parts stay where they were.
+	most := 1.0
+	for i, d := range measured {
+		estimates[i] += over * left[i] / uncertain
+		if by := math.Abs(estimates[i] - d); by > 0 {
+			most = min(most, furthest*math.Sqrt(max(variance[i], spread*1e-9))/by)
 		}
+	}
+	for i, d := range measured {
+		estimates[i] = d + most*(estimates[i]-d)
 	}
 	return estimates
 }
+
+// furthest is how many standard errors a change may be moved.
+const furthest = 2
 
 // density is that of a normal distribution around 0.
 func density(x, variance float64) float64 {
@@ -50,15 +60,16 @@ func density(x, variance float64) float64 {
 }
 
 // settle draws the changes of a difference toward 0 where they may be errors of the samples, and the two sides of each part
-// with them. Sums stay what they are.
+// with them. The sum of the changes stays what it is.
 func settle(changes []Change, variance []float64) {
 	measured := make([]float64, len(changes))
 	for i, c := range changes {
 		measured[i] = c.By.Value
 	}
-	var one, two, both float64 // what the parts that only A has move by, that only B has, and the others
+	var one, two, both, all float64 // what the parts that only A has move by, that only B has, and the others; what A has
 	estimates := sparse(measured, variance)
 	for i, c := range changes {
+		all += c.A
 		switch by := estimates[i] - measured[i]; {
 		case c.B == 0:
 			one += by
@@ -68,20 +79,30 @@ func settle(changes []Change, variance []float64) {
 			both += by
 		}
 	}
-	toA := -one / both // the share of a move that is A's
-	alone := toA >= 0 && toA <= 1
+	// Of the other parts' moves this share is A's, so that the sides keep their sums. If parts that only one side has move far,
+	// too few samples say which parts there are: the changes stay as measured.
+	toA := -one / both
+	if !(math.Abs(toA-0.5) < 3) {
+		if toA = 0.5; math.Abs(one)+math.Abs(two) > negligible*all {
+			return
+		}
+	}
 	for i := range changes {
 		c, by := &changes[i], estimates[i]-measured[i]
-		part := 0.5
+		part := toA
 		switch {
-		case alone && c.B == 0:
+		case c.B == 0:
 			part = 1
-		case alone && c.A == 0:
+		case c.A == 0:
 			part = 0
-		case alone:
-			part = toA
 		}
-		c.A, c.B, c.By.Value = max(0, c.A-part*by), max(0, c.B+(1-part)*by), estimates[i]
+		c.A, c.B, c.By.Value = c.A-part*by, c.B+(1-part)*by, estimates[i]
+		if least := min(c.A, c.B); least < 0 {
+			c.A, c.B = c.A-least, c.B-least
+		}
 		c.By = c.By.extended()
 	}
 }
+
+// negligible is the share of a side that its sum may be off by.
+const negligible = 0.01

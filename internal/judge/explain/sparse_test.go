@@ -47,6 +47,31 @@ func TestSparse(t *testing.T) {
 	}
 }
 
+// TestSparseFewSamples: errors as large as the changes do not move a change further than two of them, also if all leftovers
+// have one sign.
+func TestSparseFewSamples(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 400 {
+		measured, variance, sum, want := make([]float64, 18), make([]float64, 18), 0.0, 0.0
+		for i := range measured {
+			measured[i], variance[i] = -3000*r.Float64(), math.Pow(4000*r.Float64(), 2)
+			if i == 0 {
+				measured[i] = 3000
+			}
+			want += measured[i]
+		}
+		for i, e := range sparse(measured, variance) {
+			sum += e
+			if math.Abs(e-measured[i]) > furthest*math.Sqrt(variance[i])*1.001 {
+				t.Fatalf("%f becomes %f, its error is %f", measured[i], e, math.Sqrt(variance[i]))
+			}
+		}
+		if math.Abs(sum-want) > 1e-6*math.Abs(want) {
+			t.Fatalf("the sum is %f, want %f", sum, want)
+		}
+	}
+}
+
 // TestSparseEdges: nothing measured, no errors, and one part.
 func TestSparseEdges(t *testing.T) {
 	for _, measured := range [][]float64{{}, {0, 0}, {5}, {1, -1, 3}, {1e9, 1e-9}} {
