@@ -114,7 +114,7 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) err
 	}
 	tables := n.Tables()
 	if s.Lab.Conntrack == plan.ConntrackOff {
-		tables = append(tables, untracked(nft.FamilyOf(n.IPv6), s.net.cluster))
+		tables = append(tables, s.untracked(nft.FamilyOf(n.IPv6)))
 	}
 	if err := nft.Load(ctx, ns, tables...); err != nil {
 		return err
@@ -125,12 +125,15 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) err
 	return nil
 }
 
-// untracked keeps packets between pods out of conntrack.
-func untracked(family nft.Family, pods netip.Prefix) *nft.Table {
+// untracked keeps packets between pods out of conntrack, and those of a VXLAN tunnel around them.
+func (s Spec) untracked(family nft.Family) *nft.Table {
 	table := nft.NewTable(family, "cnibench-conntrack")
 	for _, hook := range []string{"prerouting", "output"} {
-		table.Base(hook, nft.Hook{Type: "filter", Hook: hook, Priority: nft.RawPriority}).
-			Add(nft.Is(nft.SourceAddr, pods), nft.Is(nft.DestAddr, pods), nft.Untrack)
+		chain := table.Base(hook, nft.Hook{Type: "filter", Hook: hook, Priority: nft.RawPriority}).
+			Add(nft.Is(nft.SourceAddr, s.net.cluster), nft.Is(nft.DestAddr, s.net.cluster), nft.Untrack)
+		if t := s.Profile.Tunnel; t != nil && t.Kind == "vxlan" {
+			chain.Add(nft.Is(nft.L4Proto, nft.L4("udp")), nft.Is(nft.DestPort, uint16(t.Port)), nft.Untrack)
+		}
 	}
 	return table
 }

@@ -96,7 +96,7 @@ func TestMissingPoliciesAreNoticed(t *testing.T) {
 func TestUntracked(t *testing.T) {
 	t.Parallel()
 	for name, notices := range map[string][]string{
-		"canal":                {"conntrack.inner" + same, "conntrack.inner" + cross, "policy.egress" + cross, "policy.ingress" + cross},
+		"canal":                {"conntrack.inner" + same, "conntrack.inner" + cross, "policy.egress" + cross, "policy.ingress" + cross, "conntrack.outer" + cross},
 		"cilium-native-legacy": {"conntrack.inner" + cross},
 	} {
 		t.Run(name, func(t *testing.T) {

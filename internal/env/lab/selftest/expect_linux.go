@@ -100,6 +100,10 @@ func (x expectation) keptLocal() expectation {
 // untracked returns x for a lab that does not track connections between pods.
 func (x expectation) untracked() expectation {
 	x.Tracked, x.TrackedBetween, x.alwaysNew = false, false, true
+	if x.tunnel != nil && !x.tunnel.sealed {
+		t := *x.tunnel
+		t.tracked, x.tunnel = false, &t
+	}
 	x.Served = maps.Clone(x.Served)
 	maps.DeleteFunc(x.Served, func(p plan.Path, _ expect.Client) bool { return p.ByService() && x.Programs == nil })
 	return x
