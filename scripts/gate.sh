@@ -8,8 +8,8 @@
 #   CNIBENCH  the program (cnibench)          ARGS  further arguments of run
 #   OUT       directory of the results (gate) TRIES how often a run that could not decide is extended (1)
 #
-# OUT gets result.jsonl, summary.md and report.html. The exit code is that of `cnibench run --fail-on`: 0 kept, 3 broken,
-# 4 undecided; anything else is an error.
+# OUT gets result.jsonl, summary.md, report.html and log, what the run said. The exit code is that of `cnibench run --fail-on`:
+# 0 kept, 3 broken, 4 undecided; anything else is an error, and the summary says which.
 set -eu
 [ $# -ge 2 ] || { echo "gate.sh: want BASE CHANGE ['BUDGET' ...]" >&2; exit 2; }
 base=$1 change=$2
@@ -23,9 +23,13 @@ for budget; do
 done
 mkdir -p "$out"
 measure() {
-	code=0
-	# shellcheck disable=SC2086 # ARGS are words
-	"$cnibench" run -o "$out/result.jsonl" --format github --no-twin "$@" >"$out/summary.md" || code=$?
+	{
+		code=0
+		"$cnibench" run -o "$out/result.jsonl" --format github --no-twin "$@" >"$out/summary.md" || code=$?
+		echo $code >"$out/code"
+	} 2>&1 | tee "$out/log" >&2
+	read -r code <"$out/code"
+	rm "$out/code"
 }
 # shellcheck disable=SC2086
 measure --force --profiles "$base,$change" --baseline "$base" --repetitions $repetitions ${ARGS:-} "$@"
@@ -36,7 +40,9 @@ while [ "$code" -eq 4 ] && [ "$tries" -gt 0 ]; do
 done
 case $code in
 0 | 3 | 4) "$cnibench" report -f html "$out/result.jsonl" >"$out/report.html" ;;
-*) echo "### :warning: cnibench: the comparison failed with exit code $code; the log of the job says why" >"$out/summary.md" ;;
+*)
+	printf '### :warning: cnibench: no verdict: exit code %d\n\n```\n%s\n```\n' "$code" "$(tail -n 20 "$out/log")" >"$out/summary.md"
+	;;
 esac
 if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then cat "$out/summary.md" >>"$GITHUB_STEP_SUMMARY"; fi
 exit $code
