@@ -66,9 +66,8 @@ func (p *program) reproduceCommand() *cobra.Command {
 	f.StringVar(&a.result, "result", "", "judge this result `file` and measure nothing")
 	f.StringSliceVar(&a.failOn, "fail-on", nil, "`outcomes` that fail the command: contradicted, inconclusive")
 	f.StringVarP(&r.output, "output", "o", "", "result `file` (default ARTICLE.jsonl)")
-	r.format = "text"
-	choose(cmd, &r.format, "format", "`format` of the report", documentNames)
-	cmd.Flags().Lookup("format").Shorthand = "f"
+	formatFlag(cmd, &r.format, documentNames)
+	f.BoolVar(&r.all, "all", false, allUsage)
 	f.BoolVar(&r.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
 	f.BoolVar(&r.force, "force", false, "replace the result file if there is one")
 	f.BoolVarP(&r.verbose, "verbose", "v", false, "print a line for each trial to stderr")
@@ -78,7 +77,7 @@ func (p *program) reproduceCommand() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("exact", "own")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
 	group(cmd, plan.GroupWhat, true, "exact", "own")
-	group(cmd, groupOutput, true, "output", "result", "fail-on", "format", "dry-run", "force", "quiet", "verbose")
+	group(cmd, groupOutput, true, "output", "result", "fail-on", "format", "all", "dry-run", "force", "quiet", "verbose")
 	group(cmd, plan.GroupCluster, false, "kubeconfig", chartsFlag)
 	grouped(cmd)
 	return cmd
@@ -129,7 +128,11 @@ func (p *program) printReproduction(a *reproduceArgs, name string) error {
 	if err != nil {
 		return usage(err)
 	}
-	if err := p.write(a.run.format, report.BuildReproduction(r)); err != nil {
+	format := a.run.format
+	if a.run.all && format == "text" {
+		format = allText
+	}
+	if err := p.write(format, report.BuildReproduction(r)); err != nil {
 		return err
 	}
 	came := func(o findings.Outcome) bool {

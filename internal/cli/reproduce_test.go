@@ -19,6 +19,13 @@ func TestReproducePublished(t *testing.T) {
 		if code := p.main([]string{"reproduce", "--result", file, s.ID}); code != exitFine {
 			t.Fatalf("%s: exit %d: %s", s.ID, code, errs.String())
 		}
+		if lines := strings.Count(out.String(), "\n"); lines > 60 || !strings.Contains(out.String(), "reproduce --all --result "+file) {
+			t.Errorf("%s: %d lines, more than a screen:\n%s", s.ID, lines, out.String())
+		}
+		out.Reset()
+		if code := p.main([]string{"reproduce", "--all", "--result", file, s.ID}); code != exitFine {
+			t.Fatalf("%s: exit %d: %s", s.ID, code, errs.String())
+		}
 		for _, want := range []string{s.Title, "Not as in the article", "Figures", "Claims", "What check finds in both"} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("%s: nothing about %q", s.ID, want)

@@ -101,7 +101,53 @@ func BuildReproduction(r Reproduction) Document {
 		}{ReproductionSchema, r.Source.ID, data, claims, []check.Report{r.Published, r.Result}},
 	}
 	d.Sections = append(d.Sections, r.figures(), r.claims(), r.checks())
+	d.Summary = r.summary(d.Answer)
 	return d
+}
+
+// summary is the reproduction on one screen: how many figures of each kind came out how, those that are contradicted, and
+// the claims by what became of them.
+func (r Reproduction) summary(answer []string) *Summary {
+	g := Grid{Title: "Figures that compare, as ratios to the first profile of a path", Columns: []string{""}, Prose: true}
+	compared := slices.DeleteFunc(slices.Clone(r.Figures), func(f findings.Figure) bool { return f.Outcome == findings.NotTestable })
+	for _, group := range Grouped(compared, func(f findings.Figure) compare.Key {
+		return compare.Key{Case: plan.Case{Workload: f.Published.Workload}, Metric: f.Published.Metric}
+	}) {
+		what := group[0].Published.Metric + " " + group[0].Published.Workload.Without("tool", "window").String()
+		g.Add(what, states(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome })))
+	}
+	s := &Summary{Lead: answer}
+	if len(g.Labels) > 0 {
+		s.Grids = append(s.Grids, g)
+	}
+	var against []Item
+	for _, f := range compared {
+		if f.Outcome == findings.Contradicted {
+			against = append(against, Item{Name: figureName(f), Text: fmt.Sprintf("%s %s: %s there, %s here", f.Published.Metric,
+				f.Published.Workload.Without("tool", "window"), number.Ratio(f.Claimed), number.Ratio(f.Ratio.Ratio))})
+		}
+	}
+	const most = 8
+	if more := len(against) - most; more > 0 {
+		against = append(against[:most], Item{Text: number.Counted(more, "more figure") + ": --all"})
+	}
+	if len(against) > 0 {
+		s.Needs = append(s.Needs, NeedSummary{Name: "Contradicted figures", Heading: "Contradicted figures", Lines: against})
+	}
+	var claims []Item
+	for _, o := range findings.Outcomes {
+		of := slices.DeleteFunc(slices.Clone(r.Claims), func(j findings.Judged) bool { return j.Outcome != o })
+		if len(of) > 0 {
+			claims = append(claims, Item{Name: state(o), Text: strings.Join(each.Of(of, func(j findings.Judged) string { return j.ID }), ", ")})
+		}
+	}
+	s.Needs = append(s.Needs, NeedSummary{Name: "Claims", Heading: "Claims", Lines: claims})
+	s.Next = []Item{
+		{Name: "every figure, with reasons", Text: fmt.Sprintf("cnibench reproduce --all --result %s %s", r.Result.Name, r.Source.ID), Code: true},
+		{Name: "evidence of the claims", Text: fmt.Sprintf("cnibench findings --source %s %s", r.Source.ID, r.Result.Name), Code: true},
+		{Name: "what cannot be true", Text: "cnibench check " + r.Result.Name, Code: true},
+	}
+	return s
 }
 
 // states counts outcomes in words.

@@ -18,8 +18,9 @@ import (
 
 // Summary is the report on one screen: the answer for each need, one table of all profiles, what to do next.
 type Summary struct {
-	// Needs are the answers, Lead the lines of a result that answers no need.
+	// Needs are the answers, Grids tables of a report that is not about profiles. Lead the lines of a result that answers no need.
 	Needs []NeedSummary
+	Grids []Grid
 	Lead  []string
 	// Title is that of the table. Rows are profiles: those below a dataplane first, then the best of the first need.
 	Title   string

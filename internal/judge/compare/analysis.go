@@ -27,6 +27,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -60,6 +61,8 @@ type Analysis struct {
 	Cells       []Cell
 	Comparisons []Comparison
 	Floors      []Floor
+	// Facts are the conditions of the result.
+	Facts facts.Facts
 	// Unknown names metrics of the file that this version does not know; they are left out.
 	Unknown []string
 
@@ -95,6 +98,7 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 		Baseline:   cmp.Or(o.Baseline, h.Plan.Baseline),
 		Confidence: cmp.Or(o.Confidence, 0.95),
 		Margin:     cmp.Or(o.Margin, h.Plan.Margin, plan.DefaultMargin),
+		Facts:      h.Facts,
 	}
 	a.axes(h, c)
 	if o.Baseline != "" && !slices.Contains(a.Profiles, o.Baseline) {

@@ -78,6 +78,8 @@ func (f *Figure) alone(a *compare.Analysis) {
 		f.Why = "it describes one trial: " + m.Definition
 	case !ok:
 		f.Why = "not measured"
+	case shared(a.Facts, j.claim) != "":
+		f.Why = shared(a.Facts, j.claim)
 	default:
 		f.Why = "absolute; the others of the path are set against it"
 	}

@@ -98,6 +98,10 @@ func judge(a *compare.Analysis, c Claim) Judged {
 	for _, path := range c.Paths {
 		j.on(path)
 	}
+	if why := shared(a.Facts, c); why != "" && len(j.outcomes) > 0 {
+		f.Outcome, f.Evidence = NotTestable, append([]string{why}, j.evidence...)
+		return f
+	}
 	f.Outcome = j.sum()
 	f.Evidence = j.evidence
 	return f

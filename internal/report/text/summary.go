@@ -74,6 +74,9 @@ func (p *printer) answers(d report.Document, brief int) {
 	if more := len(d.Summary.Needs) - len(needs); more > 0 {
 		p.bullets(number.Counted(more, "more answer") + ": --all.")
 	}
+	for _, g := range d.Summary.Grids {
+		p.grid(g)
+	}
 }
 
 // part is what write writes.
