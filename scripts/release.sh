@@ -38,6 +38,10 @@ if [ "$mode" = publish ]; then
 fi
 [ -z "$wrong" ] || { say "fix the items above"; exit 1; }
 
+# goreleaser asks for the address of a remote before it looks at the commit. A clone without one has ours for this command.
+if [ -z "$(git remote)" ]; then
+	export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://github.com/cnibench/cnibench
+fi
 set -- release --clean ${skip:+--skip=$skip}
 [ "$mode" = publish ] || set -- "$@" --snapshot
 goreleaser "$@"
