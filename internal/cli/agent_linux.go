@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -31,9 +32,16 @@ func (p *program) agentOf(args []string) *cobra.Command {
 
 func (p *program) agentCommand() *cobra.Command {
 	var lifeline time.Duration
+	var lacks []string
 	cmd := &cobra.Command{
 		Use: agentVerb, Short: "Run one end of a trial for a controller on stdin and stdout", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(lacks) > 0 {
+				for _, tool := range toolsMissing(lacks) {
+					fmt.Fprintln(p.stdout, tool)
+				}
+				return nil
+			}
 			// An interrupt at the terminal reaches the whole process group, and it is the controller that decides what
 			// becomes of its agents: it closes their input.
 			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -45,6 +53,7 @@ func (p *program) agentCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVar(&lifeline, "lifeline", 0, "end when nothing has been heard of the controller for this `time`; 0 is never")
+	cmd.Flags().StringSliceVar(&lacks, "lacks", nil, "print those of the `tools` that are not installed here, and end")
 	return cmd
 }
 

@@ -59,7 +59,7 @@ func (a *articlePlan) finish(p *plan.Plan, changed map[string]string) ([]string,
 
 // settleTools replaces the tools that cannot send.
 func (a *articlePlan) settleTools(p *plan.Plan) ([]string, error) {
-	asked := toolsOf(*p)
+	asked := p.Tools()
 	switch {
 	case len(asked) == 0:
 		return nil, nil
@@ -91,17 +91,6 @@ func (a *articlePlan) settleTools(p *plan.Plan) ([]string, error) {
 	return nil, nil
 }
 
-// toolsOf are the tools of a plan.
-func toolsOf(p plan.Plan) []string {
-	var tools []string
-	for _, w := range p.Workloads {
-		if w.Tool != "" && !slices.Contains(tools, w.Tool) {
-			tools = append(tools, w.Tool)
-		}
-	}
-	return tools
-}
-
 // missingTools are those of a plan that are not installed here.
 func missingTools(p plan.Plan) []string {
 	var missing []string
@@ -109,10 +98,7 @@ func missingTools(p plan.Plan) []string {
 		if w.Tool == "" || slices.Contains(missing, w.Tool) {
 			continue
 		}
-		programs := []string{drive.Program(w)}
-		if server := drive.Server(drive.Ask{Workload: w}); server != nil {
-			programs = append(programs, server[0])
-		}
+		programs := drive.Programs(w)
 		if slices.ContainsFunc(programs, func(name string) bool { _, err := drive.Find(w.Tool, name); return err != nil }) {
 			missing = append(missing, w.Tool)
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/image"
@@ -12,8 +13,13 @@ import (
 
 // openEnvironment opens the environment of a plan. It returns the plan with the names of what was found there.
 func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(string, ...any)) (env.Environment, plan.Plan, error) {
-	if want.OnCluster() && want.Cluster.Image == "" && want.Environment != plan.EnvKind && !image.Released(buildVersion()) {
+	if want.OnCluster() && want.Cluster.Image == "" && want.Environment != plan.EnvKind && len(want.Tools()) == 0 && !image.Released(buildVersion()) {
 		say("%s is a development build, whose image is in no registry: bring %s to the nodes by cnibench image --load, or give --image", buildVersion(), image.DefaultName(buildVersion()))
+	}
+	tools := want.Tools()
+	if want.OnCluster() && len(tools) > 0 && want.Cluster.Image == "" && want.Environment != plan.EnvKind {
+		say("the pods need an image with %s: bring %s to the nodes by cnibench image --with %s --load, or give --image", strings.Join(tools, ", "),
+			image.ToolsName(buildVersion()), strings.Join(tools, ","))
 	}
 	switch o := p.clusterOptions(say); {
 	case want.Environment == plan.EnvKind:
@@ -22,6 +28,12 @@ func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(
 			return nil, want, err
 		}
 		own := image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion(), Binaries: []image.Binary{binary}}
+		if len(tools) > 0 { // before a cluster is made
+			own.Name, own.Tools = image.ToolsName(own.Version), tools
+			if own.Programs, err = toolPrograms(tools); err != nil {
+				return nil, want, usage(err)
+			}
+		}
 		agents, err := image.Build(own)
 		if err != nil {
 			return nil, want, err

@@ -16,12 +16,16 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/image"
 	"github.com/cnibench/cnibench/internal/env/kind"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 const imageLong = `Make the container image that the pods of a run are started from: this binary alone, in an archive that containerd,
 Docker, Podman, skopeo and kind take. The same binary gives the same digest. Stdout gets the reference with its digest.
+
+--with adds tools that are installed on this machine, with the libraries that they are linked with. A plan on a cluster
+that names a tool needs such an image. Its default name is the one that such a plan asks for.
 
 Without a registry the image is loaded on every node: by --load on this machine, or by -o and ctr images import there.
 With one, --push takes it there with the credentials of docker login. What ctr imports from an archive is known by its
@@ -30,12 +34,13 @@ tag alone, so leave the digest out where you name it.
 On Linux it is this very binary for its own architecture. Clusters of other or several architectures need a build for
 each, of the same version: CGO_ENABLED=0 GOOS=linux GOARCH=arm64 make build.`
 
-const imageExample = `  cnibench image -o cnibench-image.tar
-  cnibench image --push registry.example/team/cnibench`
+const imageExample = `  cnibench image --push registry.example/team/cnibench
+  cnibench image --with iperf3,ping --load ctr`
 
 type imageArgs struct {
 	output, name, push string
 	platforms, loads   []string
+	with               []string
 	insecure           bool
 	// targets and pushed are what loads and push mean.
 	targets []image.Target
@@ -50,11 +55,13 @@ func (p *program) imageCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "", "archive `file`, - for stdout (default "+DefaultImage+")")
-	f.StringVar(&a.name, "name", "", "`reference` of the image (default "+image.Repository+":VERSION, of a release "+image.ReleaseRepository+":VERSION)")
+	f.StringVar(&a.name, "name", "", "`reference` of the image (default "+image.Repository+":VERSION, of a release "+image.ReleaseRepository+":VERSION; with tools "+image.Repository+":VERSION-tools)")
 	f.StringArrayVar(&a.platforms, "platform", nil, "`platform=file` of a binary, such as linux/arm64=bin/cnibench-arm64; may be repeated")
+	f.StringSliceVar(&a.with, "with", nil, "`tools` of this machine to add: "+strings.Join(plan.ToolNames(), ", "))
 	f.StringArrayVar(&a.loads, "load", nil, "load it on this machine into `target`: "+strings.Join(image.Targets(), ", ")+"; may be repeated")
 	f.StringVar(&a.push, "push", "", "push it to a registry as `reference`")
 	f.BoolVar(&a.insecure, "insecure", false, "with --push: allow plain HTTP and certificates that no authority signed")
+	complete(cmd, "with", plan.ToolNames)
 	complete(cmd, "load", fixed(image.Kind, image.Ctr, image.Docker))
 	return cmd
 }
@@ -126,6 +133,11 @@ func (a *imageArgs) spec() (image.Spec, error) {
 	s := image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion()}
 	var errs []error
 	var err error
+	if len(a.with) > 0 {
+		s.Name, s.Tools = image.ToolsName(s.Version), a.with
+		s.Programs, err = toolPrograms(a.with)
+		errs = append(errs, err)
+	}
 	if a.name != "" {
 		s.Name, err = image.ParseName(a.name, s.Version)
 		errs = append(errs, err)

@@ -189,6 +189,17 @@ func phrase(tools []Tool) string {
 	return strings.Join(names, ", ") + " send"
 }
 
+// Tools returns the tools of a plan, each once.
+func (p Plan) Tools() []string {
+	var tools []string
+	for _, w := range p.Workloads {
+		if w.Tool != "" && !slices.Contains(tools, w.Tool) {
+			tools = append(tools, w.Tool)
+		}
+	}
+	return tools
+}
+
 // slowTools are the tools of the plan whose windows have whole seconds.
 func (p Plan) slowTools() []string {
 	var names []string

@@ -1,4 +1,5 @@
-// Package image makes the container image of cnibench: from scratch, this binary alone.
+// Package image makes the container image of cnibench: from scratch, this binary alone, or beside it programs of this machine
+// with the libraries that they need.
 //
 //	Binary per platform ──► Build ──► Image ──► WriteOCI, WriteDocker   an archive, for clusters without a registry
 //	                                        ├─► Load                    containerd, Docker, kind on this machine
@@ -26,6 +27,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // What is in the image, and how a container of it starts. The user has no name and no rights, as the restricted pod
@@ -53,6 +57,9 @@ type Spec struct {
 	Version string
 	// Binaries are one or more, each of another platform.
 	Binaries []Binary
+	// Tools are the names of tools that send loads, and Programs the files that they consist of, of this machine. Such an
+	// image has one platform. (optional)
+	Tools, Programs []string
 }
 
 // Image is a built image: of one platform, or an index of several.
@@ -74,7 +81,13 @@ func Build(s Spec) (*Image, error) {
 	if len(s.Binaries) == 0 {
 		return nil, errors.New("no binary to make an image of")
 	}
+	if len(s.Programs) > 0 && len(s.Binaries) > 1 {
+		return nil, advice.With(errors.New("an image with tools has one platform, that of the tools"), "leave out --platform, or --with")
+	}
 	labels := labels(s.Version)
+	if len(s.Tools) > 0 {
+		labels[LabelTools] = strings.Join(s.Tools, ",")
+	}
 	i := &Image{name: s.Name}
 	var errs []error
 	seen := map[string]string{}
@@ -90,7 +103,12 @@ func Build(s Spec) (*Image, error) {
 			errs = append(errs, err)
 			continue
 		}
-		image, err := single(b.Platform, content, labels)
+		tools, err := programs(s.Programs, machines[b.Platform.Architecture])
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		image, err := single(b.Platform, append([]packed{{strings.TrimPrefix(Program, "/"), content}}, tools...), labels)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -125,8 +143,8 @@ func (i *Image) finish(labels map[string]string) (err error) {
 }
 
 // single makes the image of one platform.
-func single(platform v1.Platform, binary []byte, labels map[string]string) (v1.Image, error) {
-	l, err := newLayer(binary)
+func single(platform v1.Platform, files []packed, labels map[string]string) (v1.Image, error) {
+	l, err := newLayer(files)
 	if err != nil {
 		return nil, err
 	}
@@ -192,20 +210,28 @@ type layer struct {
 	digest, diffID v1.Hash
 }
 
-// newLayer packs the program.
-func newLayer(program []byte) (*layer, error) {
-	var packed bytes.Buffer
+// newLayer packs files. Programs that write somewhere find /tmp.
+func newLayer(files []packed) (*layer, error) {
+	var zipped bytes.Buffer
 	digest, diffID := sha256.New(), sha256.New()
-	zip := gzip.NewWriter(io.MultiWriter(&packed, digest))
+	zip := gzip.NewWriter(io.MultiWriter(&zipped, digest))
 	archive := tar.NewWriter(io.MultiWriter(zip, diffID))
-	err := archive.WriteHeader(&tar.Header{
-		Typeflag: tar.TypeReg, Name: strings.TrimPrefix(Program, "/"), Mode: 0o755, Size: int64(len(program)), ModTime: epoch.Time, Format: tar.FormatUSTAR,
+	members := each.Of(files, func(f packed) tar.Header {
+		return tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: 0o755, Size: int64(len(f.content))}
 	})
-	if err != nil {
-		return nil, err
+	if len(files) > 1 {
+		members = append(members, tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777})
 	}
-	if _, err := archive.Write(program); err != nil {
-		return nil, err
+	for i, h := range members {
+		h.ModTime, h.Format = epoch.Time, tar.FormatUSTAR
+		if err := archive.WriteHeader(&h); err != nil {
+			return nil, err
+		}
+		if i < len(files) {
+			if _, err := archive.Write(files[i].content); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if err := archive.Close(); err != nil {
 		return nil, err
@@ -213,7 +239,7 @@ func newLayer(program []byte) (*layer, error) {
 	if err := zip.Close(); err != nil {
 		return nil, err
 	}
-	return &layer{compressed: packed.Bytes(), digest: sum(digest), diffID: sum(diffID)}, nil
+	return &layer{compressed: zipped.Bytes(), digest: sum(digest), diffID: sum(diffID)}, nil
 }
 
 func (l *layer) Digest() (v1.Hash, error)            { return l.digest, nil }

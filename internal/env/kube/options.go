@@ -33,6 +33,8 @@ type Options struct {
 	TrafficPolicy plan.TrafficPolicy
 	// Host makes host-network pods for the profile "host", and not only where a path begins or ends at a host.
 	Host bool
+	// Tools are those that the image must have.
+	Tools []string
 	// Say reports slow steps. (optional)
 	Say func(format string, args ...any)
 	// Ready bounds the wait for the pods, image pulls included; default three minutes. (optional)

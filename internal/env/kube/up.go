@@ -83,6 +83,9 @@ func (c *Cluster) raise(ctx context.Context) error {
 	if err := c.makePods(ctx); err != nil {
 		return err
 	}
+	if err := c.findTools(ctx); err != nil {
+		return err
+	}
 	if err := c.findHostPorts(ctx); err != nil {
 		return err
 	}

@@ -30,6 +30,14 @@ func Program(w plan.Workload) string {
 	return w.Tool
 }
 
+// Programs returns the names of the files that are run for w: of the client, and of the server if there is one.
+func Programs(w plan.Workload) []string {
+	if server := Server(Ask{Workload: w}); server != nil && server[0] != Program(w) {
+		return []string{Program(w), server[0]}
+	}
+	return []string{Program(w)}
+}
+
 // Client returns the command line of the client.
 func Client(a Ask) []string { return sender(a.Workload).Client(a) }
 

@@ -208,6 +208,7 @@ func clusterOptions(want plan.Plan, at kube.Location, options Options) kube.Opti
 		UDP:     slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().Protocol == plan.UDP }),
 		NewPods: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().NewPods }),
 		Host:    slices.ContainsFunc(want.Measured(), bare),
+		Tools:   want.Tools(),
 	}
 	o.Image, o.TTL = imageOf(want, options.Version), want.Lifetime()
 	return o

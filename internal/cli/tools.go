@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/drive"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// toolPrograms returns the files on this machine that tools consist of. The error names every tool that is unknown or not
+// installed.
+func toolPrograms(tools []string) ([]string, error) {
+	var files []string
+	var errs []error
+	for _, name := range tools {
+		tool, known := plan.ToolNamed(name)
+		if !known {
+			errs = append(errs, fmt.Errorf("unknown tool %q%s: there are %s", name, advice.DidYouMean(name, plan.ToolNames()), strings.Join(plan.ToolNames(), ", ")))
+			continue
+		}
+		for _, program := range everyProgram(tool) {
+			file, err := drive.Find(name, program)
+			if err != nil {
+				errs = append(errs, err)
+			} else if !slices.Contains(files, file) {
+				files = append(files, file)
+			}
+		}
+	}
+	return files, errors.Join(errs...)
+}
+
+// everyProgram returns the programs that a tool is for any workload.
+func everyProgram(tool plan.Tool) []string {
+	var all []string
+	for _, spec := range tool.Kinds {
+		kind := plan.Workload{Spec: spec}.Kind()
+		for _, options := range []string{"", "udp,"} {
+			w, err := plan.ParseWorkload(fmt.Sprintf("%s(%stool=%s)", kind, options, tool.Name))
+			if err != nil || w.Beyond() != "" {
+				continue // it does not send this over UDP
+			}
+			for _, p := range drive.Programs(w) {
+				if !slices.Contains(all, p) {
+					all = append(all, p)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// toolsMissing returns the tools of which a program is not installed here.
+func toolsMissing(tools []string) []string {
+	return slices.DeleteFunc(slices.Clone(tools), func(name string) bool {
+		_, err := toolPrograms([]string{name})
+		return err == nil
+	})
+}

@@ -1,0 +1,162 @@
+package image
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// packed is a file of an image.
+type packed struct {
+	// name is its path without the first slash.
+	name    string
+	content []byte
+}
+
+// LabelTools is the label of an image that names the tools in it, separated by commas.
+const LabelTools = "dev.cnibench.tools"
+
+// programs returns installed programs, which come to the root of the image where its PATH is, with the loader and all
+// libraries that they are linked with. It names every fault. What a program opens while it runs is not known here.
+func programs(files []string, machine elf.Machine) ([]packed, error) {
+	c := &closure{machine: machine, seen: map[string]bool{}}
+	for _, f := range files {
+		c.program(f)
+	}
+	slices.SortFunc(c.files, func(a, b packed) int { return strings.Compare(a.name, b.name) })
+	return c.files, errors.Join(c.errs...)
+}
+
+// closure collects programs and what they need.
+type closure struct {
+	machine elf.Machine
+	files   []packed
+	seen    map[string]bool // names in the image
+	// home is where libraries come to in the image, which has no cache for the loader: where the C library is, the loader
+	// looks by itself.
+	home string
+	errs []error
+}
+
+// add adds a file once; false if it is there already or cannot be read.
+func (c *closure) add(name, file string) (content []byte, added bool) {
+	if c.seen[name] {
+		return nil, false
+	}
+	c.seen[name] = true
+	content, err := os.ReadFile(file)
+	if err != nil {
+		c.errs = append(c.errs, err)
+		return nil, false
+	}
+	c.files = append(c.files, packed{name, content})
+	return content, true
+}
+
+// program adds a program and what it needs.
+func (c *closure) program(file string) {
+	content, added := c.add(path.Base(filepath.ToSlash(file)), file)
+	if !added {
+		return
+	}
+	e, err := elf.NewFile(bytes.NewReader(content))
+	if err != nil {
+		c.errs = append(c.errs, advice.With(fmt.Errorf("%s is not a program that an image can hold: %w", file, err), "install the program itself, not a script that starts it"))
+		return
+	}
+	if e.Machine != c.machine {
+		c.errs = append(c.errs, fmt.Errorf("%s is for %s, and the image is for %s", file, e.Machine, c.machine))
+		return
+	}
+	for _, p := range e.Progs {
+		if p.Type != elf.PT_INTERP {
+			continue
+		}
+		loader := make([]byte, p.Filesz)
+		if _, err := p.ReadAt(loader, 0); err != nil {
+			c.errs = append(c.errs, fmt.Errorf("%s: %w", file, err))
+			return
+		}
+		name := strings.TrimRight(string(loader), "\x00")
+		c.add(strings.TrimPrefix(name, "/"), name)
+	}
+	c.libraries(file, e)
+}
+
+// libraries adds those that a program or library is linked with.
+func (c *closure) libraries(file string, e *elf.File) {
+	needed, err := e.ImportedLibraries()
+	if err != nil {
+		c.errs = append(c.errs, fmt.Errorf("%s: %w", file, err))
+		return
+	}
+	var own []string
+	for _, tag := range []elf.DynTag{elf.DT_RPATH, elf.DT_RUNPATH} {
+		lists, _ := e.DynString(tag) // absent in most
+		for _, list := range lists {
+			own = append(own, filepath.SplitList(strings.NewReplacer("${ORIGIN}", filepath.Dir(file), "$ORIGIN", filepath.Dir(file)).Replace(list))...)
+		}
+	}
+	for _, name := range needed {
+		found, lib := find(name, append(own, libraryDirs()...), c.machine)
+		if lib == nil {
+			c.errs = append(c.errs, advice.With(fmt.Errorf("%s needs %s, which is not on this machine", file, name), "see ldd "+file))
+			continue
+		}
+		if c.home == "" {
+			c.home = path.Dir(filepath.ToSlash(found))
+			if libc, _ := find("libc.so.6", libraryDirs(), c.machine); libc != "" {
+				c.home = path.Dir(filepath.ToSlash(libc))
+			}
+		}
+		if _, added := c.add(strings.TrimPrefix(path.Join(c.home, name), "/"), found); added {
+			c.libraries(found, lib)
+		}
+	}
+}
+
+// find returns a library for a machine from the first directory that has one, nil if none has.
+func find(name string, dirs []string, machine elf.Machine) (string, *elf.File) {
+	for _, dir := range dirs {
+		file := filepath.Join(dir, name)
+		content, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		if e, err := elf.NewFile(bytes.NewReader(content)); err == nil && e.Machine == machine {
+			return file, e
+		}
+	}
+	return "", nil
+}
+
+// libraryDirs are where the loader of this machine looks: in its own directories, then in those of its configuration.
+func libraryDirs() []string {
+	var dirs []string
+	for _, pattern := range []string{"/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib64", "/usr/lib64", "/lib", "/usr/lib"} {
+		some, _ := filepath.Glob(pattern) // the patterns are well formed
+		dirs = append(dirs, some...)
+	}
+	configured, _ := filepath.Glob("/etc/ld.so.conf.d/*.conf")
+	for _, file := range append(configured, "/etc/ld.so.conf") {
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) || err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "/") && !slices.Contains(dirs, line) {
+				dirs = append(dirs, line)
+			}
+		}
+	}
+	return dirs
+}
