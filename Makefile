@@ -5,7 +5,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export PATH := $(CURDIR)/.toolchain/bin:$(PATH)
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || command -v sudo)
 
-.PHONY: build demo test test-vm e2e fidelity gate bench truth aa duet power explain lint snapshot generate cover size weight clean deps
+.PHONY: build demo test test-vm e2e fidelity gate articles bench truth aa duet power explain lint snapshot generate cover size weight clean deps
 
 build: ## the static binary bin/cnibench
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)" -o bin/cnibench .
@@ -39,6 +39,11 @@ gate: build ## the action's commands on pairs of a base and a change whose verdi
 	sh scripts/deps.sh run
 	go build -trimpath -o bin/gate ./internal/tool/gate
 	$(SUDO) bin/gate -document docs/results/gate.md bin/cnibench
+
+articles: build ## the four published comparisons, repeated in the lab; writes each of their figures and claims into docs/results/articles.md
+	sh scripts/deps.sh run
+	go build -trimpath -o bin/articles ./internal/tool/articles
+	$(SUDO) bin/articles -document docs/results/articles.md bin/cnibench
 
 bench: ## the load engine against iperf3, netperf, wrk and plain C, interleaved; writes docs/results/engine.md
 	sh scripts/deps.sh bench

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/findings"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// article is what `cnibench reproduce` says of a result, by the names of its JSON.
+type article struct {
+	Figures []figure
+	Claims  []claim
+	Checks  []struct{ Findings []any }
+	source  findings.Source
+	header  result.Header
+	command string
+}
+
+type figure struct {
+	Profile, Path, Workload, Metric, Unit string
+	Published, Ratio                      *float64
+	Claimed                               *float64 `json:"published_ratio"`
+	Low                                   *float64 `json:"ratio_low"`
+	High                                  *float64 `json:"ratio_high"`
+	Outcome, Why                          string
+}
+
+type claim struct {
+	ID, Statement, Outcome string
+	Evidence               []string
+}
+
+// states are the outcomes of figures and claims, in the order of columns.
+var states = []string{"reproduced", "reproduced in part", "contradicted", "inconclusive", "not comparable"}
+
+// stateOf gives figures and claims one word for what does not compare.
+func stateOf(outcome string) string {
+	if outcome == string(findings.NotTestable) {
+		return states[len(states)-1]
+	}
+	return outcome
+}
+
+// page is all that the campaign writes.
+func page(all []article) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| article | | %s |\n|---|---|%s\n", strings.Join(states, " | "), strings.Repeat("---|", len(states)))
+	for _, a := range all {
+		figures, claims := map[string]int{}, map[string]int{}
+		for _, f := range a.Figures {
+			figures[stateOf(f.Outcome)]++
+		}
+		for _, c := range a.Claims {
+			claims[stateOf(c.Outcome)]++
+		}
+		row := func(what string, n map[string]int) {
+			fmt.Fprintf(&b, "| `%s` | %s |", a.source.ID, what)
+			for _, s := range states {
+				fmt.Fprintf(&b, " %d |", n[s])
+			}
+			b.WriteString("\n")
+		}
+		row("figures", figures)
+		row("claims", claims)
+	}
+	for _, a := range all {
+		a.write(&b)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// write writes an article: how it was repeated, its claims, its figures.
+func (a article) write(b *strings.Builder) {
+	h := a.header
+	fmt.Fprintf(b, "\n## %s\n\n`%s`, kernel %s, %s, %s CPUs, placement: %s, %s windows of %s.", number.Markdown(a.source.Title), a.command,
+		number.Markdown(h.Facts[facts.Kernel]), number.Markdown(h.Facts[facts.CPUModel]), h.Facts[facts.CPUs], number.Markdown(h.Facts[facts.Placement]),
+		fmt.Sprint(h.Plan.Repetitions), h.Plan.Duration)
+	if len(a.Checks) == 2 {
+		fmt.Fprintf(b, " `cnibench check` has %s about the article, %s about this run.", number.Counted(len(a.Checks[0].Findings), "finding"),
+			number.Counted(len(a.Checks[1].Findings), "finding"))
+	}
+	b.WriteString("\n\n| claim | state | evidence |\n|---|---|---|\n")
+	for _, c := range a.Claims {
+		evidence := ""
+		if len(c.Evidence) > 0 {
+			evidence = c.Evidence[0]
+		}
+		if more := len(c.Evidence) - 1; more > 0 {
+			evidence += fmt.Sprintf("; and %d more", more)
+		}
+		fmt.Fprintf(b, "| `%s`: %s | %s | %s |\n", c.ID, number.Markdown(c.Statement), stateOf(c.Outcome), number.Markdown(evidence))
+	}
+	b.WriteString("\n| figure | article | ratio there | ratio here | state |\n|---|---|---|---|---|\n")
+	for _, f := range a.Figures {
+		f.write(b)
+	}
+}
+
+// write writes a figure as a row.
+func (f figure) write(b *strings.Builder) {
+	published, there, here, state := number.Absent, number.Absent, number.Absent, stateOf(f.Outcome)
+	if f.Published != nil {
+		scale := number.Common(f.Unit, *f.Published)
+		published = strings.TrimSuffix(scale.Format(*f.Published)+" "+scale.Unit, " 1")
+	}
+	if f.Claimed != nil {
+		there = number.Ratio(*f.Claimed)
+	}
+	if f.Ratio != nil && f.Low != nil && f.High != nil {
+		here = fmt.Sprintf("%s (%s to %s)", number.Ratio(*f.Ratio), number.Ratio(*f.Low), number.Ratio(*f.High))
+	}
+	if state == states[len(states)-1] {
+		state += ": " + f.Why
+	}
+	name := fmt.Sprintf("%s %s %s %s", f.Profile, f.Path, f.Workload, f.Metric)
+	fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", number.Markdown(name), published, there, here, number.Markdown(state))
+}
