@@ -23,7 +23,7 @@ func TestPage(t *testing.T) {
 	got := page([]article{a})
 	for _, want := range []string{
 		"| `x` | figures | 1 | 0 | 0 | 0 | 1 |", "| `x` | claims | 0 | 0 | 0 | 0 | 1 |", `## An article \| of one`, "2 findings about the article",
-		"1.5 us | – | – | not comparable: absolute |", "3 us | 2.00x | 2.10x (2.00x to 2.20x) | reproduced |",
+		"1.50 us | – | – | not comparable: absolute |", "3.00 us | 2.00x | 2.10x (2.00x to 2.20x) | reproduced |",
 		"| `x.y`: B is slower. | not comparable | needs at least 4 CPUs; and 1 more |",
 	} {
 		if !strings.Contains(strings.ReplaceAll(got, "µs", "us"), want) {
