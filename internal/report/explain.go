@@ -90,6 +90,8 @@ func BuildExplanation(x Explanation, run Run) Document {
 		s := waterfall(diff)
 		if len(x.Differences) == 1 {
 			d.Answer, s.Notes = s.Notes, nil
+		} else if len(s.Notes) > 0 {
+			d.Answer = append(d.Answer, s.Heading+": "+s.Notes[0])
 		}
 		d.Sections = append(d.Sections, s)
 	}

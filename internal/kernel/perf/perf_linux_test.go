@@ -153,3 +153,20 @@ func TestSample(t *testing.T) {
 		t.Errorf("%d samples, %d of this thread, %d in a system call, %d with a stack of this program; lost %d", len(got.List), mine, reads, users, got.Lost)
 	}
 }
+
+// TestTimers: the timers of a CPU take as many samples as asked, with periods of their own; the cycle counter is one event.
+func TestTimers(t *testing.T) {
+	for _, rate := range []int{499, 3989} {
+		periods, sum := map[uint64]bool{}, 0.0
+		for _, a := range attributes(CPUClock, rate) {
+			periods[a.Sample] = true
+			sum += 1e9 / float64(a.Sample)
+		}
+		if len(periods) != timers || sum < 0.97*float64(rate) || sum > 1.06*float64(rate) {
+			t.Errorf("%d periods take %.0f samples in a second, want %d", len(periods), sum, rate)
+		}
+	}
+	if all := attributes(Cycles, 499); len(all) != 1 || all[0].Sample != 499 || all[0].Bits&unix.PerfBitFreq == 0 {
+		t.Errorf("%+v", all)
+	}
+}
