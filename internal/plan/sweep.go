@@ -161,9 +161,9 @@ func (s Sweep) Changes() ChurnKind {
 	return ChurnEndpoints
 }
 
-// settleUse leaves out the default's profiles that have no use for the swept condition or for the churn.
+// settleUse leaves out those of a preset's profiles that have no use for the swept condition or for the churn.
 func (p Plan) settleUse() Plan {
-	if slices.Equal(p.Profiles, Default().Profiles) {
+	if slices.Equal(p.Profiles, Default().Profiles) || slices.Equal(p.Profiles, quickProfiles) {
 		p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(v Variant) bool {
 			return useless(p.Sweep.Condition, v) != "" || v.Unchanged(p.Lab) != ""
 		})

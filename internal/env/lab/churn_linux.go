@@ -40,12 +40,19 @@ func (l *Lab) changing(s Spec) plan.ChurnKind {
 	kind := s.Lab.Churn.Of
 	if kind == "" && l.options.Account {
 		kind = l.options.Changed
+		if kind == plan.ChurnPolicies && s.Profile.Policy == "calico-iptables" && s.Lab.Policies > accountedPolicies {
+			return ""
+		}
 	}
 	if kind.Unchanged(s.Profile, s.Lab) != "" {
 		return ""
 	}
 	return kind
 }
+
+// accountedPolicies is the number of policies up to which one change of Calico's chains is accounted for: with more,
+// iptables-nft takes minutes for it.
+const accountedPolicies = 2000
 
 // form is one of the two forms of the object that changes: as raised, or changed.
 type form int

@@ -156,19 +156,11 @@ const fewForNFT = 2000
 // iptables-nft can program. All variants have the same, so that they can be compared.
 func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 	c := l.options.Lab
-	services, policies := 0, 0
+	most := 0
 	for _, v := range profiles {
-		s, err := NewSpec(v, c)
-		if err == nil && s.iptables() {
-			services = max(services, s.Lab.Services*max(1, s.Lab.Endpoints/2))
+		if s, err := NewSpec(v, c); err == nil && s.iptables() {
+			most = max(most, s.Lab.Services*max(1, s.Lab.Endpoints/2))
 		}
-		if err == nil && s.Profile.Policy == "calico-iptables" {
-			policies = max(policies, s.Lab.Policies+s.Lab.PoliciesUnselected)
-		}
-	}
-	most, what := services, fmt.Sprintf("%d Services", services)
-	if chains := 2 * policies; chains > most { // one for each direction
-		most, what = chains, fmt.Sprintf("%d policies", policies)
 	}
 	if c.Iptables != plan.IptablesAuto || most <= fewForNFT {
 		return
@@ -181,7 +173,7 @@ func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 		l.log.Debug("iptables-legacy is not available", "error", err)
 		return
 	}
-	l.tools.why = "iptables-nft takes minutes to program " + what
+	l.tools.why = fmt.Sprintf("iptables-nft takes minutes to program %d Services", most)
 	l.tools.iptables = func() (*ipt.Tool, error) { return legacy, nil }
 }
 
