@@ -85,6 +85,9 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 		return err
 	}
 	s := p.newStory(a.verbose, a.quiet)
+	if resumed != nil {
+		s.live.resume(resumed.Records)
+	}
 	if resumed != nil && resumed.Warning != "" {
 		s.note("%s", resumed.Warning)
 	}

@@ -13,48 +13,80 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/text"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// story tells how a run goes, on stderr: one line that is overwritten on a terminal, a line for each trial if asked
-// for, and otherwise nothing but what the user should know.
+// story tells how a run goes, on stderr: a live view that is overwritten on a terminal (live.go), a line for each trial
+// if asked for, and otherwise a line for each repetition and what the user should know.
 type story struct {
 	w              io.Writer
 	tty            bool
 	verbose, quiet bool
-	width          int
-	drawn          bool
+	// size is that of the terminal, in columns and lines.
+	size  func() (int, int)
+	drawn []string
+	live  live
 }
 
 func (p *program) newStory(verbose, quiet bool) *story {
-	s := &story{w: p.stderr, verbose: verbose, quiet: quiet, width: 80}
-	if f, ok := p.stderr.(*os.File); ok && !quiet && term.IsTerminal(int(f.Fd())) {
-		s.tty = true
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 20 {
-			s.width = width
+	s := &story{w: p.stderr, verbose: verbose, quiet: quiet, size: func() (int, int) { return 80, 24 }, live: live{now: time.Now}}
+	if f, ok := p.stderr.(*os.File); ok && !quiet && capable() && term.IsTerminal(int(f.Fd())) {
+		s.tty, s.live.options = true, terminal(f)
+		s.size = func() (int, int) {
+			if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 20 && height > 1 {
+				return width, height
+			}
+			return 80, 24
 		}
 	}
 	return s
 }
 
+// capable reports whether the environment lets a terminal be overwritten.
+func capable() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
+
 // event shows an event of a run.
 func (s *story) event(e run.Event) {
-	if e.Note != "" {
+	switch {
+	case e.Header != nil:
+		s.live.begin(*e.Header)
+	case e.Note != "":
 		s.note("%s", e.Note)
-		return
-	}
-	if e.Step != "" {
+	case e.Step != "":
 		s.step("%s", e.Step)
+	default:
+		s.trial(e)
+	}
+}
+
+// trial shows a trial that has ended.
+func (s *story) trial(e run.Event) {
+	if s.quiet || s.live.header == nil {
 		return
 	}
-	if s.verbose {
+	if turned := s.live.at.Repetition; turned > 0 && turned != e.Record.Repetition && !s.tty && !s.verbose {
+		s.live.judge()
+		s.note("%s", text.Line(s.live.interim, s.live.at))
+	}
+	s.live.trial(e)
+	switch {
+	case s.verbose:
 		s.clear()
 		fmt.Fprintf(s.w, "%d/%d  %s  repetition %d  %s\n", e.Done, e.Total, e.Record.Key(), e.Record.Repetition, outcomeOf(e.Record))
+		s.draw(text.Line(report.Interim{}, s.live.at))
+	case s.tty:
+		s.frame()
 	}
-	percent := 100
-	if e.Total > 0 {
-		percent = 100 * e.Done / e.Total
+}
+
+// frame draws the live view if the last one is old enough.
+func (s *story) frame() {
+	if s.tty && s.live.due() {
+		width, height := s.size()
+		s.draw(s.live.frame(width-1, height-1)...)
 	}
-	s.draw(fmt.Sprintf("%3d%%  %d/%d  %s left  %s", percent, e.Done, e.Total, e.Left.Round(time.Second), e.Record.Key()))
 }
 
 func outcomeOf(r *result.Record) string {
@@ -64,33 +96,72 @@ func outcomeOf(r *result.Record) string {
 	return time.Duration(r.WallNs).Round(time.Millisecond).String()
 }
 
-// step says what takes its time before there are trials.
+// step says what takes its time before there are trials, and between them.
 func (s *story) step(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
-	if s.verbose {
+	switch {
+	case s.verbose:
 		s.note("%s", line)
-		return
+	case s.live.begun():
+		s.live.at.Doing = line
+		s.live.last = time.Time{} // it may take long
+		s.frame()
+	default:
+		s.draw(line)
 	}
-	s.draw(line)
 }
 
-// draw overwrites the line at the bottom of a terminal.
-func (s *story) draw(line string) {
+// draw overwrites the lines at the bottom of a terminal, in one write and without any other change to the terminal: so
+// there is nothing to restore, however the program ends.
+func (s *story) draw(lines ...string) {
 	if !s.tty {
 		return
 	}
-	if len(line) >= s.width {
-		line = line[:s.width-1]
+	width, _ := s.size()
+	for i, l := range lines {
+		if strings.Contains(l, "\x1b") {
+			continue // a frame has its width
+		}
+		lines[i] = number.Truncate(number.Clean(l), width-1)
 	}
-	fmt.Fprintf(s.w, "\r\x1b[K%s", line)
-	s.drawn = true
+	fmt.Fprint(s.w, s.rewind(width)+strings.Join(lines, "\x1b[K\r\n")+"\x1b[K")
+	s.drawn = lines
 }
 
-// clear takes the line at the bottom away.
+// rewind moves the cursor to where the lines at the bottom begin, and removes what is below. Lines that are wider than
+// the terminal is now were folded by it.
+func (s *story) rewind(width int) string {
+	rows := 0
+	for _, l := range s.drawn {
+		rows += max(1, (number.Width(unstyled(l))+width-1)/width)
+	}
+	switch {
+	case rows == 0:
+		return ""
+	case rows == 1:
+		return "\r\x1b[J"
+	}
+	return fmt.Sprintf("\x1b[%dA\r\x1b[J", rows-1)
+}
+
+// unstyled is s without escape sequences.
+func unstyled(s string) string {
+	var b strings.Builder
+	for i, part := range strings.Split(s, "\x1b[") {
+		if i > 0 {
+			_, part, _ = strings.Cut(part, "m")
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// clear takes the lines at the bottom away.
 func (s *story) clear() {
-	if s.drawn {
-		fmt.Fprint(s.w, "\r\x1b[K")
-		s.drawn = false
+	if len(s.drawn) > 0 {
+		width, _ := s.size()
+		fmt.Fprint(s.w, s.rewind(width))
+		s.drawn = nil
 	}
 }
 

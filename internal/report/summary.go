@@ -211,7 +211,7 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 		}
 		return notMeasured
 	}
-	e := Entry{Value: n.Scale().Format(cell.Median), Cell: &cell}
+	e := Entry{Value: n.Scale().Format(cell.Median), Spread: spread(cell.Summary), Cell: &cell}
 	if l, ok := n.Cores(); ok {
 		e.Value = number.Number(l.Cores(cell.Median))
 	}

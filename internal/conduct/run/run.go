@@ -47,6 +47,8 @@ type Event struct {
 	Note string
 	// Step is what takes its time between trials, "" for a trial.
 	Step string
+	// Header is that of the result, told once before the first trial; nil for all other events.
+	Header *result.Header
 }
 
 // Run measures p in env and appends to out. It returns how the run ended, also with an error. When ctx is cancelled, it
@@ -125,11 +127,14 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 		if err := p.Validate(); err != nil {
 			return p, fmt.Errorf("plan: %w", err)
 		}
-		return p, c.out.Header(result.Header{Created: c.start.UTC(), Plan: p, Facts: found, Profiles: c.survey.profiles})
+		h := result.Header{Created: c.start.UTC(), Plan: p, Facts: found, Profiles: c.survey.profiles}
+		c.tell(Event{Header: &h})
+		return p, c.out.Header(h)
 	}
 	if err := res.Start.SamePlan(p); err != nil {
 		return p, err
 	}
+	c.tell(Event{Header: &res.Start})
 	for i := range res.Records {
 		r := &res.Records[i]
 		if err := c.keep(r); err != nil {

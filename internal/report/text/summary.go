@@ -178,19 +178,30 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 		}, end))
 	}
 	if more := len(s.Rows) - len(rows); more > 0 {
-		p.bullets(number.Counted(more, "more profile") + ": --all.")
+		p.bullets(number.Counted(more, "more profile") + p.elsewhere())
 	}
 	if left > 0 {
-		p.bullets(number.Counted(left, "column") + " did not fit: --all.")
+		p.bullets(number.Counted(left, "column") + " did not fit" + p.elsewhere())
 	}
+}
+
+// elsewhere ends a sentence about what has no room.
+func (p *printer) elsewhere() string {
+	if p.live {
+		return "."
+	}
+	return ": --all."
 }
 
 // summaryColumn lines up the values of a need.
 func (p *printer) summaryColumn(c report.SummaryColumn, entries []report.Entry) column {
 	out := column{heading: []string{p.plain(c.Name), p.plain(c.Unit)}}
-	value := 0
+	value, spread := 0, 0
 	for _, e := range entries {
 		value = max(value, number.Width(e.Value))
+		if p.live {
+			spread = max(spread, len(gap)-1+number.Width(p.plain(e.Spread)))
+		}
 	}
 	for _, e := range entries {
 		text := p.plain(e.Text)
@@ -198,6 +209,9 @@ func (p *printer) summaryColumn(c report.SummaryColumn, entries []report.Entry) 
 		if e.Kind == report.Value {
 			mark := p.toBest(e.Verdict)
 			pad := number.Right(e.Value, value) + " "
+			if spread > 0 {
+				pad = number.Right(e.Value, value) + number.Right(p.plain(e.Spread), spread) + " "
+			}
 			text, styled = pad+mark, pad+p.style(mark, verdictStyle[e.Verdict])
 		}
 		out.entries = append(out.entries, cell{text, styled})

@@ -59,6 +59,8 @@ type printer struct {
 	width int
 	color bool
 	ascii bool
+	// live shows intervals in the table of a summary, and says nothing of what else a report has.
+	live bool
 	// marked is true once an entry had the mark of a verdict.
 	marked bool
 }

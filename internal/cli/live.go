@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/text"
+)
+
+// Bounds of what a live view costs. It is drawn between trials alone, so it disturbs no measurement.
+const (
+	// redraw is how long a frame stays at least, judging how long the verdicts in it do.
+	redraw, judging = 100 * time.Millisecond, time.Second
+	// judgingShare is how many times as long as judging takes the verdicts stay at least: it may take 4 % of a run.
+	judgingShare = 25
+)
+
+// live is what a run shows while it goes on.
+type live struct {
+	now     func() time.Time
+	options text.Options
+	header  *result.Header
+	trials  report.Collector
+	interim report.Interim
+	at      text.Progress
+	// last is when a frame was drawn, judged when the verdicts were found, which took cost.
+	last, judged time.Time
+	cost         time.Duration
+	failed       error
+}
+
+// begin takes the header of the result.
+func (l *live) begin(h result.Header) { l.header = &h }
+
+// begun reports whether there is something to show.
+func (l *live) begun() bool { return l.header != nil && l.at.Total > 0 }
+
+// resume takes the trials of a file that is resumed.
+func (l *live) resume(records []result.Record) {
+	for i := range records {
+		l.add(&records[i])
+	}
+}
+
+func (l *live) add(rec *result.Record) {
+	if l.failed == nil {
+		l.failed = l.trials.Add(rec) // the report at the end says what is wrong with the file
+	}
+}
+
+// trial takes in a trial that has ended.
+func (l *live) trial(e run.Event) {
+	l.add(e.Record)
+	l.at = text.Progress{
+		Done: e.Done, Total: e.Total, Left: e.Left, Repetition: e.Record.Repetition, Repetitions: l.header.Plan.Repetitions,
+		Doing: "measured " + e.Record.Key(), Stops: l.header.Plan.Precision > 0,
+	}
+}
+
+// judge finds the verdicts of the trials so far.
+func (l *live) judge() {
+	began := l.now()
+	if i, err := l.trials.Interim(*l.header); err == nil {
+		l.interim = i
+	}
+	l.judged, l.cost = l.now(), l.now().Sub(began)
+}
+
+// due reports whether the frame on the screen is old enough for another.
+func (l *live) due() bool { return l.begun() && l.now().Sub(l.last) >= redraw }
+
+// frame returns the lines to draw.
+func (l *live) frame(width, height int) []string {
+	if l.now().Sub(l.judged) >= max(judging, judgingShare*l.cost) {
+		l.judge()
+	}
+	l.last = l.now()
+	o := l.options
+	o.Width = width
+	return text.Frame(l.interim, l.at, o, height)
+}

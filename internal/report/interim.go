@@ -1,0 +1,55 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Interim is what the trials so far say, while a run goes on.
+type Interim struct {
+	Title string
+	// Summary has the table alone. It is nil where the trials answer no need.
+	Summary *Summary
+	// Decided counts the values of the table whose place is known, better, worse or the same, and Compared all that have one.
+	Decided, Compared int
+	// Leads names the first of each need: "requests cilium-native".
+	Leads []string
+}
+
+// Interim returns what the trials so far say; h is the header of their result. The collector may be used afterwards.
+func (c *Collector) Interim(h result.Header) (Interim, error) {
+	a, err := c.judged.Analyse(h, compare.Options{})
+	if err != nil {
+		return Interim{}, err
+	}
+	b := &builder{header: h, analysis: a, kinds: map[Kind]bool{}}
+	out := Interim{Title: title(Run{Plan: h.Plan, Created: h.Created})}
+	metrics, _ := shown(nil) // no name can be wrong
+	d := Document{Needs: b.needs(b.cut(metrics), metrics)}
+	if len(d.Needs) == 0 || !h.Plan.Sweep.IsZero() {
+		return out, nil
+	}
+	s := b.summary(d, "")
+	for _, r := range s.Rows {
+		for _, e := range r.Entries {
+			if e.Verdict != compare.None {
+				out.Compared++
+			}
+			if e.Verdict != compare.None && e.Verdict != compare.Inconclusive {
+				out.Decided++
+			}
+		}
+	}
+	for _, n := range d.Needs {
+		if len(n.Conclusion.Claims) > 0 {
+			lead := fmt.Sprintf("%s %s", cmp.Or(columnNames[n.Name], n.Name), number.Clean(n.Choice[0].Cell.Profile))
+			out.Leads = append(out.Leads, lead)
+		}
+	}
+	out.Summary = &Summary{Title: s.Title, Columns: s.Columns, Rows: s.Rows, Margin: s.Margin}
+	return out, nil
+}

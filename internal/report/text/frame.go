@@ -1,0 +1,93 @@
+package text
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Progress is how far a run is.
+type Progress struct {
+	Done, Total int
+	Left        time.Duration
+	// Repetition is the one under way, of Repetitions; 0 before the first trial.
+	Repetition, Repetitions int
+	// Doing is what takes its time, or was measured last.
+	Doing string
+	// Stops says that the run ends when all is decided.
+	Stops bool
+}
+
+// Percent is the share of the trials that are done.
+func (p Progress) Percent() int {
+	if p.Total == 0 {
+		return 0
+	}
+	return min(100, 100*p.Done/p.Total)
+}
+
+// Frame returns the lines of a live view, in at most o.Width columns and height lines: how far the run is, and the table
+// of the trials so far with their intervals.
+func Frame(i report.Interim, at Progress, o Options, height int) []string {
+	p := printer{width: max(20, o.Width), color: o.Color, ascii: o.ASCII, live: true}
+	if i.Title != "" {
+		p.line(p.style(number.Truncate(p.plain(i.Title), p.width), bold))
+	}
+	p.line(p.bar(at))
+	if at.Doing != "" {
+		p.line(p.style(number.Truncate(p.plain(number.Clean(at.Doing)), p.width), dim))
+	}
+	if room := height - lines(p.String()) - 1; i.Summary != nil && room > tableLines+1 {
+		p.summaryTable(i.Summary, room)
+		p.line(number.Truncate(p.decided(i, at), p.width))
+	}
+	all := strings.Split(strings.TrimSuffix(p.String(), "\n"), "\n")
+	return all[:min(len(all), max(1, height))]
+}
+
+// bar is the line that says how far the run is.
+func (p *printer) bar(at Progress) string {
+	left := at.Left.Round(time.Second).String() + " left"
+	if at.Repetition > 0 {
+		left = fmt.Sprintf("%s, repetition %d of %d", left, at.Repetition, max(at.Repetition, at.Repetitions))
+	}
+	const most = 30
+	width := min(most, p.width-len(left)-8)
+	text := fmt.Sprintf("%3d%%  %s", at.Percent(), left)
+	if width >= 8 {
+		done := width * at.Percent() / 100
+		signs := []string{"█", "░"}
+		if p.ascii {
+			signs = []string{"#", "."}
+		}
+		text = fmt.Sprintf("%3d%% %s %s", at.Percent(), strings.Repeat(signs[0], done)+strings.Repeat(signs[1], width-done), left)
+	}
+	return number.Truncate(text, p.width)
+}
+
+// decided says how much of the table is known, and what the signs mean.
+func (p *printer) decided(i report.Interim, at Progress) string {
+	text := fmt.Sprintf("decided: %d of %d", i.Decided, i.Compared)
+	if at.Stops {
+		text += "; stops when all is decided"
+	}
+	if p.ascii {
+		return text + " (?: undecided)"
+	}
+	return text + " (▲ best, ▼ worse, ≈ same within " + i.Summary.Margin + ", ? undecided)"
+}
+
+// Line is one line about the same, for where there is no terminal.
+func Line(i report.Interim, at Progress) string {
+	text := fmt.Sprintf("repetition %d of %d: %d%%, %s left", at.Repetition, max(at.Repetition, at.Repetitions), at.Percent(), at.Left.Round(time.Second))
+	if i.Compared > 0 {
+		text += fmt.Sprintf("; decided: %d of %d", i.Decided, i.Compared)
+	}
+	if len(i.Leads) > 0 {
+		text += "; ahead so far: " + strings.Join(i.Leads, ", ")
+	}
+	return text
+}
