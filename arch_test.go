@@ -114,7 +114,7 @@ var rules = []rule{
 	{
 		name: "a number is decided once",
 		why:  "renderers write a document and compute nothing; judgement does not know how it is shown",
-		in: under("internal/judge/stat", "internal/judge/compare", "internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/csv",
+		in: under("internal/judge/stat", "internal/judge/compare", "internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/card", "internal/report/csv",
 			"internal/report/openmetrics", "internal/report/benchfmt", "internal/report/chart", "internal/report/figure",
 			"internal/judge/findings", "internal/judge/itinerary"),
 		imports: []string{

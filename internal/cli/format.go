@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/benchfmt"
+	"github.com/cnibench/cnibench/internal/report/card"
 	"github.com/cnibench/cnibench/internal/report/csv"
 	"github.com/cnibench/cnibench/internal/report/folded"
 	"github.com/cnibench/cnibench/internal/report/github"
@@ -38,6 +40,7 @@ var formats = map[string]func(io.Writer, report.Document) error{
 	"github":      github.Render,
 	"json":        json.Render,
 	"html":        html.Render,
+	"card":        card.Render,
 	"csv":         csv.Render,
 	"openmetrics": openmetrics.Render,
 	"benchfmt":    benchfmt.Render,
@@ -56,7 +59,7 @@ const allText = "text, all"
 var (
 	pageNames     = []string{"text", "markdown", "html"}
 	documentNames = append(slices.Clone(pageNames), "github", "json")
-	formatNames   = append(slices.Clone(documentNames), "csv", "openmetrics", "benchfmt", "pprof", "folded")
+	formatNames   = append(slices.Clone(documentNames), "card", "csv", "openmetrics", "benchfmt", "pprof", "folded")
 )
 
 // formatFlag declares -f with the formats called names, text by default.
@@ -91,6 +94,19 @@ func (c choice) Set(s string) error {
 	}
 	*c.at = s
 	return nil
+}
+
+// writeTo writes d to the file called name, or to stdout if name is "".
+func (p *program) writeTo(name, format string, d report.Document) (err error) {
+	if name == "" {
+		return p.write(format, d)
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return usage(fmt.Errorf("create the report: %w", err))
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return formats[format](f, d)
 }
 
 // write writes d to stdout.

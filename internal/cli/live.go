@@ -17,7 +17,7 @@ const (
 	judgingShare = 25
 )
 
-// live is what a run shows while it goes on.
+// live is what a run shows while it continues.
 type live struct {
 	now     func() time.Time
 	options text.Options
@@ -31,8 +31,13 @@ type live struct {
 	failed       error
 }
 
-// begin takes the header of the result.
-func (l *live) begin(h result.Header) { l.header = &h }
+// begin takes the header of the result, which ends what was known of another.
+func (l *live) begin(h result.Header) {
+	if l.header != nil {
+		l.trials, l.interim, l.at = report.Collector{}, report.Interim{}, text.Progress{}
+	}
+	l.header = &h
+}
 
 // begun reports whether there is something to show.
 func (l *live) begun() bool { return l.header != nil && l.at.Total > 0 }

@@ -87,7 +87,7 @@ func recorded(repetitions int) reporttest.Result {
 func replay(s *story, from reporttest.Result, after func(r result.Record)) {
 	clock := from.Header.Created
 	s.live.now = func() time.Time { return clock }
-	s.event(run.Event{Header: &from.Header})
+	s.live.begin(from.Header)
 	var trials []result.Record
 	for _, r := range from.Records {
 		if r.Type == result.TypeTrial {

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,7 @@ const allUsage = "with -f text: print every table, not the answer alone"
 
 type reportArgs struct {
 	format   string
+	output   string
 	metrics  []string
 	all      bool
 	baseline string
@@ -56,6 +58,7 @@ func (p *program) reportCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	formatFlag(cmd, &a.format, formatNames)
+	f.StringVarP(&a.output, "output", "o", "", "write the report to `file`; with -f markdown, pictures into a directory beside it too")
 	f.StringSliceVar(&a.metrics, "metrics", nil, "metrics to show instead of the headline ones (cnibench list metrics)")
 	f.BoolVar(&a.all, "all", false, allUsage)
 	f.StringVar(&a.baseline, "baseline", "", "`profile` to compare with instead of the plan's baseline")
@@ -87,16 +90,18 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 		Metrics: a.metrics, File: name,
 		Baseline: plan.Variant(a.baseline), Impact: works, Margin: a.margin,
 	}
+	if a.output != "" && a.format == "markdown" && a.pictures == "" {
+		a.pictures = strings.TrimSuffix(a.output, filepath.Ext(a.output)) + "-pictures"
+	}
 	d, err := p.document(name, o, a.format == "html" || a.pictures != "", slices.Contains(stackNames, a.format))
 	if err != nil {
 		return usage(err)
 	}
 	if a.pictures != "" {
-		n, err := writePictures(a.pictures, d)
-		if err != nil {
+		if d.Pictures, err = writePictures(a.pictures, filepath.Dir(a.output), d); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stderr, "cnibench: pictures in %s: %d\n", a.pictures, n)
+		fmt.Fprintf(p.stderr, "cnibench: pictures in %s: %d\n", a.pictures, len(d.Pictures))
 	}
 	if a.format == "text" && (a.all || a.metrics != nil) {
 		a.format = allText
@@ -105,7 +110,7 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 	if len(a.budgets) > 0 {
 		outcome = gate(&d, name, a.budgets)
 	}
-	return errors.Join(p.write(a.format, d), outcome)
+	return errors.Join(p.writeTo(a.output, a.format, d), outcome)
 }
 
 // document reads the result called name once, with the details that pictures need if detailed, and with the stacks of samples
@@ -172,19 +177,27 @@ func (a reportArgs) works(cmd *cobra.Command) ([]impact.Work, error) {
 	return works, nil
 }
 
-// writePictures writes every figure of d as an SVG file into the directory dir and returns their number. The number before
-// each name keeps the files in reading order.
-func writePictures(dir string, d report.Document) (int, error) {
+// writePictures writes every figure of d as an SVG file into the directory dir and returns them, with addresses for a
+// report in the directory from. The number before each name keeps the files in reading order.
+func writePictures(dir, from string, d report.Document) ([]report.Picture, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return 0, fmt.Errorf("directory of pictures: %w", err)
+		return nil, fmt.Errorf("directory of pictures: %w", err)
 	}
-	all := figure.All(d)
-	for i, f := range all {
-		if err := writePicture(filepath.Join(dir, fmt.Sprintf("%03d-%s.svg", i+1, f.Name())), f.Drawing); err != nil {
-			return i, err
+	var out []report.Picture
+	for i, f := range figure.All(d) {
+		name := filepath.Join(dir, fmt.Sprintf("%03d-%s.svg", i+1, f.Name()))
+		if err := writePicture(name, f.Drawing); err != nil {
+			return out, err
 		}
+		address := name
+		if near, err := filepath.Rel(from, name); err == nil {
+			address = near
+		}
+		out = append(out, report.Picture{
+			Name: f.Name(), File: (&url.URL{Path: filepath.ToSlash(address)}).EscapedPath(), Title: f.Drawing.Title, Apart: f.Apart(),
+		})
 	}
-	return len(all), nil
+	return out, nil
 }
 
 func writePicture(name string, d chart.Drawing) (err error) {

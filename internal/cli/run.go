@@ -237,6 +237,7 @@ func (p *program) measure(ctx context.Context, open opener, out *result.Writer, 
 		s.clear()
 		printVerifierLogs(s.w, logs(), s.verbose)
 	}
+	o.Header = s.live.begin
 	return run.Run(ctx, e, want, out, o)
 }
 

@@ -50,8 +50,6 @@ func capable() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") !=
 // event shows an event of a run.
 func (s *story) event(e run.Event) {
 	switch {
-	case e.Header != nil:
-		s.live.begin(*e.Header)
 	case e.Note != "":
 		s.note("%s", e.Note)
 	case e.Step != "":

@@ -87,6 +87,10 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	d.Footnotes = b.notes.text()
 	d.Appendix = append(abilitySection(d.Abilities), b.appendix(d.Run)...)
 	d.Summary = b.summary(d, o.File)
+	d.Citation = b.citation(d)
+	if len(a.Cells) > 0 {
+		d.Appendix = append(d.Appendix, b.methodsSection(d))
+	}
 	return d, nil
 }
 

@@ -52,6 +52,10 @@ type Document struct {
 	Details *Details
 	// Journeys are what packets passed; nil unless they were followed.
 	Journeys *JourneyPage
+	// Pictures are files of pictures that a format with links can show. (optional)
+	Pictures []Picture
+	// Citation names the run in one line. (optional)
+	Citation string
 	Run      Run
 	Facts    facts.Facts
 	Profiles []result.Profile
@@ -158,10 +162,17 @@ func (e Entry) Mark() string { return marks[e.Verdict] }
 // Claim is the ratio and the verdict in words: "0.65x worse".
 func (e Entry) Claim() string { return strings.TrimSpace(e.Ratio + " " + string(e.Verdict)) }
 
-// Item is a line of a list; Name may be empty. Code marks text to type.
+// Picture is a file with a picture. Name is that of its figure, File the address from where the report will be; Apart says
+// that it belongs to no table.
+type Picture struct {
+	Name, File, Title string
+	Apart             bool
+}
+
+// Item is a line of a list; Name may be empty. Code marks text to type, Quote text to paste.
 type Item struct {
-	Name, Text string
-	Code       bool
+	Name, Text  string
+	Code, Quote bool
 }
 
 // Run is how the numbers were made.

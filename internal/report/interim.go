@@ -9,9 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Interim is what the trials so far say, while a run goes on.
+// Interim is what the trials so far say, while a run continues.
 type Interim struct {
-	Title string
 	// Summary has the table alone. It is nil where the trials answer no need.
 	Summary *Summary
 	// Decided counts the values of the table whose place is known, better, worse or the same, and Compared all that have one.
@@ -27,7 +26,7 @@ func (c *Collector) Interim(h result.Header) (Interim, error) {
 		return Interim{}, err
 	}
 	b := &builder{header: h, analysis: a, kinds: map[Kind]bool{}}
-	out := Interim{Title: title(Run{Plan: h.Plan, Created: h.Created})}
+	var out Interim
 	metrics, _ := shown(nil) // no name can be wrong
 	d := Document{Needs: b.needs(b.cut(metrics), metrics)}
 	if len(d.Needs) == 0 || !h.Plan.Sweep.IsZero() {

@@ -33,6 +33,8 @@ type Options struct {
 	Began time.Time
 	// Progress is called after each trial and with each note, in order, from one goroutine. (optional)
 	Progress func(Event)
+	// Header is called with the header of the result before the first trial, of a file that is resumed too. (optional)
+	Header func(result.Header)
 }
 
 // Event says how far a run is.
@@ -47,8 +49,6 @@ type Event struct {
 	Note string
 	// Step is what takes its time between trials, "" for a trial.
 	Step string
-	// Header is that of the result, told once before the first trial; nil for all other events.
-	Header *result.Header
 }
 
 // Run measures p in env and appends to out. It returns how the run ended, also with an error. When ctx is cancelled, it
@@ -128,13 +128,13 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 			return p, fmt.Errorf("plan: %w", err)
 		}
 		h := result.Header{Created: c.start.UTC(), Plan: p, Facts: found, Profiles: c.survey.profiles}
-		c.tell(Event{Header: &h})
+		c.header(h)
 		return p, c.out.Header(h)
 	}
 	if err := res.Start.SamePlan(p); err != nil {
 		return p, err
 	}
-	c.tell(Event{Header: &res.Start})
+	c.header(res.Start)
 	for i := range res.Records {
 		r := &res.Records[i]
 		if err := c.keep(r); err != nil {
@@ -186,6 +186,12 @@ func (c *conductor) wants(k plan.Case, repetitions int) bool {
 		}
 	}
 	return false
+}
+
+func (c *conductor) header(h result.Header) {
+	if c.options.Header != nil {
+		c.options.Header(h)
+	}
 }
 
 func (c *conductor) note(format string, args ...any) {

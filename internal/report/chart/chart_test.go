@@ -48,6 +48,14 @@ func drawings() map[string]Drawing {
 					Labels: []TripLabel{{1, 5, []string{"flannel.1; netfilter 4.0 µs, which is too long for this place", "flannel.1"}}, {1, 11, []string{"netfilter"}}}},
 				{Name: "macvlan", Rows: []string{"client", "server"}, Spans: []TripSpan{{0, 0, 2, 0, ""}, {1, 2, 4, 0, ""}, {0, 4, 6, 0, ""}}},
 			}}.Draw(),
+		"bars":       someBars(false),
+		"cards":      Card("cnibench quick, lab", "CPU cores for the loads", [2]string{"Green: best.", "cnibench v1, run 0123"}, someBars(false)),
+		"stacked":    someBars(true),
+		"empty-bars": Bars{Stacked: true}.Draw(),
+		"odd-bars": Bars{Columns: []BarColumn{{"c", "u"}}, Rows: []BarRow{
+			{Name: "a", Bars: []Bar{{"1", math.Inf(1), 0, 0, Neutral, false}}}, {Name: "b", Bars: []Bar{{"1", 3, -2, math.Inf(1), Neutral, false}}},
+			{Name: "c", Bars: []Bar{{"1", 2, -2, 9, Neutral, false}}},
+		}}.Draw(),
 		"empty-trips": Trips{}.Draw(),
 		"odd-trips": Trips{Finish: math.Inf(1), FinishName: "x", Kinds: []TripKind{{"k", "s1"}}, Lanes: []Trip{{Rows: []string{"r"}, Spans: []TripSpan{
 			{0, nan, math.Inf(1), 0, ""}, {0, -3, nan, 0, ""},
@@ -62,6 +70,13 @@ func drawings() map[string]Drawing {
 			{nan, 1, 2, 3, 4}, {10, nan, math.Inf(1), 0, 1}, {20, -1, 0, nan, nan}, {math.Inf(1), 1, 1, 1, 1}, {30, 5, 7, -1, math.Inf(1)}, {-5, 1, 3, 1, 9},
 		}}}}.Draw(),
 	}
+}
+
+func someBars(stacked bool) Drawing {
+	return Bars{Title: "cores", Desc: "two profiles", Stacked: stacked, Columns: []BarColumn{{"requests", "100k/s"}, {"bulk", "10 Gbit/s"}}, Rows: []BarRow{
+		{Name: "cilium-native", Series: 1, Bars: []Bar{{"2.09", 0.5, 0.48, 0.52, Level(3), true}, {"3.41", 0.3, nan, nan, Level(3), true}}},
+		{Name: "canal", Series: 2, Bars: []Bar{{"4.38", 0.97, 0.9, 1, Level(-2), false}, {"failed 2/5", nan, nan, nan, Neutral, false}}},
+	}}.Draw()
 }
 
 func TestGolden(t *testing.T) {

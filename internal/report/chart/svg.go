@@ -79,9 +79,17 @@ func SVG(d Drawing, id string) (template.HTML, error) {
 	return template.HTML(b.String()), nil
 }
 
+// WriteLight writes d as a file of its own in the light colours, for places that show it as they like.
+func WriteLight(w io.Writer, d Drawing) error {
+	return writeSVG(w, d, ":root{"+Variables(Light)+"}"+Classes())
+}
+
 // WriteSVG writes d as a file of its own, which follows the reader's preference for light or dark.
 func WriteSVG(w io.Writer, d Drawing) error {
-	style := ":root{" + Variables(Light) + "}@media (prefers-color-scheme:dark){:root{" + Variables(Dark) + "}}" + Classes()
+	return writeSVG(w, d, ":root{"+Variables(Light)+"}@media (prefers-color-scheme:dark){:root{"+Variables(Dark)+"}}"+Classes())
+}
+
+func writeSVG(w io.Writer, d Drawing, style string) error {
 	if err := svgTemplate.Execute(w, svgData{D: d, ID: "chart", Style: template.CSS(style)}); err != nil {
 		return fmt.Errorf("chart %q: %w", d.Title, err)
 	}

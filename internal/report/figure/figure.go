@@ -20,9 +20,11 @@ type Kind string
 
 // The kinds, in reading order.
 const (
-	Heat  Kind = "heat"
-	Dots  Kind = "dots"
-	Loads Kind = "load"
+	// Answer is the answer at a glance.
+	Answer Kind = "answer"
+	Heat   Kind = "heat"
+	Dots   Kind = "dots"
+	Loads  Kind = "load"
 	// Growths is numbers over a swept condition.
 	Growths Kind = "growth"
 	Curves  Kind = "percentiles"
@@ -68,11 +70,11 @@ func (f Figure) Name() string {
 	if f.Path != (plan.Path{}) {
 		parts = append(parts, f.Path.String())
 	}
-	return slug(strings.Join(parts, " "))
+	return Slug(strings.Join(parts, " "))
 }
 
-// slug keeps of s what is safe in any file name, 120 characters at most.
-func slug(s string) string {
+// Slug keeps of s what is safe in any file name, 120 characters at most.
+func Slug(s string) string {
 	var b strings.Builder
 	gap := false
 	for _, r := range strings.ToLower(s) {
@@ -97,6 +99,9 @@ func All(d report.Document) []Figure {
 	}
 	s := SeriesOf(d)
 	out := explained(d, s)
+	if answer, ok := Glance(d, s, false); ok {
+		out = append([]Figure{{Kind: Answer, Heading: answer.Title, Drawing: answer, Numbers: glanced(*d.Summary, s), Wide: true}}, out...)
+	}
 	if d.Analysis == nil {
 		return out
 	}
@@ -113,6 +118,9 @@ func All(d report.Document) []Figure {
 	}
 	return out
 }
+
+// Apart reports whether a figure belongs to no table.
+func (f Figure) Apart() bool { return f.Kind != Answer && f.Kind != Heat && f.Kind != Dots }
 
 // Series numbers the profiles of a document from 1, for colours and filters.
 type Series map[plan.Variant]int

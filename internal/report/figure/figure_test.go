@@ -158,7 +158,7 @@ func FuzzSlug(f *testing.F) {
 	f.Add("../../x\x00ÄÖ")
 	safe := regexp.MustCompile(`^([a-z0-9][a-z0-9-]*)?$`)
 	f.Fuzz(func(t *testing.T, s string) {
-		if got := slug(s); !safe.MatchString(got) || len(got) > 120 {
+		if got := Slug(s); !safe.MatchString(got) || len(got) > 120 {
 			t.Fatalf("%q became %q", s, got)
 		}
 	})

@@ -127,22 +127,35 @@
     });
   }
 
-  // Copying the CSV.
+  // Copying: the CSV, and texts to type or to paste.
+  const copied = async (text, select) => {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      select();
+      return document.execCommand("copy");
+    }
+  };
   const copy = one("copy");
   if (copy) {
     copy.addEventListener("click", async () => {
       const area = one("csv");
-      let done = false;
-      try {
-        await navigator.clipboard.writeText(area.value);
-        done = true;
-      } catch {
-        area.closest("details").open = true;
-        area.select();
-        done = document.execCommand("copy");
-      }
+      const done = await copied(area.value, () => { area.closest("details").open = true; area.select(); });
       one("copied").textContent = done ? "Copied." : "Press Ctrl+C to copy.";
     });
+  }
+  for (const item of all("[data-copy]")) {
+    const text = item.textContent;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      const done = await copied(text, () => getSelection().selectAllChildren(item));
+      button.textContent = done ? "Copied" : "Ctrl+C";
+    });
+    item.append(button);
   }
 
   // The section being read is marked in the navigation.

@@ -28,7 +28,8 @@ func (b *builder) sections(figures []figure.Figure) []section {
 }
 
 func (b *builder) table(t report.Table, figures []figure.Figure) table {
-	out := table{W: b.load[t.Workload], M: b.metric[t.Metric], Title: t.Title, Unit: t.Unit, Notes: t.Notes}
+	id := "t " + t.Metric + " " + t.Workload.String()
+	out := table{ID: b.unique(id), W: b.load[t.Workload], M: b.metric[t.Metric], Title: t.Title, Unit: t.Unit, Notes: t.Notes}
 	for _, r := range t.Rows {
 		ends, where, _ := strings.Cut(r.Label, "/")
 		out.Columns = append(out.Columns, column{b.path[r.Path], ends, where})
@@ -40,7 +41,7 @@ func (b *builder) table(t report.Table, figures []figure.Figure) table {
 			e := r.Entries[j]
 			doubts = append(doubts, e.Notes...)
 			row.Cells = append(row.Cells, cell{
-				L: b.path[r.Path], Color: figure.Shade(e), Value: e.Value + e.Text, Spread: e.Spread,
+				ID: b.unique(id + " " + r.Label + " " + name), L: b.path[r.Path], Color: figure.Shade(e), Value: e.Value + e.Text, Spread: e.Spread,
 				Claim: e.Claim(), Notes: b.notesOf(e.Notes),
 			})
 		}

@@ -26,11 +26,17 @@ type view struct {
 	Filters         []filter
 	Banners, Answer []string
 	Needs           []need
-	Plain           []plain
-	Tally           string
-	Claims          []report.Section
-	Scale           []shade
-	Sections        []section
+	// Glance is the answer in bars, for a broad and for a narrow page.
+	Glance, GlanceNarrow    template.HTML
+	GlanceTitle, GlanceNote string
+	// Card is the image to share as an address.
+	Card     template.URL
+	CardName string
+	Plain    []plain
+	Tally    string
+	Claims   []report.Section
+	Scale    []shade
+	Sections []section
 	// Lead is what comes before all tables.
 	Lead, Pictures []pictures
 	Legend         []string
@@ -82,6 +88,7 @@ type section struct {
 
 // table is a heat map with its dot plots.
 type table struct {
+	ID          string
 	W, M        int
 	Title, Unit string
 	Columns     []column
@@ -111,6 +118,7 @@ type tableRow struct {
 }
 
 type cell struct {
+	ID                   string
 	L                    int
 	Color                chart.Color
 	Value, Spread, Claim string
@@ -153,11 +161,13 @@ type builder struct {
 	metric map[string]int
 	// drawn counts the drawings, for their identifiers.
 	drawn int
-	err   error
+	// anchors counts the identifiers of tables and cells, so that no two are the same.
+	anchors map[string]int
+	err     error
 }
 
 func viewOf(d report.Document) (view, error) {
-	b := &builder{d: d, series: figure.SeriesOf(d), path: map[plan.Path]int{}, load: map[plan.Workload]int{}, metric: map[string]int{}}
+	b := &builder{d: d, series: figure.SeriesOf(d), path: map[plan.Path]int{}, load: map[plan.Workload]int{}, metric: map[string]int{}, anchors: map[string]int{}}
 	v := view{
 		Title: d.Title, Sub: sub(d), Banners: banners(d), Answer: d.Answer, Legend: d.Legend, Missing: number.Absent,
 		Appendix: d.Appendix,
@@ -180,6 +190,7 @@ func viewOf(d report.Document) (view, error) {
 	}
 	figures := figure.All(d)
 	v.Needs = b.needs()
+	b.glance(&v)
 	v.Answer = v.Answer[min(len(d.Needs), len(v.Answer)):] // the cards of the needs say those lines
 	v.Sections = b.sections(figures)
 	if len(v.Sections) > 0 {

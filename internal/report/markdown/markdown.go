@@ -7,9 +7,11 @@ package markdown
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/figure"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -22,9 +24,12 @@ func Render(w io.Writer, d report.Document) error {
 		p.line("# %s\n", number.Markdown(d.Title))
 	}
 	p.bullets(d.Answer)
+	p.pictures = d.Pictures
+	p.picture(figure.Figure{Kind: figure.Answer}.Name())
 	for _, s := range d.Sections {
 		p.section(s)
 	}
+	p.apart()
 	p.legend(d)
 	for _, s := range d.Appendix {
 		p.section(s)
@@ -34,7 +39,32 @@ func Render(w io.Writer, d report.Document) error {
 }
 
 // page collects lines.
-type page struct{ strings.Builder }
+type page struct {
+	strings.Builder
+	pictures []report.Picture
+}
+
+// picture shows the picture of that name, if there is one.
+func (p *page) picture(name string) {
+	for _, x := range p.pictures {
+		if x.Name == name {
+			p.line("\n![%s](<%s>)", number.Markdown(x.Title), x.File)
+		}
+	}
+}
+
+// apart shows the pictures that belong to no table.
+func (p *page) apart() {
+	if !slices.ContainsFunc(p.pictures, func(x report.Picture) bool { return x.Apart }) {
+		return
+	}
+	p.line("\n## Pictures")
+	for _, x := range p.pictures {
+		if x.Apart {
+			p.picture(x.Name)
+		}
+	}
+}
 
 func (p *page) line(format string, args ...any) {
 	fmt.Fprintf(p, format, args...)
@@ -134,6 +164,7 @@ func (p *page) table(t report.Table) {
 		cells = append(cells, each.Of(r.Entries, entry)...)
 		p.row(cells, strings.Clone)
 	}
+	p.picture(figure.Figure{Kind: figure.Heat, Metric: t.Metric, Workload: t.Workload}.Name())
 	p.conclusions(t.Conclusions)
 	if len(t.Notes) > 0 {
 		p.line("")

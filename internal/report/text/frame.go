@@ -33,9 +33,6 @@ func (p Progress) Percent() int {
 // of the trials so far with their intervals.
 func Frame(i report.Interim, at Progress, o Options, height int) []string {
 	p := printer{width: max(20, o.Width), color: o.Color, ascii: o.ASCII, live: true}
-	if i.Title != "" {
-		p.line(p.style(number.Truncate(p.plain(i.Title), p.width), bold))
-	}
 	p.line(p.bar(at))
 	if at.Doing != "" {
 		p.line(p.style(number.Truncate(p.plain(number.Clean(at.Doing)), p.width), dim))

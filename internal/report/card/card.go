@@ -1,0 +1,21 @@
+// Package card writes a report as an image to share: an SVG of 1200 by 630 pixels with the answer in bars. Nothing is
+// computed here.
+package card
+
+import (
+	"errors"
+	"io"
+
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/figure"
+)
+
+// Render writes d. It fails for a document without an answer per need.
+func Render(w io.Writer, d report.Document) error {
+	picture, ok := figure.Card(d)
+	if !ok {
+		return errors.New("report as a card: the result answers no need; -f html shows what it has")
+	}
+	return chart.WriteLight(w, picture)
+}

@@ -1,0 +1,116 @@
+package chart
+
+import "math"
+
+// Bars is a table whose values are bars too: a row for each thing, a column for each question, with a scale for each
+// column. In a narrow drawing the columns stand below each other, each with the names of its rows.
+type Bars struct {
+	Title, Desc string
+	Columns     []BarColumn
+	Rows        []BarRow
+	// Stacked puts the columns below each other.
+	Stacked bool
+}
+
+// BarColumn is a question: its name and the unit of its values.
+type BarColumn struct{ Name, Unit string }
+
+// BarRow is a thing with a value in each column.
+type BarRow struct {
+	Name   string
+	Series int
+	Bars   []Bar
+}
+
+// Bar is a value with its interval as shares of the column's scale, in 0 to 1; NaN without a value.
+type Bar struct {
+	Text             string
+	Share, Low, High float64
+	Color            Color
+	// Strong marks the best.
+	Strong bool
+}
+
+const (
+	barRow, barHead, barName     = 24.0, 44.0, 118.0
+	barColumn, barText, barSpace = 176.0, 52.0, 14.0
+	barStacked                   = 360.0
+)
+
+// Draw lays the bars out.
+func (b Bars) Draw() Drawing {
+	d := Drawing{Title: b.Title, Desc: b.Desc, Width: barName + barColumn*float64(len(b.Columns)), Height: barHead + barRow*float64(len(b.Rows))}
+	if b.Stacked {
+		d.Width, d.Height = barStacked, d.Height*float64(max(1, len(b.Columns)))
+	}
+	head := Group{}
+	rows := make([]Group, len(b.Rows))
+	for i, r := range b.Rows {
+		rows[i] = Group{Series: r.Series, Tip: r.Name}
+	}
+	for j, c := range b.Columns {
+		x, y, width := barName+barColumn*float64(j), 0.0, barColumn-barSpace
+		if b.Stacked {
+			x, y, width = barName, d.Height/float64(len(b.Columns))*float64(j), barStacked-barName
+		}
+		head.Shapes = append(head.Shapes, bold(text(Ink, Point{x, y + 16}, fit(c.Name, textSize, width), Start)),
+			small(text(Muted, Point{x, y + 31}, fit(c.Unit, smallSize, width), Start)))
+		for i, r := range b.Rows {
+			at := y + barHead + barRow*(float64(i)+0.5)
+			if j == 0 || b.Stacked {
+				rows[i].Shapes = append(rows[i].Shapes, text(Ink, Point{0, at + 4}, fit(r.Name, textSize, barName-6), Start))
+			}
+			rows[i].Shapes = append(rows[i].Shapes, r.Bars[j].draw(x, at, width)...)
+		}
+	}
+	d.Groups = append([]Group{head}, rows...)
+	return d
+}
+
+// draw lays out one bar from x on about the height y.
+func (b Bar) draw(x, y, width float64) []Shape {
+	long := width - barText
+	if !finite(b.Share) {
+		return []Shape{text(Muted, Point{x, y + 4}, fit(b.Text, textSize, width), Start)}
+	}
+	at := func(share float64) float64 { return x + math.Min(1, math.Max(0, share))*long }
+	end := math.Max(x+2, at(b.Share))
+	shapes := []Shape{rect(b.Color, Point{x, y - 8}, Point{end, y + 8})}
+	if finite(b.Low) && finite(b.High) && b.High > b.Low {
+		shapes = append(shapes, line(Muted, 1.4, Point{at(b.Low), y}, Point{at(b.High), y}))
+		end = math.Max(end, at(b.High))
+	}
+	value := text(Ink, Point{end + 5, y + 4}, fit(b.Text, textSize, barText-5), Start)
+	value.Bold = b.Strong
+	return append(shapes, value)
+}
+
+// Card is an image to share, of 1200 by 630 pixels: a title and a line above the picture, two lines below it.
+func Card(title, sub string, foot [2]string, picture Drawing) Drawing {
+	const width, height, margin, top, bottom = 1200.0, 630.0, 48.0, 122.0, 74.0
+	sized := func(s Shape, size float64) Shape {
+		s.Text, s.Size = fit(s.Text, size, width-2*margin), size
+		return s
+	}
+	scale := math.Min((width-2*margin)/picture.Width, (height-top-bottom)/picture.Height)
+	out := Drawing{Width: width, Height: height, Title: title, Desc: picture.Desc, Groups: []Group{{Shapes: []Shape{
+		sized(bold(text(Ink, Point{margin, 66}, title, Start)), 34),
+		sized(text(Muted, Point{margin, 98}, sub, Start), 18),
+		sized(text(Muted, Point{margin, height - 46}, foot[0], Start), 16),
+		sized(text(Muted, Point{margin, height - 22}, foot[1], Start), 14),
+	}}}}
+	for _, g := range picture.Groups {
+		shapes := make([]Shape, len(g.Shapes))
+		for i, s := range g.Shapes {
+			points := make([]Point, len(s.Points))
+			for j, p := range s.Points {
+				points[j] = Point{margin + p.X*scale, top + p.Y*scale}
+			}
+			s.Points, s.Size, s.Width = points, s.Size*scale, s.Width*scale
+			shapes[i] = s
+		}
+		g.Shapes = shapes
+		out.Groups = append(out.Groups, g)
+	}
+	return out
+}

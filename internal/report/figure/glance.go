@@ -1,0 +1,125 @@
+package figure
+
+import (
+	"math"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Glance is the answer as one picture, the summary's table in bars; ok is false for a document without a summary's table.
+func Glance(d report.Document, s Series, stacked bool) (out chart.Drawing, ok bool) {
+	if d.Summary == nil || len(d.Summary.Columns) == 0 || len(d.Summary.Rows) == 0 {
+		return out, false
+	}
+	return bars(*d.Summary, s, stacked).Draw(), true
+}
+
+func bars(sum report.Summary, s Series, stacked bool) chart.Bars {
+	b := chart.Bars{Title: sum.Title, Stacked: stacked}
+	var said []string
+	for j, c := range sum.Columns {
+		b.Columns = append(b.Columns, chart.BarColumn{Name: c.Name, Unit: c.Unit})
+		said = append(said, c.Name+", "+c.Unit+": "+column(sum, j))
+	}
+	for _, r := range sum.Rows {
+		row := chart.BarRow{Name: r.Profile}
+		for j, e := range r.Entries {
+			if e.Cell != nil {
+				row.Series = s[e.Cell.Profile]
+			}
+			row.Bars = append(row.Bars, bar(e, longest(sum, j)))
+		}
+		b.Rows = append(b.Rows, row)
+	}
+	b.Desc = "A row for each profile, a bar for each value with its interval. " + strings.Join(said, ". ") + "."
+	return b
+}
+
+// glanced is the same in numbers.
+func glanced(sum report.Summary, s Series) (out Numbers) {
+	for _, c := range sum.Columns {
+		out.Columns = append(out.Columns, c.Name+", "+c.Unit)
+	}
+	for _, r := range sum.Rows {
+		row := NumbersRow{Name: r.Profile}
+		for _, e := range r.Entries {
+			if e.Cell != nil {
+				row.Series = s[e.Cell.Profile]
+			}
+			row.Cells = append(row.Cells, strings.TrimSpace(e.Value+e.Text+" "+e.Claim()))
+		}
+		out.Rows = append(out.Rows, row)
+	}
+	return out
+}
+
+// column writes the values of a column.
+func column(sum report.Summary, j int) string {
+	var said []string
+	for _, r := range sum.Rows {
+		said = append(said, r.Profile+" "+r.Entries[j].Value+r.Entries[j].Text)
+	}
+	return strings.Join(said, "; ")
+}
+
+// longest is the value that the longest bar of a column stands for.
+func longest(sum report.Summary, j int) float64 {
+	most := 0.0
+	for _, r := range sum.Rows {
+		if c := r.Entries[j].Cell; c != nil && r.Entries[j].Kind == report.Value {
+			most = math.Max(most, math.Max(c.Median, finiteOr(c.High, 0)))
+		}
+	}
+	return most
+}
+
+func finiteOr(v, other float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return other
+	}
+	return v
+}
+
+// bar is the bar of an entry: coloured by its verdict to the best of the column.
+func bar(e report.Entry, most float64) chart.Bar {
+	out := chart.Bar{Text: e.Text, Share: math.NaN(), Low: math.NaN(), High: math.NaN(), Color: chart.Neutral}
+	if e.Kind != report.Value || e.Cell == nil || !(most > 0) {
+		out.Text += e.Value
+		return out
+	}
+	out.Text, out.Share = e.Value, e.Cell.Median/most
+	if e.Cell.N > 1 {
+		out.Low, out.High = e.Cell.Low/most, e.Cell.High/most
+	}
+	switch e.Verdict {
+	case compare.Better:
+		out.Color, out.Strong = chart.Level(3), true
+	case compare.Same:
+		out.Color = chart.Level(1)
+	case compare.Worse:
+		out.Color = chart.Level(-2)
+	}
+	return out
+}
+
+// Card is an image to share: the answer in bars with what was measured where; ok is false as for Glance.
+func Card(d report.Document) (out chart.Drawing, ok bool) {
+	if _, ok = Glance(d, nil, false); !ok {
+		return out, false
+	}
+	const most = 14
+	sum := *d.Summary
+	foot := "Blue: best of its column."
+	if sum.Certainty != "" {
+		foot += " " + sum.Certainty + "."
+	}
+	if more := len(sum.Rows) - most; more > 0 {
+		sum.Rows = sum.Rows[:most]
+		foot += " " + number.Counted(more, "more profile") + " in the report."
+	}
+	return chart.Card(d.Title, sum.Title, [2]string{foot, d.Citation}, bars(sum, nil, false).Draw()), true
+}

@@ -1,0 +1,42 @@
+package html
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+
+	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/figure"
+)
+
+// anchor is the address of a list within the page.
+func anchor(heading string) string { return "list-" + figure.Slug(heading) }
+
+// unique is the address of a table or a cell: it follows from its names, so links to it hold for as long as the names do.
+func (b *builder) unique(names string) string {
+	id := figure.Slug(names)
+	if b.anchors[id]++; b.anchors[id] > 1 {
+		id = fmt.Sprintf("%s--%d", id, b.anchors[id])
+	}
+	return id
+}
+
+// glance draws the answer in bars, and the image to share.
+func (b *builder) glance(v *view) {
+	broad, ok := figure.Glance(b.d, b.series, false)
+	card, carded := figure.Card(b.d)
+	if !ok || !carded {
+		return
+	}
+	narrow, _ := figure.Glance(b.d, b.series, true)
+	v.Glance, v.GlanceNarrow = b.svg(broad), b.svg(narrow)
+	v.GlanceTitle = b.d.Summary.Title
+	v.GlanceNote = "Blue is the best of a column, pale blue the same, orange worse, grey undecided or beside the choice."
+	var file bytes.Buffer
+	if err := chart.WriteLight(&file, card); err != nil && b.err == nil {
+		b.err = err
+	}
+	v.Card = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(file.Bytes()))
+	v.CardName = "cnibench-" + b.d.RunID() + ".svg"
+}

@@ -1,0 +1,70 @@
+package report
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// RunID identifies a run by its time, its seed and its machine. It is the same in every report of a result.
+func (d Document) RunID() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s", d.Run.Created.UTC().Format(time.RFC3339Nano), d.Run.Plan.Seed, d.Facts[facts.Kernel], d.Facts[facts.CPUModel]))
+	return hex.EncodeToString(sum[:6])
+}
+
+// citation names the run: id, date, version, machine and kernel.
+func (b *builder) citation(d Document) string {
+	fact := func(name, unknown string) string { return number.Clean(cmp.Or(d.Facts[name], unknown)) }
+	tool := "cnibench " + fact(facts.Version, "of unknown version")
+	if d.Run.Origin != "" {
+		tool = number.Clean(strings.TrimSpace(d.Run.Origin + " " + d.Facts[facts.ToolVersion]))
+	}
+	created := "unknown date"
+	if !d.Run.Created.IsZero() {
+		created = d.Run.Created.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return fmt.Sprintf("%s, run %s, %s, %s, %s CPUs (%s), kernel %s.", tool, d.RunID(), created,
+		fact(facts.CPUModel, "unknown machine"), fact(facts.CPUs, "unknown number of"), fact(facts.Architecture, "unknown"), fact(facts.Kernel, "unknown"))
+}
+
+// methods is a paragraph about how the numbers were made, for an article.
+func (b *builder) methods(d Document) string {
+	p := d.Run.Plan
+	where := "in the lab of cnibench, which builds nodes and pods as network namespaces of one machine"
+	if !b.inLab() {
+		where = "on a Kubernetes cluster"
+	}
+	profiles := each.Of(b.summaryOrder(d.Needs), func(v plan.Variant) string { return number.Clean(v) })
+	said := []string{
+		fmt.Sprintf("We measured %s %s: %s.", number.Counted(len(profiles), "profile"), where, strings.Join(profiles, ", ")),
+		fmt.Sprintf("The paths were %s; the workloads were %s.", strings.Join(plan.Texts(b.analysis.Paths), ", "), number.Clean(strings.Join(plan.Texts(b.analysis.Workloads), ", "))),
+	}
+	if d.Summary != nil && d.Summary.Certainty != "" {
+		said = append(said, fmt.Sprintf("Each case had %s.", d.Summary.Certainty))
+	}
+	if b.header.Origin == "" && p.Duration > 0 {
+		said = append(said, fmt.Sprintf("A trial was a window of %s after %s of warm-up; the order of the trials was shuffled in each repetition by the seed %d, so that profiles alternate.",
+			number.Duration(p.Duration), number.Duration(p.Warmup), p.Seed))
+	}
+	if b.inLab() {
+		said = append(said, fmt.Sprintf("Conditions: NIC model %s, MTU %s, CPU placement %s.", number.Clean(cmp.Or(d.Facts[facts.NIC], string(p.Lab.NIC))),
+			number.Clean(cmp.Or(d.Facts[facts.MTU], fmt.Sprint(p.Lab.MTU))), number.Clean(cmp.Or(d.Facts[facts.Placement], string(p.Lab.CPU)))))
+	}
+	said = append(said, fmt.Sprintf("Values are medians; a difference counts if its interval excludes the margin of %s.", number.Percent(b.analysis.Margin)))
+	return strings.Join(append(said, "Run: "+d.Citation), " ")
+}
+
+// methodsSection has what to paste: the paragraph and the citation.
+func (b *builder) methodsSection(d Document) Section {
+	return Section{Heading: "Methods, ready to paste", Items: []Item{
+		{Name: "paragraph", Text: b.methods(d), Quote: true}, {Name: "citation", Text: d.Citation, Quote: true},
+	}}
+}
