@@ -63,7 +63,8 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	if want := []string{"calico-dataplanes", "canal-vs-cilium", "cluster", "demo", "kind-calico-cilium", "nine-paths", "pod-start", "quick", "rolling-update", "standard"}; !slices.Equal(names, want) {
+	if want := []string{"calico-dataplanes", "canal-vs-cilium", "cluster", "demo", "kind-calico-cilium", "nine-paths", "pod-start", "quick", "rolling-update", "standard",
+		"what-if-congestion", "what-if-conntrack", "what-if-kube-proxy", "what-if-mtu", "what-if-nodeport"}; !slices.Equal(names, want) {
 		t.Errorf("got examples %v, want %v", names, want)
 	}
 }
