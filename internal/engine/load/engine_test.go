@@ -311,6 +311,33 @@ func leaveFirst(t *testing.T, w plan.Workload) (elapsed, window time.Duration) {
 	return time.Duration(server.o.ElapsedNs), o.Window
 }
 
+// TestSilentClientsEdge: a client that has ended its window and stays is silent. The server's thread then learns of the end of its
+// own window by a pulse, up to 25 ms late, and its count still ends with the window.
+func TestSilentClientsEdge(t *testing.T) {
+	needNamespace(t)
+	const tries = 6
+	late := 0
+	for range tries {
+		o := options(plan.Workload{Spec: plan.RR{}})
+		own := o
+		own.Window += 5 * time.Millisecond
+		s := prepare(t, "server", own)
+		o.Port = s.Port()
+		c := prepare(t, "client", o)
+		serving, loading := start(t.Context(), s), start(t.Context(), c)
+		client, server := wait(t, loading, 1)[0], wait(t, serving, 1)[0]
+		if client.err != nil || server.err != nil {
+			t.Fatal(client.err, server.err)
+		}
+		if time.Duration(server.o.ElapsedNs) > own.Window+2*time.Millisecond {
+			late++
+		}
+	}
+	if late > tries/2 {
+		t.Errorf("%d of %d servers counted beyond their windows", late, tries)
+	}
+}
+
 func TestEdgesAreCalledOnceEach(t *testing.T) {
 	needNamespace(t)
 	s, c := pair(t, options(plan.Workload{Spec: plan.RR{}}))

@@ -22,6 +22,7 @@ TEXT ·run(SB), NOSPLIT, $0-24
 	MOVQ n+8(FP), R13
 	XORL BX, BX // the descriptor that the chain has made
 
+	PCALIGN $64
 next:
 	TESTQ R13, R13
 	JZ    out
