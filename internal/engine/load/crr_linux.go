@@ -40,89 +40,55 @@ func crrWork(s plan.CRR, client bool) work {
 // connector is the client.
 type connector struct {
 	messages
-	to    sock.Addr
-	peek  bool
-	turn  sock.Chain // socket, connect, send, recv, close
-	chain bool       // the transaction is made by turn
+	to   sock.Addr
+	peek bool
+	// turn is socket, connect, send, recv, close; socket alone unless whole.
+	turn  sock.Chain
+	whole bool
 }
 
 func openConnector(w *worker) (flow, error) {
 	w.hist.connect = sample.NewHistogram()
 	c := &connector{messages: w.messages(), to: w.trial.target(), peek: specOf[plan.CRR](w).Close != "fin"}
-	// The times of a transaction are those of the CPU's counter.
-	c.chain = !w.spin && w.trial.clock.Counts() && (!c.peek || len(c.response) <= peekSize)
-	flags := sock.WaitAll
+	kind, flags := sock.Stream, sock.WaitAll
+	if w.spin {
+		kind |= sock.NonBlocking
+	}
 	if c.peek {
 		flags |= sock.Peek
 	}
-	c.turn.Socket(c.to.Family(), sock.Stream)
-	c.turn.Connect(sock.Made, &c.to)
-	c.turn.Send(sock.Made, c.request)
-	c.turn.Recv(sock.Made, c.response, flags)
-	c.turn.Close(sock.Made)
+	c.turn.Socket(c.to.Family(), kind)
+	// The times of a whole chain are those of the CPU's counter.
+	if c.whole = !w.spin && w.trial.clock.Counts() && (!c.peek || len(c.response) <= peekSize); c.whole {
+		c.turn.Connect(sock.Made, &c.to)
+		c.turn.Send(sock.Made, c.request)
+		c.turn.Recv(sock.Made, c.response, flags)
+		c.turn.Close(sock.Made)
+	}
 	return c, nil
 }
 
 func (c *connector) step(w *worker) bool {
 	w.last = w.trial.now()
-	if c.chain {
-		return c.stepChain(w)
-	}
-	kind := sock.Stream
-	if w.spin {
-		kind |= sock.NonBlocking
-	}
-	fd, e := sock.Socket(c.to.Family(), kind, 0)
+	done := c.turn.Run()
+	fd, e := c.turn.Result(0)
 	if e != 0 {
 		w.fail(classify(e))
 		w.rest()
 		return true
 	}
-	began := w.trial.now()
-	connected, ended, e := c.exchange(w, fd)
-	sock.Close(fd)
-	c.end(w, began, connected, ended, e)
-	return true
-}
-
-// stepChain is step by the chain.
-func (c *connector) stepChain(w *worker) bool {
-	clock, done := &w.trial.clock, c.turn.Run()
-	if done == 0 {
-		_, e := c.turn.Result(0)
-		w.fail(classify(e))
-		w.rest()
-		return true
+	var began, connected, ended int64
+	if c.whole {
+		began = c.at(w, 0)
+	} else {
+		began = w.trial.now()
 	}
-	began, connected, ended := clock.At(c.turn.Ticks(0)), clock.At(c.turn.Ticks(1)), clock.At(c.turn.Ticks(3))
 	if done >= 4 {
-		c.end(w, began, connected, ended, 0)
-		return true
+		connected, ended = c.at(w, 1), c.at(w, 3)
+	} else {
+		connected, ended, e = c.complete(w, fd, done)
+		sock.Close(fd)
 	}
-	fd, _ := c.turn.Result(0)
-	n, e := c.turn.Result(done)
-	switch e = w.again(e); {
-	case e != 0:
-	case done == 1:
-		connected, ended, e = c.exchange(w, fd)
-	case done == 2:
-		if e = w.sendPart(fd, c.request[max(n, 0):]); e == 0 {
-			ended, e = c.receive(w, fd, c.response)
-		}
-	case c.peek:
-		ended, e = c.receive(w, fd, c.response)
-	case n == 0:
-		e = syscall.EPIPE
-	default:
-		ended, e = c.receive(w, fd, c.response[max(n, 0):])
-	}
-	sock.Close(fd)
-	c.end(w, began, connected, ended, e)
-	return true
-}
-
-// end counts a transaction.
-func (c *connector) end(w *worker, began, connected, ended int64, e syscall.Errno) {
 	switch {
 	case e == syscall.ECANCELED:
 		// Cut short because the trial is over.
@@ -135,20 +101,44 @@ func (c *connector) end(w *worker, began, connected, ended int64, e syscall.Errn
 		}
 		w.done(ended)
 	}
+	return true
 }
 
-// exchange connects and makes one transaction. It returns the times of the connect and of the complete response.
-func (c *connector) exchange(w *worker, fd int) (connected, ended int64, e syscall.Errno) {
-	for e = sock.Connect(fd, &c.to); e != 0 && e != syscall.EISCONN; e = sock.Connect(fd, &c.to) {
+// at is when call i of a whole chain had ended.
+func (c *connector) at(w *worker, i int) int64 { return w.trial.clock.At(c.turn.Ticks(i)) }
+
+// complete does the rest of a transaction of which the chain has made so many calls, the socket included. It returns the
+// times of the connect and of the complete response.
+func (c *connector) complete(w *worker, fd, done int) (connected, ended int64, e syscall.Errno) {
+	request, response := c.request, c.response
+	if c.whole {
+		n, e := c.turn.Result(done)
 		if e = w.again(e); e != 0 {
 			return 0, 0, e
 		}
+		switch n = max(n, 0); {
+		case done == 2:
+			request = request[n:]
+		case done == 3 && c.peek: // nothing was taken
+			request = nil
+		case done == 3:
+			request, response = nil, response[n:]
+		}
 	}
-	connected = w.trial.now()
-	if e := w.sendPart(fd, c.request); e != 0 {
+	if done >= 2 {
+		connected = c.at(w, 1)
+	} else {
+		for e = sock.Connect(fd, &c.to); e != 0 && e != syscall.EISCONN; e = sock.Connect(fd, &c.to) {
+			if e = w.again(e); e != 0 {
+				return 0, 0, e
+			}
+		}
+		connected = w.trial.now()
+	}
+	if e := w.sendPart(fd, request); e != 0 {
 		return 0, 0, e
 	}
-	ended, e = c.receive(w, fd, c.response)
+	ended, e = c.receive(w, fd, response)
 	return connected, ended, e
 }
 
@@ -284,13 +274,10 @@ func (a *acceptor) serve(w *worker, fd, done int) syscall.Errno {
 		if e = w.again(e); e != 0 {
 			return e
 		}
-		switch {
-		case done == 2:
-			request, response = nil, response[max(n, 0):]
-		case n == 0:
-			return syscall.ECONNRESET
-		default:
-			request = request[max(n, 0):]
+		if n = max(n, 0); done == 2 {
+			request, response = nil, response[n:]
+		} else {
+			request = request[n:]
 		}
 	}
 	for len(request) > 0 {

@@ -88,17 +88,10 @@ func (r *requester) step(w *worker) bool {
 // complete does the rest of a transaction of which so many calls did all that they should.
 func (r *requester) complete(w *worker, done int) bool {
 	n, e := r.turn.Result(done)
-	switch {
-	case e != 0 && !w.broken(e):
-		return false
-	case e == 0 && n == 0:
-		return w.die(gone)
-	case w.trial.stopping(w.leaveAt):
-		return false
-	case done == 0:
-		return w.sendAll(w.fd, r.request[max(n, 0):]) && w.recvAll(w.fd, r.response, w.last)
+	if done == 0 {
+		return w.finishSend(w.fd, r.request, n, e) && w.recvAll(w.fd, r.response, w.last)
 	}
-	return w.recvAll(w.fd, r.response[max(n, 0):], w.last)
+	return w.finishRecv(w.fd, r.response, w.last, n, e)
 }
 
 // responder is the server. A step ends when the next request is here, and counts it: a step in which the thread only waited
@@ -135,7 +128,7 @@ func (r *responder) step(w *worker) bool {
 	if done == 1 {
 		return r.receive(w, n, e)
 	}
-	return (e == 0 || w.broken(e)) && w.sendAll(w.fd, r.response[max(n, 0):])
+	return w.finishSend(w.fd, r.response, n, e)
 }
 
 // receive completes a request of which n bytes are here.

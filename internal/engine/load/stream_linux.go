@@ -125,8 +125,13 @@ func (r *receiver) step(w *worker) bool {
 
 // sendAll sends all of b. False: the thread should leave.
 func (w *worker) sendAll(fd int, b []byte) bool {
-	for {
-		n, e := sock.Send(fd, b, 0)
+	n, e := sock.Send(fd, b, 0)
+	return w.finishSend(fd, b, n, e)
+}
+
+// finishSend is sendAll after its first call, which returned n and e.
+func (w *worker) finishSend(fd int, b []byte, n int, e syscall.Errno) bool {
+	for ; ; n, e = sock.Send(fd, b, 0) {
 		if e == 0 && n == len(b) {
 			return true
 		}
@@ -142,8 +147,13 @@ func (w *worker) sendAll(fd int, b []byte) bool {
 // recvAll fills b. If since is not 0 and the timeout has passed since then, it counts one timeout. False: the thread should
 // leave.
 func (w *worker) recvAll(fd int, b []byte, since int64) bool {
-	for {
-		n, e := w.recv(fd, b, sock.WaitAll)
+	n, e := w.recv(fd, b, sock.WaitAll)
+	return w.finishRecv(fd, b, since, n, e)
+}
+
+// finishRecv is recvAll after its first call, which returned n and e.
+func (w *worker) finishRecv(fd int, b []byte, since int64, n int, e syscall.Errno) bool {
+	for ; ; n, e = w.recv(fd, b, sock.WaitAll) {
 		switch {
 		case e == 0 && n == len(b):
 			return true
