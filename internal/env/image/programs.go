@@ -5,7 +5,6 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -149,8 +148,8 @@ func libraryDirs() []string {
 	configured, _ := filepath.Glob("/etc/ld.so.conf.d/*.conf")
 	for _, file := range append(configured, "/etc/ld.so.conf") {
 		text, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) || err != nil {
-			continue
+		if err != nil {
+			continue // it has gone, or is for others
 		}
 		for line := range strings.Lines(string(text)) {
 			if line = strings.TrimSpace(line); strings.HasPrefix(line, "/") && !slices.Contains(dirs, line) {

@@ -82,9 +82,7 @@ type arrival struct {
 // NewPods creates pods on the client's node at a rate. Each sends one request to a server and reports its times in the
 // message with which its container ends. NewPods returns when all pods are removed.
 func (c *Cluster) NewPods(ctx context.Context, o control.Arrivals) (*sample.Observation, error) {
-	a := &arrivals{Arrivals: o, c: c, room: make(chan struct{}, mostNewPods), pods: map[string]*arrival{}}
-	a.seen = sample.Observation{Side: control.SideClient, Errors: map[string]uint64{}, Schedule: &sample.Schedule{Lag: sample.NewHistogram()},
-		Pods: &sample.Pods{First: sample.NewHistogram(), Waits: map[string]int64{}}}
+	a := &arrivals{Arrivals: o, c: c, room: make(chan struct{}, mostNewPods), pods: map[string]*arrival{}, seen: sample.NewPods(control.SideClient)}
 	var err error
 	if a.ahead, a.doubt, err = c.readClock(ctx, podClient); err != nil {
 		return nil, err
@@ -286,20 +284,10 @@ func (a *arrivals) note(o *sample.Observation, lag time.Duration, parts map[stri
 	}
 	var why *control.Error
 	if errors.As(err, &why) {
-		o.Errors[why.Kind]++
-		if o.Pods.Failure == "" {
-			o.Pods.Failure = why.Message
-		}
+		o.FailPod(why.Kind, why.Message)
 		return
 	}
-	if whole > o.Pods.First.Max() || o.Operations == 0 {
-		o.Pods.Slowest = parts
-	}
-	o.Operations++
-	o.Pods.First.Record(whole)
-	for part, ns := range parts {
-		o.Pods.Waits[part] += ns
-	}
+	o.AddPod(whole, parts)
 }
 
 // remove deletes a pod and waits until it is gone.
@@ -380,13 +368,7 @@ func (a *arrivals) observed() (*sample.Observation, error) {
 	if a.seen.Operations > 0 {
 		return &a.seen, nil
 	}
-	kind, most := control.KindNoTraffic, uint64(0)
-	for k, n := range a.seen.Errors {
-		if n > most || n == most && k < kind {
-			kind, most = k, n
-		}
-	}
-	return nil, &control.Error{Kind: kind, Message: fmt.Sprintf("none of %d new pods got an answer: %s", a.seen.Schedule.Due, a.seen.Pods.Failure)}
+	return nil, &control.Error{Kind: a.seen.CommonError(control.KindNoTraffic), Message: fmt.Sprintf("none of %d new pods got an answer: %s", a.seen.Schedule.Due, a.seen.Pods.Failure)}
 }
 
 // readClock returns how far the clock of a pod's node is ahead of this machine's, and how far that may be wrong.

@@ -234,7 +234,7 @@ func TestExec(t *testing.T) {
 // TestFindTools: an image without a tool of the plan ends the run before a trial, and says how to make one that has it.
 func TestFindTools(t *testing.T) {
 	_, c := onePath(t)
-	if err := c.findTools(t.Context()); err != nil { // a plan without tools asks nobody
+	if err := c.findTools(t.Context()); err != nil { // without tools no agent is asked
 		t.Fatal(err)
 	}
 	c.layout = arrange(c.options, c.place)

@@ -256,11 +256,11 @@ func (c *changes) run(ctx context.Context, o control.Churning, p *prober) (*samp
 	rate := c.inst.Spec.Lab.Churn.Rate
 	every := int(math.Ceil(rate/watchedRate)) | 1
 	seen := &sample.Churn{Enforced: sample.NewHistogram()}
-	opens := thread.Monotonic() + int64(o.Warmup)
+	begins := thread.Monotonic()
+	opens := begins + int64(o.Warmup)
 	ends := opens + int64(o.Window)
-	first := opens - int64(o.Warmup)
 	for k := 0; ; k++ {
-		due := first + int64((float64(k)+0.5)/rate*1e9)
+		due := begins + int64((float64(k)+0.5)/rate*1e9)
 		if due >= ends {
 			return seen, context.Cause(ctx)
 		}

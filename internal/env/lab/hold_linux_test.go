@@ -90,9 +90,11 @@ func holder(t *testing.T, more ...string) (cmd *exec.Cmd, said *bufio.Reader) {
 	return cmd, bufio.NewReader(out)
 }
 
-func TestKilledProgramLeavesNothing(t *testing.T) {
-	devices := interfaces(t)
-	cmd, said := holder(t)
+// standingHolder is a holder whose lab stands.
+func standingHolder(t *testing.T, more ...string) (*exec.Cmd, held) {
+	t.Helper()
+	cmd, said := holder(t, more...)
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	line, err := said.ReadBytes('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +103,12 @@ func TestKilledProgramLeavesNothing(t *testing.T) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		t.Fatal(err)
 	}
+	return cmd, h
+}
+
+func TestKilledProgramLeavesNothing(t *testing.T) {
+	devices := interfaces(t)
+	cmd, h := standingHolder(t)
 	if h.Tree == "" {
 		t.Log("no cgroup v2 here: that part is not tested")
 	} else if _, err := os.Stat(h.Tree); err != nil {
@@ -205,16 +213,7 @@ func TestKilledWhileAPluginHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd, said := holder(t, filepath.Join(dir, "own.yaml"))
-	defer func() { _ = cmd.Process.Kill() }()
-	line, err := said.ReadBytes('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	var h held
-	if err := json.Unmarshal(line, &h); err != nil {
-		t.Fatal(err)
-	}
+	cmd, h := standingHolder(t, filepath.Join(dir, "own.yaml"))
 	for existing(hung) == "" {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -353,17 +352,7 @@ func TestClosedLabLeavesNothing(t *testing.T) {
 }
 
 func TestTwoLabsAtOnceDoNotMeet(t *testing.T) {
-	cmd, said := holder(t)
-	defer func() { _ = cmd.Wait() }()
-	defer func() { _ = cmd.Process.Kill() }()
-	line, err := said.ReadBytes('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	var h held
-	if err := json.Unmarshal(line, &h); err != nil {
-		t.Fatal(err)
-	}
+	_, h := standingHolder(t)
 	// This lab sweeps at its start, and must not take the other one for dead.
 	l := up(t, plan.Lab{}, "raw", "calico-vxlan")
 	for _, i := range standing(t, l) {

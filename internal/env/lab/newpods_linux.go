@@ -157,8 +157,8 @@ func (i *Instance) arrivals(o control.Arrivals) (*arrivals, error) {
 	for _, p := range spare {
 		a.free <- p
 	}
-	a.seen = sample.Observation{Side: control.SideClient, Errors: map[string]uint64{}, LoadCPUs: slices.Clone(a.node().CPUs),
-		Schedule: &sample.Schedule{Lag: sample.NewHistogram()}, Pods: &sample.Pods{First: sample.NewHistogram(), Waits: map[string]int64{}}}
+	a.seen = sample.NewPods(control.SideClient)
+	a.seen.LoadCPUs = slices.Clone(a.node().CPUs)
 	return a, nil
 }
 
@@ -320,20 +320,10 @@ func (a *arrivals) note(o *sample.Observation, w *waits, err error) {
 		if errors.As(err, &known) {
 			kind = known.kind
 		}
-		o.Errors[kind]++
-		if o.Pods.Failure == "" {
-			o.Pods.Failure = err.Error()
-		}
+		o.FailPod(kind, err.Error())
 		return
 	}
-	if w.whole() > o.Pods.First.Max() || o.Operations == 0 {
-		o.Pods.Slowest = w.parts
-	}
-	o.Operations++
-	o.Pods.First.Record(w.whole())
-	for part, ns := range w.parts {
-		o.Pods.Waits[part] += ns
-	}
+	o.AddPod(w.whole(), w.parts)
 }
 
 // blame ends the trial if a pod could not be removed. failed is why it got no answer.
@@ -354,12 +344,6 @@ func (a *arrivals) observed() (*sample.Observation, error) {
 	if a.seen.Operations > 0 {
 		return &a.seen, nil
 	}
-	kind, most := control.KindNoTraffic, uint64(0)
-	for k, n := range a.seen.Errors {
-		if n > most || n == most && k < kind {
-			kind, most = k, n
-		}
-	}
 	why := fmt.Sprintf("none of %d new pods got an answer", a.seen.Schedule.Due)
 	switch {
 	case a.seen.Pods.Failure != "":
@@ -367,5 +351,5 @@ func (a *arrivals) observed() (*sample.Observation, error) {
 	case a.seen.Schedule.Sent == 0:
 		why += ": no namespace was ready in time"
 	}
-	return nil, &control.Error{Kind: kind, Message: why}
+	return nil, &control.Error{Kind: a.seen.CommonError(control.KindNoTraffic), Message: why}
 }

@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env/lab/walktest"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -24,27 +24,7 @@ func answering(t *testing.T, inst *Instance, p plan.Path) control.Endpoint {
 		t.Fatal(err)
 	}
 	h := inst.Host(ends.Server)
-	var l net.Listener
-	err = h.NS.Do(func() (err error) {
-		l, err = net.Listen("tcp", net.JoinHostPort(h.Addr.String(), "5201"))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				_, _ = io.CopyN(c, c, 1)
-			}()
-		}
-	}()
+	walktest.Answer(t, h.NS, net.JoinHostPort(h.Addr.String(), "5201"))
 	return control.Endpoint{Address: ends.Address.String(), Port: ends.Port}
 }
 

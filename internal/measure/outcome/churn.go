@@ -24,9 +24,7 @@ func (t *trial) churn() {
 	}
 	t.metrics[metric.Enforcement+".mean"] = h.Mean()
 	t.metrics[metric.Enforcement+".max"] = float64(h.Max())
-	for name, q := range map[string]float64{".p50": 0.5, ".p99": 0.99} {
-		t.put(metric.Enforcement+name, float64(h.Quantile(q)), h.Count() >= needed(q))
-	}
+	t.percentiles(metric.Enforcement, h)
 }
 
 // churnBehind reports changes that took longer than their rate allows.

@@ -34,11 +34,7 @@ func (t *trial) paced(c *side) {
 	t.metrics[metric.OfferedRate] = c.perSecond(float64(s.Sent))
 	if h := s.Lag; h != nil && h.Count() > 0 {
 		// Too few values of the lag need no warning: the times have as many.
-		for _, q := range quantiles {
-			if name := metric.SendLag + "." + q.name; reported(name) && h.Count() >= needed(q.q) {
-				t.metrics[name] = float64(h.Quantile(q.q))
-			}
-		}
+		t.percentiles(metric.SendLag, h)
 		t.metrics[metric.SendLag+".max"] = float64(h.Max())
 	}
 }

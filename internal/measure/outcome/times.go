@@ -52,5 +52,13 @@ func (t *trial) percentile(name string, h *sample.Histogram, q float64) {
 	t.metrics[name] = float64(h.Quantile(q))
 }
 
+// percentiles derives those of a family that the catalogue has and that have enough values, without a word about others.
+func (t *trial) percentiles(family string, h *sample.Histogram) {
+	for _, q := range quantiles {
+		name := family + "." + q.name
+		t.put(name, float64(h.Quantile(q.q)), reported(name) && h.Count() >= needed(q.q))
+	}
+}
+
 // needed returns how many values the quantile q needs: 20 for the median, 10,000 for the 99.9th percentile.
 func needed(q float64) int64 { return int64(math.Round(beyond / (1 - q))) }

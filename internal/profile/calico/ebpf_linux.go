@@ -230,15 +230,7 @@ func calicoProtocol(s service.Service) ebpf.Proto {
 
 // withdrawCalico removes Services from all their frontends.
 func withdrawCalico(plane *ebpf.Node, p dataplane.Programming, list []service.Service) error {
-	for _, s := range list {
-		vip, outside := p.Frontends(s)
-		for _, at := range append([]netip.AddrPort{vip}, outside...) {
-			if err := plane.DeleteService(at, calicoProtocol(s)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return p.EachFrontend(list, func(s service.Service, at netip.AddrPort) error { return plane.DeleteService(at, calicoProtocol(s)) })
 }
 
 func serveCalico(plane *ebpf.Node, p dataplane.Programming) error {

@@ -338,15 +338,7 @@ func serveCilium(plane *cilium.Node, p dataplane.Programming) error {
 
 // withdrawCilium removes Services from all their frontends.
 func withdrawCilium(plane *cilium.Node, p dataplane.Programming, list []service.Service) error {
-	for _, s := range list {
-		vip, outside := p.Frontends(s)
-		for _, at := range append([]netip.AddrPort{vip}, outside...) {
-			if err := plane.DeleteService(at, ciliumProtocol(s)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return p.EachFrontend(list, func(s service.Service, at netip.AddrPort) error { return plane.DeleteService(at, ciliumProtocol(s)) })
 }
 
 // denyCilium adds the policy that comes and goes to every pod, in both directions: an entry each.

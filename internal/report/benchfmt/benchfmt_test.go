@@ -12,7 +12,6 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -25,15 +24,7 @@ var cases = map[string]reporttest.Result{
 
 func render(t *testing.T, r reporttest.Result) []byte {
 	t.Helper()
-	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if err := Render(&b, d); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	return reporttest.Render(t, r, Render)
 }
 
 func TestGolden(t *testing.T) {

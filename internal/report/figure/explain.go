@@ -2,7 +2,6 @@ package figure
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/explain"
@@ -50,28 +49,16 @@ func waterfall(d explain.Difference) Figure {
 	rest := 0.0
 	for _, c := range d.Changes {
 		n.Rows = append(n.Rows, NumbersRow{Name: number.Clean(c.Title), Cells: []string{
-			scale.Format(c.A), scale.Format(c.B), sign(scale, c.By.Value), sign(scale, c.By.Low) + " to " + sign(scale, c.By.High),
+			scale.Format(c.A), scale.Format(c.B), scale.Signed(c.By.Value), scale.Signed(c.By.Low) + " to " + scale.Signed(c.By.High),
 		}})
 		if d.Minor(c) {
 			rest += c.By.Value
 			continue
 		}
-		p.Steps = append(p.Steps, chart.WaterfallStep{Name: number.Clean(c.Title), Value: sign(scale, c.By.Value), By: c.By.Value / scale.Size, Faint: c.Noise})
+		p.Steps = append(p.Steps, chart.WaterfallStep{Name: number.Clean(c.Title), Value: scale.Signed(c.By.Value), By: c.By.Value / scale.Size, Faint: c.Noise})
 	}
-	p.Steps = append(p.Steps, chart.WaterfallStep{Name: "smaller parts", Value: sign(scale, rest), By: rest / scale.Size, Faint: true})
+	p.Steps = append(p.Steps, chart.WaterfallStep{Name: "smaller parts", Value: scale.Signed(rest), By: rest / scale.Size, Faint: true})
 	return Figure{Kind: Waterfall, Heading: between(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
-}
-
-// sign writes a change with its sign.
-func sign(scale number.Scale, v float64) string {
-	s := scale.Format(math.Abs(v))
-	switch {
-	case v < 0:
-		return "-" + s
-	case v > 0:
-		return "+" + s
-	}
-	return s
 }
 
 // stacked has the families of parts of the profiles of one path and workload.

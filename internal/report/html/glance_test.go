@@ -1,14 +1,12 @@
 package html
 
 import (
-	"bytes"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 )
 
@@ -19,15 +17,7 @@ var (
 
 func pageOf(t *testing.T, r reporttest.Result) string {
 	t.Helper()
-	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if err := Render(&b, d); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return string(reporttest.Render(t, r, Render))
 }
 
 func found(of *regexp.Regexp, page string) []string {

@@ -13,15 +13,7 @@ import (
 
 func render(t *testing.T, r reporttest.Result) []byte {
 	t.Helper()
-	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b bytes.Buffer
-	if err := Render(&b, d); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	return reporttest.Render(t, r, Render)
 }
 
 func TestGolden(t *testing.T) {

@@ -111,7 +111,7 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// TestRelease: the program of a release is taken if its sum is right; what cannot be had ends the job with the reason.
+// TestRelease: a job takes the program of a release whose checksum is right. Without one it fails and says why.
 func TestRelease(t *testing.T) {
 	name := "cnibench_1.2.3_linux_" + map[string]string{"x86_64": "amd64", "aarch64": "arm64"}[machine(t)] + ".tar.gz"
 	for _, tt := range []struct{ version, sum, verdict, says string }{

@@ -139,3 +139,16 @@ func (p Programming) Frontends(s service.Service) (vip netip.AddrPort, outside [
 	}
 	return netip.AddrPortFrom(s.VIP, s.Port), outside
 }
+
+// EachFrontend calls f for every frontend of Services until it fails.
+func (p Programming) EachFrontend(list []service.Service, f func(s service.Service, at netip.AddrPort) error) error {
+	for _, s := range list {
+		vip, outside := p.Frontends(s)
+		for _, at := range append([]netip.AddrPort{vip}, outside...) {
+			if err := f(s, at); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

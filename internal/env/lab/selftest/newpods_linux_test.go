@@ -3,7 +3,6 @@ package selftest
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/env/lab/walktest"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -21,27 +21,7 @@ var acrossNodes = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNo
 func answering(t *testing.T, inst *lab.Instance) control.Endpoint {
 	t.Helper()
 	pod := inst.Nodes[1].Pods[0]
-	var l net.Listener
-	err := pod.NS.Do(func() (err error) {
-		l, err = net.Listen("tcp", net.JoinHostPort(pod.Addr.String(), "5201"))
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer c.Close()
-				_, _ = io.CopyN(c, c, 1)
-			}()
-		}
-	}()
+	walktest.Answer(t, pod.NS, net.JoinHostPort(pod.Addr.String(), "5201"))
 	return control.Endpoint{Address: pod.Addr.String(), Port: 5201}
 }
 
