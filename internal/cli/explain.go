@@ -45,6 +45,8 @@ type explainArgs struct {
 	output string
 	quiet  bool
 	whatIf string
+	// without is what whatIf removes, nil for nothing.
+	without *explain.Removal
 }
 
 func (p *program) explainCommand() *cobra.Command {
@@ -126,7 +128,7 @@ func (a *explainArgs) removal() (*explain.Removal, error) {
 
 // asksAbout returns the two variants that are compared, and the result file if one is given.
 func (a *explainArgs) asksAbout(args []string) (names []plan.Variant, file string, err error) {
-	without, err := a.removal()
+	a.without, err = a.removal()
 	errs, want := []error{err}, 2
 	if a.whatIf != "" {
 		want = 1
@@ -138,10 +140,10 @@ func (a *explainArgs) asksAbout(args []string) (names []plan.Variant, file strin
 		name, err := plan.ParseVariant(text)
 		names, errs = append(names, name), append(errs, err)
 	}
-	if err := errors.Join(errs...); err != nil || without == nil {
+	if err := errors.Join(errs...); err != nil || a.without == nil {
 		return names, file, err
 	}
-	rest, err := without.From(names[0])
+	rest, err := a.without.From(names[0])
 	if err == nil && rest == names[0] {
 		err = fmt.Errorf("%s has this change already", rest)
 	}
@@ -231,9 +233,9 @@ func (p *program) explanation(name string, a *explainArgs, names []plan.Variant)
 	if err != nil {
 		return usage(err)
 	}
-	if without, err := a.removal(); err == nil && without != nil {
+	if a.without != nil {
 		for i := range x.Differences {
-			x.Differences[i].Predict(*without)
+			x.Differences[i].Predict(*a.without)
 		}
 	}
 	if len(x.Differences) == 0 {
