@@ -60,7 +60,7 @@ type figureData struct {
 
 // known returns nil for a number that is not there.
 func known(v float64) *float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if !number.Finite(v) {
 		return nil
 	}
 	return &v

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Claim is a sentence about the numbers of a result, in a form that can be held against them. A fact called "claim", or
@@ -233,8 +234,8 @@ func timed(name string) bool {
 }
 
 func judgeFactor(c Claim, factor float64) verdict {
-	if !finite(factor) || c.follows(factor, c.Low, c.High) {
-		return verdict{holds: finite(factor), saw: "there is no ratio to 0"}
+	if !number.Finite(factor) || c.follows(factor, c.Low, c.High) {
+		return verdict{holds: number.Finite(factor), saw: "there is no ratio to 0"}
 	}
 	return verdict{saw: fmt.Sprintf("%s is claimed, and the numbers give %.3gx, %+.0f%%", lastWords(c.Text), factor, 100*(factor-1))}
 }

@@ -128,15 +128,13 @@ func frame(x, y axis, ticks []float64, marks []Shape, names [2]string) Group {
 func span(values ...float64) (low, high float64, ok bool) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {
-		if !finite(v) {
+		if !number.Finite(v) {
 			continue
 		}
 		low, high, ok = math.Min(low, v), math.Max(high, v), true
 	}
 	return low, high, ok
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // tickText writes a tick without the digits that it does not need.
 func tickText(v float64) string {

@@ -1,6 +1,10 @@
 package chart
 
-import "math"
+import (
+	"math"
+
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
 
 // Bars is a table whose values are bars too: a row for each thing, a column for each question, with a scale for each
 // column. In a narrow drawing the columns stand below each other, each with the names of its rows.
@@ -70,13 +74,13 @@ func (b Bars) Draw() Drawing {
 // draw lays out one bar from x on about the height y.
 func (b Bar) draw(x, y, width float64) []Shape {
 	long := width - barText
-	if !finite(b.Share) {
+	if !number.Finite(b.Share) {
 		return []Shape{text(Muted, Point{x, y + 4}, fit(b.Text, textSize, width), Start)}
 	}
 	at := func(share float64) float64 { return x + math.Min(1, math.Max(0, share))*long }
 	end := math.Max(x+2, at(b.Share))
 	shapes := []Shape{rect(b.Color, Point{x, y - 8}, Point{end, y + 8})}
-	if finite(b.Low) && finite(b.High) && b.High > b.Low {
+	if number.Finite(b.Low) && number.Finite(b.High) && b.High > b.Low {
 		shapes = append(shapes, line(Muted, 1.4, Point{at(b.Low), y}, Point{at(b.High), y}))
 		end = math.Max(end, at(b.High))
 	}

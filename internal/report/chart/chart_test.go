@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/tool/golden"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 var nan = math.NaN()
@@ -119,7 +120,7 @@ func TestEveryDrawingIsSound(t *testing.T) {
 		for _, g := range d.Groups {
 			for _, s := range g.Shapes {
 				for _, p := range s.Points {
-					if !finite(p.X) || !finite(p.Y) || p.X < -1 || p.X > d.Width+1 || p.Y < -1 || p.Y > d.Height+1 {
+					if !number.Finite(p.X) || !number.Finite(p.Y) || p.X < -1 || p.X > d.Width+1 || p.Y < -1 || p.Y > d.Height+1 {
 						t.Errorf("%s: %q has a point at %v in %v by %v", name, s.Text, p, d.Width, d.Height)
 					}
 				}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Curves is distributions as percentile curves: how long the share of all values took at most, with each further nine
@@ -100,7 +102,7 @@ func (p Curves) lines(x, y axis) []Group {
 		color, pattern := Series(l.Series)
 		var points []Point
 		for _, c := range l.Points {
-			if c.Value > 0 && finite(c.Value) && c.Q >= 0 && c.Q < 1 {
+			if c.Value > 0 && number.Finite(c.Value) && c.Q >= 0 && c.Q < 1 {
 				points = append(points, Point{x.at(nine(c.Q)), y.at(c.Value)})
 			}
 		}

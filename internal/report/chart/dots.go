@@ -1,5 +1,7 @@
 package chart
 
+import "github.com/cnibench/cnibench/internal/vocab/number"
+
 // Dots is a dot plot: one row for each name, with every sample, the median and its interval on a common scale.
 type Dots struct {
 	Title, Desc string
@@ -68,7 +70,7 @@ func (p Dots) frame(a axis, ticks []float64, height float64) Group {
 			small(text(Muted, Point{x, headHeight - 11}, tickText(t), Middle)))
 	}
 	g.Shapes = append(g.Shapes, small(text(Muted, Point{0, headHeight - 11}, fit(p.Unit, smallSize, labelWidth-20), Start)))
-	if p.ReferenceName != "" && finite(p.Reference) {
+	if p.ReferenceName != "" && number.Finite(p.Reference) {
 		x := a.at(p.Reference)
 		g.Shapes = append(g.Shapes,
 			dashed(line(Accent, 1.5, Point{x, headHeight - 6}, Point{x, height}), 1),
@@ -94,12 +96,12 @@ func (r DotRow) draw(a axis, y float64) Group {
 	color, _ := Series(r.Series)
 	g := Group{Series: r.Series, Row: rowHeight, Tip: r.Name + ": " + r.Value}
 	g.Shapes = append(g.Shapes, text(Ink, Point{0, y + 4}, fit(r.Name, textSize, labelWidth-8), Start))
-	if finite(r.Low) && finite(r.High) {
+	if number.Finite(r.Low) && number.Finite(r.High) {
 		g.Shapes = append(g.Shapes, faint(line(color, 7, Point{a.at(r.Low), y}, Point{a.at(r.High), y}), 0.28))
 	}
 	var at []Point
 	for i, v := range r.Samples {
-		if finite(v) {
+		if number.Finite(v) {
 			// Neighbours in time stand at different heights, so that equal values are all seen.
 			at = append(at, Point{a.at(v), y + float64(i%3-1)*4})
 		}
@@ -107,7 +109,7 @@ func (r DotRow) draw(a axis, y float64) Group {
 	if len(at) > 0 {
 		g.Shapes = append(g.Shapes, faint(dots(color, 4.4, at...), 0.75))
 	}
-	if finite(r.Median) {
+	if number.Finite(r.Median) {
 		x := a.at(r.Median)
 		g.Shapes = append(g.Shapes, line(Ink, 2.2, Point{x, y - 8}, Point{x, y + 8}))
 	}

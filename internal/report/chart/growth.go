@@ -1,6 +1,10 @@
 package chart
 
-import "math"
+import (
+	"math"
+
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
 
 // Growth is values over a condition: for each name a line through its points with their intervals. Both axes are
 // logarithmic, and the condition's begins at 0.
@@ -67,11 +71,11 @@ func (l GrowthLine) draw(x, y axis) Group {
 	color, pattern := Series(l.Series)
 	g := Group{Series: l.Series, Tip: l.Name}
 	at := func(q GrowthPoint, v float64) Point { return Point{x.at(math.Log1p(q.X)), y.at(v)} }
-	seen := func(v float64) bool { return v > 0 && finite(v) }
+	seen := func(v float64) bool { return v > 0 && number.Finite(v) }
 	var points, law []Point
 	var arms []Shape
 	for _, q := range l.Points {
-		if !seen(q.Value) || !(q.X >= 0) || !finite(q.X) {
+		if !seen(q.Value) || !(q.X >= 0) || !number.Finite(q.X) {
 			continue
 		}
 		points = append(points, at(q, q.Value))

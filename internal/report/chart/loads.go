@@ -1,6 +1,10 @@
 package chart
 
-import "math"
+import (
+	"math"
+
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
 
 // Loads is times over load: for each name the tail as a strong line and the median as a faint one, with the knee of the
 // tail marked. Times are on a log axis.
@@ -37,7 +41,7 @@ func (p Loads) Draw() Drawing {
 	most := 10.0
 	for _, l := range p.Lines {
 		for _, q := range l.Points {
-			if finite(q.Load) {
+			if number.Finite(q.Load) {
 				most = math.Max(most, q.Load)
 			}
 			values = append(values, q.Half, q.Tail)
@@ -67,18 +71,18 @@ func (l LoadLine) draw(x, y axis) Group {
 	var tail, half, knee []Point
 	var arms []Shape
 	for _, q := range l.Points {
-		if !finite(q.Load) {
+		if !number.Finite(q.Load) {
 			continue
 		}
 		at := x.at(q.Load)
-		if q.Half > 0 && finite(q.Half) {
+		if q.Half > 0 && number.Finite(q.Half) {
 			half = append(half, Point{at, y.at(q.Half)})
 		}
-		if !(q.Tail > 0) || !finite(q.Tail) {
+		if !(q.Tail > 0) || !number.Finite(q.Tail) {
 			continue
 		}
 		tail = append(tail, Point{at, y.at(q.Tail)})
-		if q.TailLow > 0 && finite(q.TailLow) && finite(q.TailHigh) {
+		if q.TailLow > 0 && number.Finite(q.TailLow) && number.Finite(q.TailHigh) {
 			arms = append(arms, faint(line(color, 2, Point{at, y.at(q.TailLow)}, Point{at, y.at(q.TailHigh)}), 0.35))
 		}
 		if q.Load == l.Knee {

@@ -11,7 +11,6 @@ import (
 	"cmp"
 	"encoding/csv"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 
@@ -84,7 +83,7 @@ func comparison(x *compare.Comparison) []string {
 
 // formatNumber writes v with all its digits, nothing if it is not finite.
 func formatNumber(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if !number.Finite(v) {
 		return ""
 	}
 	return strconv.FormatFloat(v, 'g', -1, 64)

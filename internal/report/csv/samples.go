@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,7 +96,7 @@ func (s *Samples) Add(rec *result.Record) error {
 		return errors.Join(errs...)
 	}
 	for _, m := range metric.All() {
-		if v, ok := rec.Metrics[m.Name]; ok && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if v, ok := rec.Metrics[m.Name]; ok && number.Finite(v) {
 			errs = append(errs, row(rec.Status, m.Name, formatNumber(v), metric.UnitFor(m.Name, rec.Workload.Traits().Work), ""))
 		}
 	}

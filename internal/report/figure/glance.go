@@ -71,17 +71,12 @@ func longest(sum report.Summary, j int) float64 {
 	most := 0.0
 	for _, r := range sum.Rows {
 		if c := r.Entries[j].Cell; c != nil && r.Entries[j].Kind == report.Value {
-			most = math.Max(most, math.Max(c.Median, finiteOr(c.High, 0)))
+			if most = math.Max(most, c.Median); number.Finite(c.High) {
+				most = math.Max(most, c.High)
+			}
 		}
 	}
 	return most
-}
-
-func finiteOr(v, other float64) float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return other
-	}
-	return v
 }
 
 // bar is the bar of an entry: coloured by its verdict to the best of the column.

@@ -16,7 +16,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -122,7 +121,7 @@ func (e *exposition) begin(f family) { e.family, e.seen = f, map[string]bool{} }
 // add writes a sample of the family that began last. A value that is not finite is left out, and so are labels without a value, which
 // mean the same as none.
 func (e *exposition) add(v float64, ls labels) {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if !number.Finite(v) {
 		return
 	}
 	var set []string

@@ -83,6 +83,9 @@ func typical(values []float64) float64 {
 	return vs[len(vs)/2]
 }
 
+// Finite reports whether v is a number, and not infinite.
+func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
 // Format writes v, in base units, in the scale's unit with three significant digits.
 func (s Scale) Format(v float64) string { return Number(v / s.Size) }
 
@@ -103,7 +106,7 @@ func (s Scale) Signed(v float64) string {
 func Number(v float64) string {
 	a := math.Abs(v)
 	switch {
-	case math.IsNaN(v) || math.IsInf(v, 0):
+	case !Finite(v):
 		return Absent
 	case a == 0:
 		return "0"
@@ -139,7 +142,7 @@ func Percent(v float64) string {
 // Ratio writes v as a factor: "1.52x", "0.08x", "12.4x".
 func Ratio(v float64) string {
 	switch a := math.Abs(v); {
-	case math.IsNaN(v) || math.IsInf(v, 0):
+	case !Finite(v):
 		return Absent
 	case a >= 0.0995 && a < 9.995:
 		return strconv.FormatFloat(v, 'f', 2, 64) + "x"
