@@ -5,7 +5,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export PATH := $(CURDIR)/.toolchain/bin:$(PATH)
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || command -v sudo)
 
-.PHONY: build demo test test-vm e2e fidelity gate articles bench truth aa duet power explain lint snapshot generate cover size weight clean deps
+.PHONY: build demo test test-vm e2e fidelity gate articles bench truth aa duet power explain lint snapshot first-answer generate cover size weight clean deps
 
 build: ## the static binary bin/cnibench
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)" -o bin/cnibench .
@@ -81,6 +81,9 @@ lint: ## go vet, staticcheck and plain English, for Linux and for the portable c
 
 snapshot: ## what a release would be, of this commit: binaries, packages, image, chart, into bin/dist and bin/release
 	scripts/release.sh snapshot
+
+first-answer: ## the deb of make snapshot, installed in a clean Debian and measured there: fails after 60 s without a first answer
+	$(SUDO) scripts/first-answer.sh
 
 generate: ## generated documents
 	go generate ./...
