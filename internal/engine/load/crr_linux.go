@@ -5,7 +5,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -48,7 +47,7 @@ type connector struct {
 }
 
 func openConnector(w *worker) (flow, error) {
-	w.hist.connect = sample.NewHistogram()
+	w.hist.connect = w.newTimes()
 	c := &connector{messages: w.messages(), to: w.trial.target(), peek: specOf[plan.CRR](w).Close != "fin"}
 	kind, flags := sock.Stream, sock.WaitAll
 	if w.spin {
@@ -96,9 +95,7 @@ func (c *connector) step(w *worker) bool {
 		w.fail(classify(e))
 		w.rest()
 	default:
-		if w.phase == window {
-			w.hist.connect.Record(connected - began)
-		}
+		w.record(w.hist.connect, connected-began)
 		w.done(ended)
 	}
 	return true

@@ -4,7 +4,6 @@ import (
 	"syscall"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -55,7 +54,7 @@ func openPacedConnector(w *worker) (flow, error) {
 		c.calls[i].fd, c.free[i] = -1, uint32(n-1-i)
 	}
 	c.pace.open(w)
-	w.hist.connect = sample.NewHistogram()
+	w.hist.connect = w.newTimes()
 	return c, nil
 }
 
@@ -143,9 +142,7 @@ func (c *pacedConnector) proceed(w *worker, tag uint32) {
 	}
 	switch e := c.receive(l); e {
 	case 0:
-		if w.phase == window {
-			w.hist.connect.Record(l.connected - l.began)
-		}
+		w.record(w.hist.connect, l.connected-l.began)
 		w.complete(l.due, w.trial.now())
 		c.end(tag)
 	case syscall.EAGAIN:

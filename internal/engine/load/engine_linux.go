@@ -50,6 +50,7 @@ type Trial struct {
 	pacers  int         // threads that share the schedule of an open loop
 	threads int         // load threads of this side
 	clock   thread.Clock
+	yard    *yardstick // nil: not read
 	phase   atomic.Int32
 	edges   [2]atomic.Int64 // when Run opened and closed the window
 	ran     atomic.Bool
@@ -116,6 +117,7 @@ func newTrial(o control.Prepare) (*Trial, error) {
 	t.signals.gate, t.signals.gone, t.signals.told = make(chan struct{}), make(chan struct{}), make(chan struct{}, t.threads)
 	t.signals.met = make(chan struct{}, 1)
 	t.clock = thread.NewClock(t.alternates())
+	t.yard = newYardstick(t)
 	return t, nil
 }
 
@@ -264,8 +266,8 @@ func (t *Trial) Close() error {
 	return failed
 }
 
-// spare is how many processors are left to everything that is not a load thread: the yardstick, and the runtime's own.
-const spare = 5
+// spare is how many processors are left to everything that is not a load thread.
+const spare = 4
 
 // quiet is the state of the Go runtime that trials of this process share: while any is under way the collector rests
 // and GOMAXPROCS covers all load threads. It is global because what it guards is.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/engine/httpwire"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 // getter is the client on one thread.
@@ -78,9 +77,9 @@ func newGetter(w *worker) (*getter, error) {
 		g.links[i] = link{tag: uint32(i), fd: -1, since: longAgo, share: noShare}
 	}
 	g.down = n
-	w.hist.rtt = sample.NewHistogram()
+	w.hist.rtt = w.newTimes()
 	if g.each {
-		w.hist.connect = sample.NewHistogram()
+		w.hist.connect = w.newTimes()
 	}
 	return g, nil
 }
@@ -285,8 +284,8 @@ func (g *getter) ask(w *worker, l *link, now int64) {
 	if waits {
 		return
 	}
-	if l.state == linkConnecting && g.each && w.phase == window {
-		w.hist.connect.Record(now - l.since)
+	if l.state == linkConnecting && g.each {
+		w.record(w.hist.connect, now-l.since)
 	}
 	l.state, l.since, l.left = linkAsked, now, noHead
 	if !g.open {
@@ -369,7 +368,7 @@ func (g *getter) finish(w *worker, l *link) {
 		w.count.received.Add(uint64(l.answer.Length))
 		w.count.operations.Add(1)
 		if w.phase == window {
-			w.hist.rtt.Record(now - l.due)
+			w.record(w.hist.rtt, now-l.due)
 			g.shares.count(l.share, !l.counted)
 			l.counted = true
 		}

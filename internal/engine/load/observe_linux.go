@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // observe adds up the marks of the threads.
@@ -24,6 +25,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	limit := t.normalEnd(begin, end)
 	var counts [kinds]uint64
 	missing := 0
+	var rtt, connect *sample.Histogram // undisturbed
 	for _, w := range workers {
 		if t.o.Sampled {
 			o.Threads = append(o.Threads, int(w.count.thread.Load()))
@@ -45,12 +47,17 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 			counts[w.cause]++
 			missing++
 		}
-		merge(&o.RTT, w.hist.rtt)
-		merge(&o.Connect, w.hist.connect)
+		merge(&o.RTT, w.hist.rtt.all)
+		merge(&o.Connect, w.hist.connect.all)
+		merge(&rtt, w.hist.rtt.undisturbed)
+		merge(&connect, w.hist.connect.undisturbed)
 		if r, ok := w.flow.(*datagramReceiver); ok {
 			merge(&o.Transit, r.transits.excess(t.o.Apart))
 		}
 	}
+	o.Undisturbed = map[string]float64{}
+	putPercentiles(o.Undisturbed, t.traits.Times, rtt)
+	putPercentiles(o.Undisturbed, metric.ConnectTime, connect)
 	o.Schedule = sumSchedules(workers)
 	o.TCP = sumTCP(workers, begin.states, end.states)
 	o.Backends = sumShares(workers)
@@ -161,6 +168,18 @@ func merge(into **sample.Histogram, h *sample.Histogram) {
 		*into = sample.NewHistogram()
 	}
 	(*into).Merge(h)
+}
+
+// putPercentiles adds the percentiles of a family that have enough values.
+func putPercentiles(to map[string]float64, family string, h *sample.Histogram) {
+	if h == nil {
+		return
+	}
+	for name, q := range metric.Percentiles(family) {
+		if ns, ok := h.Percentile(q); ok {
+			to[name] = float64(ns)
+		}
+	}
 }
 
 func named(counts [kinds]uint64) map[string]uint64 {

@@ -103,9 +103,7 @@ func (p *pace) edge(w *worker, edge int) {
 // complete counts a response to the request of time due.
 func (w *worker) complete(due, now int64) {
 	w.count.operations.Add(1)
-	if w.phase == window {
-		w.hist.rtt.Record(now - due)
-	}
+	w.record(w.hist.rtt, now-due)
 	w.last = now
 }
 

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 // Ping: ICMP echo with our own sequence numbers. The far kernel answers, so the server's side has no thread and only
@@ -44,7 +43,7 @@ func openPinger(w *worker) (flow, error) {
 	binary.BigEndian.PutUint16(p.request[4:], p.identifier)
 	p.answer = make([]byte, 1<<16)
 	w.each = size{sent: uint64(t.traits.Message), received: uint64(t.traits.Message)}
-	w.hist.rtt = sample.NewHistogram()
+	w.hist.rtt = w.newTimes()
 	return p, nil
 }
 

@@ -16,7 +16,6 @@ type rows struct {
 	warm              bool
 	operations, bytes uint64 // at start
 	cpu               int64  // at start
-	yard              *yardstick
 	list              []sample.Interval
 }
 
@@ -24,7 +23,6 @@ func newRows(t *Trial) *rows {
 	r := &rows{trial: t, every: int64(t.o.Interval), start: t.now(), next: math.MaxInt64, warm: true}
 	if r.every > 0 {
 		r.next = r.start + r.every
-		r.yard = t.startYardstick()
 		r.list = make([]sample.Interval, 0, int((t.o.Warmup+t.o.Window)/t.o.Interval)+4)
 	}
 	return r
@@ -88,7 +86,7 @@ func (r *rows) cut(now int64) {
 	}
 	r.list = append(r.list, sample.Interval{
 		StartNs: r.start, EndNs: now, Operations: operations - r.operations, Bytes: bytes - r.bytes, CPUNs: cpu - r.cpu,
-		YardNs: r.yard.take(), Warmup: r.warm,
+		YardNs: r.trial.yard.take(), Warmup: r.warm,
 	})
 	r.start, r.operations, r.bytes, r.cpu = now, operations, bytes, cpu
 }

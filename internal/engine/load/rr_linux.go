@@ -5,7 +5,6 @@ import (
 	"syscall"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -56,7 +55,7 @@ func (w *worker) messages() messages {
 		return messages{request: make([]byte, max(o.Request, least)), response: filled(o.Response)}
 	}
 	w.each = size{sent: uint64(o.Request), received: uint64(o.Response)}
-	w.hist.rtt = sample.NewHistogram()
+	w.hist.rtt = w.newTimes()
 	return messages{request: filled(o.Request), response: make([]byte, max(o.Response, least))}
 }
 

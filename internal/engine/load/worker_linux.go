@@ -33,8 +33,31 @@ type tally struct {
 // size is the payload that each operation moves, for workloads where it is constant; others count bytes as they go.
 type size struct{ sent, received uint64 }
 
-// distributions are nil where the workload has none.
-type distributions struct{ rtt, connect *sample.Histogram }
+// distributions have no histograms where the workload has none.
+type distributions struct{ rtt, connect times }
+
+// times is a distribution of times in the window, and that of those which began while the machine was undisturbed; the second
+// is nil without a yardstick.
+type times struct{ all, undisturbed *sample.Histogram }
+
+func (w *worker) newTimes() times {
+	n := times{all: sample.NewHistogram()}
+	if w.trial.yard != nil && !w.trial.traits.Open() {
+		n.undisturbed = sample.NewHistogram()
+	}
+	return n
+}
+
+// record adds a time if the window is open.
+func (w *worker) record(to times, ns int64) {
+	if w.phase != window {
+		return
+	}
+	to.all.Record(ns)
+	if to.undisturbed != nil && w.trial.yard.calm.Load() {
+		to.undisturbed.Record(ns)
+	}
+}
 
 // worker is one load thread with its flow.
 type worker struct {
@@ -146,10 +169,17 @@ func (w *worker) main(ready chan<- error) {
 	if f, ok := w.flow.(starter); ok {
 		f.begin(w)
 	}
+	var yard *yardstick
+	if w.index == 0 {
+		yard = t.yard
+	}
 	for n := uint64(0); w.running() && w.flow.step(w); {
 		before := n
 		n = w.count.operations.Load()
 		w.idle = n == before
+		if yard != nil {
+			yard.pass(w)
+		}
 	}
 	w.leave()
 }
@@ -232,9 +262,7 @@ func (w *worker) server() bool { return w.trial.o.Side == control.SideServer }
 // done counts an operation that took from the end of the one before until now.
 func (w *worker) done(now int64) {
 	w.count.operations.Add(1)
-	if w.phase == window {
-		w.hist.rtt.Record(now - w.last)
-	}
+	w.record(w.hist.rtt, now-w.last)
 	w.last = now
 }
 

@@ -10,9 +10,11 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// A pinned trial has readings of the yardstick in its slices at both sides, and one without CPUs has none.
+// A pinned trial has readings of the yardstick in its slices at both sides, and percentiles of undisturbed times. One without
+// CPUs has neither.
 func TestYardstick(t *testing.T) {
 	cpus, err := affinity.Get()
 	if err != nil {
@@ -25,6 +27,9 @@ func TestYardstick(t *testing.T) {
 			o.CPUs = cpus[:1]
 		}
 		client, server := trial(t, o)
+		if p := client.Undisturbed[metric.RTT+".p50"]; pinned != (p > 0) || p > 1.5*float64(client.RTT.Quantile(0.5)) {
+			t.Errorf("pinned %v: undisturbed median of %g ns, of all times %d", pinned, p, client.RTT.Quantile(0.5))
+		}
 		for _, side := range []*sample.Observation{client, server} {
 			read := slices.ContainsFunc(side.Intervals, func(i sample.Interval) bool { return !i.Warmup && i.YardNs > 0 })
 			if read != pinned {

@@ -228,7 +228,7 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 	if undisturbed, n := a.undisturbed(q, name, s.samples); n > 0 {
 		typical := cell.Estimate
 		cell.Estimate, cell.Typical, cell.Slices = estimateOf(undisturbed, confidence), &typical, n
-	} else if _, estimated := estimators[name]; estimated {
+	} else if _, estimated := a.estimator(name, len(s.samples)); estimated {
 		cell.Crowded = len(a.pieces) > 0
 	}
 	for _, w := range a.warnings {

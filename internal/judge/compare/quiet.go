@@ -15,8 +15,8 @@ import (
 // What others do on a machine only makes it slower, and a fixed piece of work beside the load, the yardstick, shows by
 // how much in each slice of a window. An undisturbed value is what the slices say of a machine at its full speed: those
 // near it count most, and each is corrected by what its reading costs, as the slices of all cells show it. The
-// yardstick knows nothing of the path, so what makes a dataplane slow now and then stays in the value. docs/explanation/undisturbed.md
-// has what was measured.
+// yardstick knows nothing of the path, so what makes a dataplane slow now and then stays in the value. The percentiles are
+// those of the times that began after an undisturbed reading. docs/explanation/undisturbed.md has what was measured.
 
 const (
 	// fastest is the share of readings that are taken for the machine's fastest, near the distance from it (a
@@ -63,35 +63,68 @@ type place struct {
 	server   bool
 }
 
-// pieces are the slices of one trial.
+// pieces are the slices of one trial, and its undisturbed percentiles.
 type pieces struct {
 	repetition     int
 	client, server sliced
+	percentiles    map[string]float64
 }
 
-// estimator says what a metric is proportional to, and whether the server's slices are a part of it.
+// estimator says what a metric is proportional to, whether the server's slices are a part of it, and whether its values are
+// the undisturbed percentiles.
 type estimator struct {
-	of     func(client, server tempo) float64
-	server bool
+	of         func(client, server tempo) float64
+	server     bool
+	percentile bool
 }
 
-// estimators are the metrics that have an undisturbed value. A median does not follow from sums, and the time to connect
-// is a part of a transaction: both only count more where the machine was nearer to its full speed. Tails have none: they
-// hold what others do to the CPU, which the yardstick does not see.
+// estimators are the metrics of exchanges that have an undisturbed value. A median does not follow from sums, and the time
+// to connect is a part of a transaction: both only count more where the machine was nearer to its full speed. So do the
+// numbers of a stream, whose batches vary by themselves in both directions.
 var estimators = map[string]estimator{
-	metric.ServiceDemand:          {func(client, server tempo) float64 { return client.each(cpuClock) + server.each(cpuClock) }, true},
-	metric.ClientCPU:              {func(client, _ tempo) float64 { return client.each(cpuClock) }, false},
-	metric.ServerCPU:              {func(_, server tempo) float64 { return server.each(cpuClock) }, true},
-	metric.TransactionRate:        {func(client, _ tempo) float64 { return 1 / client.each(wallClock) }, false},
-	metric.RTT + ".mean":          {func(client, _ tempo) float64 { return client.each(wallClock) }, false},
-	metric.ResponseTime + ".mean": {func(client, _ tempo) float64 { return client.each(wallClock) }, false},
-	metric.RTT + ".p50":           {asRecorded, false},
-	metric.ResponseTime + ".p50":  {asRecorded, false},
-	metric.ConnectTime + ".p50":   {asRecorded, false},
-	metric.ConnectTime + ".mean":  {asRecorded, false},
+	metric.ServiceDemand:          {of: func(client, server tempo) float64 { return client.each(cpuClock) + server.each(cpuClock) }, server: true},
+	metric.ClientCPU:              {of: func(client, _ tempo) float64 { return client.each(cpuClock) }},
+	metric.ServerCPU:              {of: func(_, server tempo) float64 { return server.each(cpuClock) }, server: true},
+	metric.TransactionRate:        {of: func(client, _ tempo) float64 { return 1 / client.each(wallClock) }},
+	metric.RTT + ".mean":          {of: func(client, _ tempo) float64 { return client.each(wallClock) }},
+	metric.ResponseTime + ".mean": {of: func(client, _ tempo) float64 { return client.each(wallClock) }},
+	metric.RTT + ".p50":           {of: asRecorded},
+	metric.ResponseTime + ".p50":  {of: asRecorded},
+	metric.ConnectTime + ".p50":   {of: asRecorded},
+	metric.ConnectTime + ".mean":  {of: asRecorded},
 }
 
 func asRecorded(_, _ tempo) float64 { return 1 }
+
+// streamed are the metrics of streams that have an undisturbed value.
+var streamed = map[string]estimator{
+	metric.ServiceDemand: {of: asRecorded, server: true},
+	metric.ClientCPU:     {of: asRecorded},
+	metric.ServerCPU:     {of: asRecorded, server: true},
+	metric.Goodput:       {of: asRecorded, server: true},
+}
+
+// estimator returns that of a metric of a case, of which there are so many values.
+func (a *attempts) estimator(name string, recorded int) (e estimator, ok bool) {
+	if a.Workload.Traits().Work == plan.Kilobyte {
+		e, ok = streamed[name]
+		return e, ok
+	}
+	have := 0
+	for _, p := range a.pieces {
+		if p.percentiles[name] > 0 {
+			have++
+		}
+	}
+	if have > 0 && have >= enoughOf(recorded) {
+		return estimator{of: asRecorded, percentile: true}, true
+	}
+	e, ok = estimators[name]
+	return e, ok
+}
+
+// enoughOf is how many of so many trials must have an undisturbed value.
+func enoughOf(recorded int) int { return min(recorded, max(stat.MinRepetitions, (recorded+1)/2)) }
 
 // tempo sums slices, each by its weight.
 type tempo struct {
@@ -102,14 +135,14 @@ type tempo struct {
 // each is the time of a unit of work.
 func (t tempo) each(clock int) float64 { return t.time[clock] / t.work }
 
-// slice keeps the slices of a finished trial whose requests follow each other in a closed loop.
+// slice keeps the slices of a finished trial whose requests or messages follow each other in a closed loop.
 func (c *Collector) slice(a *attempts, rec *result.Record) {
 	is := a.Workload.Traits()
-	if rec.Client == nil || rec.Server == nil || is.Open() || is.Interval > 0 || is.Work != plan.Transaction && is.Work != plan.Request {
+	if rec.Client == nil || rec.Server == nil || is.Open() || is.Interval > 0 || is.Searches || !is.Exchanges() && is.Work != plan.Kilobyte {
 		return
 	}
 	w := a.Workload
-	p := pieces{rec.Repetition, slicesOf(rec.Client, w, false), slicesOf(rec.Server, w, true)}
+	p := pieces{rec.Repetition, slicesOf(rec.Client, w, false), slicesOf(rec.Server, w, true), rec.Client.Undisturbed}
 	if len(p.client.slices) == 0 || !kept(rec.Repetition, c.sliceLevel) {
 		return
 	}
@@ -289,7 +322,7 @@ func (t *tempo) add(weight float64, s slice) {
 // undisturbed estimates a metric of a case from its recorded samples: each as its trial's undisturbed slices relate to
 // all of them. It returns the number of those slices too, 0 if too few trials have enough of them.
 func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples []Sample, n int) {
-	estimate, ok := estimators[name]
+	estimate, ok := a.estimator(name, len(recorded))
 	if !ok || !q.enough() {
 		return nil, 0
 	}
@@ -302,16 +335,19 @@ func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples
 		client, wholeClient := q.tempos(p.client)
 		server, wholeServer := q.tempos(p.server)
 		value, ok := at[p.repetition]
-		if !ok || wholeClient.weight < fewestSlices || estimate.server && wholeServer.weight < fewestSlices {
+		if !ok || estimate.percentile && p.percentiles[name] == 0 || wholeClient.weight < fewestSlices || estimate.server && wholeServer.weight < fewestSlices {
 			continue
 		}
 		weight += client.weight + server.weight
 		value.Value *= estimate.of(client, server) / estimate.of(wholeClient, wholeServer)
+		if estimate.percentile {
+			value.Value = p.percentiles[name]
+		}
 		value.weight = (client.weight + server.weight) / (wholeClient.weight + wholeServer.weight)
 		heaviest = max(heaviest, value.weight)
 		samples = append(samples, value)
 	}
-	if heaviest < quietest || len(samples) < min(len(recorded), max(stat.MinRepetitions, (len(recorded)+1)/2)) {
+	if heaviest < quietest || len(samples) < enoughOf(len(recorded)) {
 		return nil, 0
 	}
 	slices.SortFunc(samples, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })

@@ -213,6 +213,52 @@ func TestUndisturbedTimes(t *testing.T) {
 	}
 }
 
+// A percentile is that of undisturbed times where enough trials have one. Trials without it are left out, and where it was too
+// rare to be counted, nothing says that the machine was never quiet.
+func TestUndisturbedPercentiles(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 6))
+	p99 := metric.RTT + ".p99"
+	for without, undisturbed := range map[int]bool{0: true, 4: true, 7: false, 12: false} {
+		recs := machine{r, neighbour(r), none}.trials("p", 12)
+		for i := range recs {
+			recs[i].Metrics[p99] = 40_000 + 20_000*r.Float64()
+			if i >= without {
+				recs[i].Client.Undisturbed = map[string]float64{p99: 25_000 * math.Exp(0.01*r.NormFloat64())}
+			}
+		}
+		c, _ := analyse(t, header("p", "p"), recs).Cell(Key{plan.Case{Profile: "p", Path: podPod, Workload: rr}, p99})
+		if (c.Typical != nil) != undisturbed || c.Crowded {
+			t.Errorf("%d without: undisturbed %v, crowded %v", without, c.Typical != nil, c.Crowded)
+		}
+		if n := 12 - without; undisturbed && (c.N != n || math.Abs(c.Median/25_000-1) > 0.02 || c.HalfWidth() > 0.03 || c.Typical.Median < 40_000) {
+			t.Errorf("%d without: %+v, typical %+v", without, c.Summary, c.Typical.Summary)
+		}
+	}
+}
+
+// A stream's trials count by how quiet the machine was, as they were recorded: what its slices say of batches is left out.
+func TestUndisturbedStreams(t *testing.T) {
+	r := rand.New(rand.NewPCG(12, 7))
+	recs := machine{r, neighbour(r), none}.trials("p", 12)
+	lowest, highest := math.Inf(1), 0.0
+	for i := range recs {
+		recs[i].Workload = plan.Workload{Spec: plan.Stream{}}.Normalize()
+		v := 2000 * math.Exp(0.05*r.NormFloat64())
+		recs[i].Metrics = map[string]float64{metric.ServiceDemand: v, metric.RetransmitsPerG: v}
+		lowest, highest = min(lowest, v), max(highest, v)
+	}
+	a := analyse(t, header("p", "p"), recs)
+	k := Key{plan.Case{Profile: "p", Path: podPod, Workload: recs[0].Workload}, metric.ServiceDemand}
+	c, _ := a.Cell(k)
+	if c.Typical == nil || c.Median < lowest || c.Median > highest || c.HalfWidth() > 0.06 || c.HalfWidth() > c.Typical.HalfWidth() {
+		t.Errorf("service demand %+v, typical %+v", c.Summary, c.Typical)
+	}
+	k.Metric = metric.RetransmitsPerG
+	if c, _ := a.Cell(k); c.Typical != nil || c.Crowded {
+		t.Errorf("retransmissions are undisturbed, or crowded: %+v", c)
+	}
+}
+
 // Comparisons of a machine with a neighbour see a difference that whole windows hide.
 func TestUndisturbedComparison(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 2))

@@ -337,7 +337,7 @@ func (t *trial) otherLoad() string {
 }
 
 func (t *trial) fewSamples() string {
-	return when(len(t.thin) > 0, "too few values for %s (%d must lie beyond a percentile)", strings.Join(t.thin, ", "), beyond)
+	return when(len(t.thin) > 0, "too few values for %s (%d must lie beyond a percentile)", strings.Join(t.thin, ", "), sample.Beyond)
 }
 
 func (t *trial) fewOperations(s *side) string {

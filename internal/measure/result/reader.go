@@ -130,8 +130,9 @@ type slimRecord struct {
 }
 
 type slimObservation struct {
-	Machine   string            `json:"machine"`
-	Intervals []sample.Interval `json:"intervals"`
+	Machine     string             `json:"machine"`
+	Intervals   []sample.Interval  `json:"intervals"`
+	Undisturbed map[string]float64 `json:"undisturbed"`
 }
 
 // observation returns nil if nothing is left.
@@ -139,10 +140,10 @@ func (o *slimObservation) observation() *sample.Observation {
 	if o == nil || len(o.Intervals) == 0 {
 		return nil
 	}
-	return &sample.Observation{Machine: o.Machine, Intervals: o.Intervals}
+	return &sample.Observation{Machine: o.Machine, Intervals: o.Intervals, Undisturbed: o.Undisturbed}
 }
 
-// Slim makes Next leave out the observations of the two sides, except for their slices and the machine.
+// Slim makes Next leave out the observations of the two sides, except for their slices, the machine, and undisturbed percentiles.
 func (r *Reader) Slim() { r.slim = true }
 
 // check refuses an invalid record.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
@@ -43,6 +44,14 @@ func (h *Histogram) Count() int64 { return h.h.TotalCount() }
 
 // Quantile returns the value in ns below or at which the share q (0 to 1) of all values lies; 0 if empty.
 func (h *Histogram) Quantile(q float64) int64 { return h.h.ValueAtQuantile(q * 100) }
+
+// Beyond is the least number of values beyond a percentile.
+const Beyond = 10
+
+// Percentile is Quantile where the distribution has enough values for it: 20 for the median, 10,000 for the 99.9th percentile.
+func (h *Histogram) Percentile(q float64) (ns int64, ok bool) {
+	return h.Quantile(q), h.Count() >= int64(math.Round(Beyond/(1-q)))
+}
 
 // Min, Max, Mean and Stddev are in ns; 0 if empty.
 func (h *Histogram) Min() int64 { return h.h.Min() }

@@ -33,6 +33,9 @@ type Observation struct {
 	RTT *Histogram `json:"rtt,omitempty"`
 	// Connect is the distribution of connect times (crr, and http with a connection for each request).
 	Connect *Histogram `json:"connect,omitempty"`
+	// Undisturbed are percentiles in ns, by metric: of the times of RTT and Connect before which the yardstick read close to its
+	// fastest (client of a closed loop with a CPU of its own).
+	Undisturbed map[string]float64 `json:"undisturbed,omitempty"`
 	// Transit is the distribution of one-way transit times above their minimum (UDP stream, receiver): RFC 5481 PDV.
 	Transit *Histogram `json:"transit,omitempty"`
 	// Backends counts by the name that a backend gives itself in its responses (client of http).

@@ -5,7 +5,10 @@
 // happens when a number is shown (package number), never in a name.
 package metric
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // Better says which direction of a metric is an improvement.
 type Better int
@@ -307,6 +310,24 @@ func All() []Metric { return slices.Clone(catalogue) }
 func Lookup(name string) (Metric, bool) {
 	m, ok := byName[name]
 	return m, ok
+}
+
+// quantiles are the percentiles that a family of metrics may have.
+var quantiles = []struct {
+	name string
+	q    float64
+}{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}}
+
+// Percentiles are the metrics of a family of times that are percentiles, in rising order, each with its quantile.
+func Percentiles(family string) iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		for _, q := range quantiles {
+			name := family + "." + q.name
+			if _, ok := byName[name]; ok && !yield(name, q.q) {
+				return
+			}
+		}
+	}
 }
 
 // UnitFor returns the unit of metric name for a workload whose unit of work is work ("transaction", "KB", "packet").
