@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
 	"github.com/cnibench/cnibench/internal/env/lab/service"
 	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -40,8 +41,10 @@ func (l *Lab) changing(s Spec) plan.ChurnKind {
 	kind := s.Lab.Churn.Of
 	if kind == "" && l.options.Account {
 		kind = l.options.Changed
-		if kind == plan.ChurnPolicies && s.Profile.Policy == "calico-iptables" && s.Lab.Policies > accountedPolicies {
-			return ""
+		if kind == plan.ChurnPolicies && s.Profile.Policy == "calico-iptables" && s.Lab.Policies > fewForNFT {
+			if tool, err := l.tools.iptables(); err != nil || tool.Flavor == ipt.NFT {
+				return "" // one change takes minutes
+			}
 		}
 	}
 	if kind.Unchanged(s.Profile, s.Lab) != "" {
@@ -49,10 +52,6 @@ func (l *Lab) changing(s Spec) plan.ChurnKind {
 	}
 	return kind
 }
-
-// accountedPolicies is the number of policies up to which one change of Calico's chains is accounted for: with more,
-// iptables-nft takes minutes for it.
-const accountedPolicies = 2000
 
 // form is one of the two forms of the object that changes: as raised, or changed.
 type form int

@@ -148,18 +148,30 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// fewForNFT is the number of Services up to which iptables-nft programs rules in reasonable time. Its time grows with the
-// square of their number: minutes for 10,000.
+// fewForNFT is the number of Services, or of policies of Calico's chains, up to which iptables-nft programs rules in
+// reasonable time. Its time grows with the square of their number: minutes for 10,000.
 const fewForNFT = 2000
 
-// chooseIptables makes the whole lab use iptables-legacy where the backend is free and a variant has more Services than
-// iptables-nft can program. All variants have the same, so that they can be compared.
+// chooseIptables makes the whole lab use iptables-legacy where the backend is free and a variant has more Services or
+// policies than iptables-nft can program. All variants have the same, so that they can be compared.
 func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 	c := l.options.Lab
-	most := 0
+	most, what := 0, ""
+	note := func(n int, of string) {
+		if n > most {
+			most, what = n, of
+		}
+	}
 	for _, v := range profiles {
-		if s, err := NewSpec(v, c); err == nil && s.iptables() {
-			most = max(most, s.Lab.Services*max(1, s.Lab.Endpoints/2))
+		s, err := NewSpec(v, c)
+		if err != nil {
+			continue
+		}
+		if s.iptables() {
+			note(s.Lab.Services*max(1, s.Lab.Endpoints/2), "Services")
+		}
+		if s.Profile.Policy == "calico-iptables" {
+			note(s.Lab.Policies+s.Lab.PoliciesUnselected, "policies")
 		}
 	}
 	if c.Iptables != plan.IptablesAuto || most <= fewForNFT {
@@ -173,7 +185,7 @@ func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 		l.log.Debug("iptables-legacy is not available", "error", err)
 		return
 	}
-	l.tools.why = fmt.Sprintf("iptables-nft takes minutes to program %d Services", most)
+	l.tools.why = fmt.Sprintf("iptables-nft takes minutes to program %d %s", most, what)
 	l.tools.iptables = func() (*ipt.Tool, error) { return legacy, nil }
 }
 

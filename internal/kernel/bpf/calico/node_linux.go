@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -66,10 +67,10 @@ type Node struct {
 }
 
 type workload struct {
-	links   []io.Closer
-	ingress uint32 // jump slots of the policy programs
-	egress  uint32
-	ip      netip.Addr
+	links []io.Closer
+	// ingress and egress are the jump slots of the policy programs, the first one entered first.
+	ingress, egress []uint32
+	ip              netip.Addr
 }
 
 // Load loads the node's programs and puts them on its own devices. Close takes everything off; so does the end of the
@@ -211,11 +212,12 @@ func (n *Node) addWorkload(w Workload) error {
 	}
 	added := &workload{ip: w.IP}
 	n.workloads[w.Device] = added
-	if added.ingress, err = n.slot(); err != nil {
-		return err
-	}
-	if added.egress, err = n.slot(); err != nil {
-		return err
+	for _, slots := range []*[]uint32{&added.ingress, &added.egress} {
+		first, err := n.slot()
+		if err != nil {
+			return err
+		}
+		*slots = []uint32{first}
 	}
 	if err := n.setPolicy(added, Policy{}); err != nil {
 		return err
@@ -228,10 +230,10 @@ func (n *Node) addWorkload(w Workload) error {
 	if err := n.table("routes").Put(routeKey(single(w.IP)), r); err != nil {
 		return err
 	}
-	if err := n.enter(&added.links, w.Device, fromWorkload, added.egress); err != nil {
+	if err := n.enter(&added.links, w.Device, fromWorkload, added.egress[0]); err != nil {
 		return err
 	}
-	return n.enter(&added.links, w.Device, toWorkload, added.ingress)
+	return n.enter(&added.links, w.Device, toWorkload, added.ingress[0])
 }
 
 // RemoveWorkload takes the programs of a pod off its device and withdraws its address.
@@ -243,10 +245,11 @@ func (n *Node) RemoveWorkload(device string) error {
 		return fmt.Errorf("calico dataplane: no workload on device %s to remove", device)
 	}
 	err := errors.Join(n.remove(device), attach.Absent(n.table("routes").Delete(routeKey(single(w.ip)))))
-	for _, slot := range []uint32{w.ingress, w.egress} {
+	slots := slices.Concat(w.ingress, w.egress)
+	for _, slot := range slots {
 		err = errors.Join(err, attach.Absent(n.mains.Maps["cali_jump"].Delete(slot)))
 	}
-	n.free = append(n.free, w.ingress, w.egress)
+	n.free = append(n.free, slots...)
 	if err != nil {
 		return fmt.Errorf("calico dataplane: remove workload on %s: %w", device, err)
 	}
@@ -260,7 +263,7 @@ func (n *Node) slot() (uint32, error) {
 		return slot, nil
 	}
 	if n.next == jumpSlots {
-		return 0, fmt.Errorf("no room for more than %d workloads on a node", (jumpSlots-jumpPolicy)/2)
+		return 0, fmt.Errorf("the jump table of a node has no room for more than %d policy programs: take fewer pods or policies", jumpSlots-jumpPolicy)
 	}
 	n.next++
 	return n.next - 1, nil

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 )
 
-// maxRules keeps every jump of a generated program within its 16 bits; the product splits longer ones.
+// maxRules keeps every jump of a generated program within its 16 bits. More rules continue in further programs, by tail
+// calls, of which the kernel allows 33 for a packet.
 const maxRules = 1500
 
 // noProto is above every protocol number, so a comparison with it never holds. The verifier does not know that; it
@@ -33,30 +35,64 @@ func (n *Node) SetPolicy(device string, p Policy) error {
 
 func (n *Node) setPolicy(w *workload, p Policy) error {
 	for _, side := range []struct {
-		slot  uint32
+		slots *[]uint32
 		rules []Rule
 		peer  int16
-	}{{w.ingress, p.Ingress, stateSrc}, {w.egress, p.Egress, n.family.stateDst()}} {
+	}{{&w.ingress, p.Ingress, stateSrc}, {&w.egress, p.Egress, n.family.stateDst()}} {
 		rules := side.rules
 		if rules == nil {
 			rules = []Rule{{Allow: true}}
 		}
-		code, err := n.generate(rules, side.peer)
-		if err != nil {
-			return err
-		}
-		prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
-			Name: "policy", Type: ebpf.SchedCLS, Instructions: code, License: "Dual BSD/GPL",
-		})
-		if err != nil {
+		if err := n.setSide(side.slots, rules, side.peer); err != nil {
 			return fmt.Errorf("%d rules: %w", len(rules), err)
-		}
-		err = n.mains.Maps["cali_jump"].Put(side.slot, prog)
-		if err := errors.Join(err, prog.Close()); err != nil {
-			return err
 		}
 	}
 	return nil
+}
+
+// setSide puts the programs of one side in place, the first one last: packets see all rules of before or all new ones. What
+// the programs of before continued in stays until its slots are used again, for packets under way.
+func (n *Node) setSide(slots *[]uint32, rules []Rule, peer int16) error {
+	parts := slices.Collect(slices.Chunk(rules, maxRules))
+	if len(parts) == 0 {
+		parts = [][]Rule{nil}
+	}
+	taken := []uint32{(*slots)[0]}
+	for range len(parts) - 1 {
+		slot, err := n.slot()
+		if err != nil {
+			n.free = append(n.free, taken[1:]...)
+			return err
+		}
+		taken = append(taken, slot)
+	}
+	otherwise := uint32(jumpDenied)
+	for i := len(parts) - 1; i >= 0; i-- {
+		if err := n.place(taken[i], parts[i], peer, otherwise); err != nil {
+			n.free = append(n.free, taken[1:]...)
+			return err
+		}
+		otherwise = taken[i]
+	}
+	n.free = append(n.free, (*slots)[1:]...)
+	*slots = taken
+	return nil
+}
+
+// place loads the program of some rules into a slot. What no rule matches jumps to the slot otherwise.
+func (n *Node) place(slot uint32, rules []Rule, peer int16, otherwise uint32) error {
+	code, err := n.generate(rules, peer, otherwise)
+	if err != nil {
+		return err
+	}
+	prog, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "policy", Type: ebpf.SchedCLS, Instructions: code, License: "Dual BSD/GPL",
+	})
+	if err != nil {
+		return err
+	}
+	err = n.mains.Maps["cali_jump"].Put(slot, prog)
+	return errors.Join(err, prog.Close())
 }
 
 // generate writes the rules as a chain of comparisons, one after the other, which is what makes policy linear here:
@@ -65,11 +101,9 @@ func (n *Node) setPolicy(w *workload, p Policy) error {
 //	rule 0: proto, port, set: no match jumps to rule 1; a match jumps to allow or deny
 //	...
 //	deny:  tail call denied
+//	none:  tail call otherwise
 //	allow: tail call state->accepted
-func (n *Node) generate(rules []Rule, peer int16) (asm.Instructions, error) {
-	if len(rules) > maxRules {
-		return nil, fmt.Errorf("%d rules are more than one program holds (%d)", len(rules), maxRules)
-	}
+func (n *Node) generate(rules []Rule, peer int16, otherwise uint32) (asm.Instructions, error) {
 	code := asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.StoreImm(asm.RFP, -4, 0, asm.Word),
@@ -81,6 +115,7 @@ func (n *Node) generate(rules []Rule, peer int16) (asm.Instructions, error) {
 		asm.Mov.Reg(asm.R9, asm.R0),
 		asm.LoadMem(asm.R1, asm.R9, n.family.stateProto(), asm.Byte),
 		asm.JEq.Imm(asm.R1, noProto, "allow"),
+		asm.JEq.Imm(asm.R1, noProto, "deny"),
 	}
 	for i, r := range rules {
 		if r.Port != 0 && r.Proto == AnyProto {
@@ -98,14 +133,11 @@ func (n *Node) generate(rules []Rule, peer int16) (asm.Instructions, error) {
 		}
 		code = append(code, one...)
 	}
-	deny := asm.Mov.Imm(asm.R3, jumpDenied)
-	if len(rules) > 0 {
-		// What falls through the last rule.
-		code = append(code, asm.Ja.Label("deny").WithSymbol(fmt.Sprintf("rule%d", len(rules))))
-	}
 	jump := n.mains.Maps["cali_jump"].FD()
 	return append(code,
-		deny.WithSymbol("deny"),
+		asm.Mov.Imm(asm.R3, int32(otherwise)).WithSymbol(fmt.Sprintf("rule%d", len(rules))),
+		asm.Ja.Label("jump"),
+		asm.Mov.Imm(asm.R3, jumpDenied).WithSymbol("deny"),
 		asm.Ja.Label("jump"),
 		asm.LoadMem(asm.R3, asm.R9, n.family.stateAccepted(), asm.Word).WithSymbol("allow"),
 		asm.Mov.Reg(asm.R1, asm.R6).WithSymbol("jump"),

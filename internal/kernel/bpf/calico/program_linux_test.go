@@ -52,7 +52,8 @@ func newBench(t *testing.T, p *plan) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{Node: n, plan: p, entries: map[kind]*ebpf.Program{}}
-	w := &workload{ingress: jumpPolicy, egress: jumpPolicy + 1}
+	w := &workload{ingress: []uint32{jumpPolicy}, egress: []uint32{jumpPolicy + 1}}
+	n.next = jumpPolicy + 2
 	n.workloads["lxc1"] = w
 	if err := n.setPolicy(w, Policy{}); err != nil {
 		t.Fatal(err)
@@ -88,9 +89,9 @@ func (b *bench) preamble(t *testing.T, k kind, w *workload) *ebpf.Program {
 	c := ifaceConfig{host: b.opts.NodeIP, tunnel: b.tunnel, kind: k}
 	switch k {
 	case fromWorkload:
-		c.policy = w.egress
+		c.policy = w.egress[0]
 	case toWorkload:
-		c.policy = w.ingress
+		c.policy = w.ingress[0]
 	}
 	if err := spec.Variables["iface"].Set(c.encode()); err != nil {
 		t.Fatal(err)
@@ -257,6 +258,7 @@ func testPolicy(t *testing.T, p *plan) {
 		long[i] = Rule{Allow: true, Proto: TCP, Port: uint16(10000 + i), Set: 7}
 	}
 	long[maxRules-1].Port = 80
+	longer := slices.Concat(long[:maxRules-1], long[:maxRules-1], long)
 	port := uint16(5000)
 	for _, c := range []struct {
 		name  string
@@ -273,6 +275,10 @@ func testPolicy(t *testing.T, p *plan) {
 		{"the first match decides", []Rule{{Set: 7}, {Allow: true}}, shot},
 		{"the last of many", long, redirect},
 		{"none of many", long[:maxRules-1], shot},
+		{"the last of several programs", longer, redirect},
+		{"none of several programs", longer[:len(longer)-1], shot},
+		{"the first of several programs", append([]Rule{{Allow: true}}, longer...), redirect},
+		{"one program again", []Rule{{Allow: true, Proto: TCP, Port: 81}}, shot},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if err := b.SetPolicy("lxc1", Policy{Egress: c.rules}); err != nil {
@@ -287,10 +293,17 @@ func testPolicy(t *testing.T, p *plan) {
 			}
 		})
 	}
-	for _, bad := range [][]Rule{{{Port: 80}}, make([]Rule, maxRules+1)} {
-		if err := b.SetPolicy("lxc1", Policy{Ingress: bad}); err == nil {
-			t.Errorf("%d rules were taken", len(bad))
+	if err := b.SetPolicy("lxc1", Policy{Ingress: []Rule{{Port: 80}}}); err == nil {
+		t.Error("a rule with a port and no protocol was taken")
+	}
+	before := len(b.free)
+	for range 2 {
+		if err := b.SetPolicy("lxc1", Policy{Egress: longer}); err != nil {
+			t.Fatal(err)
 		}
+	}
+	if got := len(b.free); got > before+2 {
+		t.Errorf("%d slots are free after two sets of policies, %d before", got, before)
 	}
 	if err := b.SetPolicy("nosuch", Policy{}); err == nil {
 		t.Error("a policy was set for no workload")
