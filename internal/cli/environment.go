@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/env"
@@ -17,9 +18,10 @@ func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(
 		say("%s is a development build, whose image is in no registry: bring %s to the nodes by cnibench image --load, or give --image", buildVersion(), image.DefaultName(buildVersion()))
 	}
 	tools := want.Tools()
-	if want.OnCluster() && len(tools) > 0 && want.Cluster.Image == "" && want.Environment != plan.EnvKind {
-		say("the pods need an image with %s: bring %s to the nodes by cnibench image --with %s --load, or give --image", strings.Join(tools, ", "),
-			image.ToolsName(buildVersion()), strings.Join(tools, ","))
+	if want.OnCluster() && len(tools) > 0 && want.Environment != plan.EnvKind {
+		if err := p.findTools(ctx, want.Cluster.Image, tools, say); err != nil {
+			return nil, want, err
+		}
 	}
 	switch o := p.clusterOptions(say); {
 	case want.Environment == plan.EnvKind:
@@ -29,7 +31,7 @@ func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(
 		}
 		own := image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion(), Binaries: []image.Binary{binary}}
 		if len(tools) > 0 { // before a cluster is made
-			own.Name, own.Tools = image.ToolsName(own.Version), tools
+			own.Name, own.Tools = image.ToolsName(own.Version, tools), tools
 			if own.Programs, err = toolPrograms(tools); err != nil {
 				return nil, want, usage(err)
 			}
@@ -47,6 +49,22 @@ func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(
 	}
 	e, err := p.openLab(ctx, want, say)
 	return e, want, err
+}
+
+// findTools refuses an image that is known not to have all tools of a plan, before anything is made. What neither the tag nor
+// a registry says, the pods are asked.
+func (p *program) findTools(ctx context.Context, agents string, tools []string, say func(string, ...any)) error {
+	if agents == "" {
+		say("the pods need an image with %s: bring %s to the nodes by cnibench image --with %s --load, or give --image", strings.Join(tools, ", "),
+			image.ToolsName(buildVersion(), tools), strings.Join(tools, ","))
+		return nil
+	}
+	has, known := image.ToolsOf(ctx, agents)
+	lacks := slices.DeleteFunc(slices.Clone(tools), func(t string) bool { return !known || slices.Contains(has, t) })
+	if len(lacks) == 0 {
+		return nil
+	}
+	return usage(image.MissingTools(agents, lacks, tools))
 }
 
 // opened keeps an error from coming with an interface that holds a nil pointer.

@@ -25,7 +25,8 @@ const imageLong = `Make the container image that the pods of a run are started f
 Docker, Podman, skopeo and kind take. The same binary gives the same digest. Stdout gets the reference with its digest.
 
 --with adds tools that are installed on this machine, with the libraries that they are linked with. A plan on a cluster
-that names a tool needs such an image. Its default name is the one that such a plan asks for.
+that names a tool needs such an image. Its tag says which tools are in it, so a run refuses an image that lacks one before
+it makes anything. Without --image a run takes an image that is loaded on the nodes and has all tools of its plan.
 
 Without a registry the image is loaded on every node: by --load on this machine, or by -o and ctr images import there.
 With one, --push takes it there with the credentials of docker login. What ctr imports from an archive is known by its
@@ -55,7 +56,7 @@ func (p *program) imageCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "", "archive `file`, - for stdout (default "+DefaultImage+")")
-	f.StringVar(&a.name, "name", "", "`reference` of the image (default "+image.Repository+":VERSION, of a release "+image.ReleaseRepository+":VERSION; with tools "+image.Repository+":VERSION-tools)")
+	f.StringVar(&a.name, "name", "", "`reference` of the image (default "+image.Repository+":VERSION, of a release "+image.ReleaseRepository+":VERSION; with tools "+image.ToolsName("VERSION", []string{"TOOLS"}).String()+")")
 	f.StringArrayVar(&a.platforms, "platform", nil, "`platform=file` of a binary, such as linux/arm64=bin/cnibench-arm64; may be repeated")
 	f.StringSliceVar(&a.with, "with", nil, "`tools` of this machine to add: "+strings.Join(plan.ToolNames(), ", "))
 	f.StringArrayVar(&a.loads, "load", nil, "load it on this machine into `target`: "+strings.Join(image.Targets(), ", ")+"; may be repeated")
@@ -134,16 +135,17 @@ func (a *imageArgs) spec() (image.Spec, error) {
 	var errs []error
 	var err error
 	if len(a.with) > 0 {
-		s.Name, s.Tools = image.ToolsName(s.Version), a.with
+		s.Name, s.Tools = image.ToolsName(s.Version, a.with), a.with
 		s.Programs, err = toolPrograms(a.with)
 		errs = append(errs, err)
 	}
+	tagged := image.ToolsVersion(s.Version, a.with)
 	if a.name != "" {
-		s.Name, err = image.ParseName(a.name, s.Version)
+		s.Name, err = image.ParseName(a.name, tagged)
 		errs = append(errs, err)
 	}
 	if a.push != "" {
-		a.pushed, err = image.ParseName(a.push, s.Version)
+		a.pushed, err = image.ParseName(a.push, tagged)
 		errs = append(errs, err)
 	} else if a.insecure {
 		errs = append(errs, errors.New("--insecure is for --push"))

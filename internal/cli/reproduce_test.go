@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -90,5 +91,18 @@ func TestReproduceFaults(t *testing.T) {
 		if code := p.main(tt.args); code != exitUsage || !strings.Contains(errs.String(), tt.says) {
 			t.Errorf("%v: exit %d: %s", tt.args, code, errs.String())
 		}
+	}
+}
+
+// TestImageWithoutTheTool: an image whose tag says that it has not the tool of a plan is refused before a cluster is asked.
+func TestImageWithoutTheTool(t *testing.T) {
+	t.Chdir(t.TempDir())
+	code, _, stderr := command("reproduce", "rke2", "--exact", "--env", "kubernetes", "--kubeconfig", "none",
+		"--image", "registry.example/agents:1-with-ping-wrk")
+	if code != exitUsage || !strings.Contains(stderr, "agents:1-with-ping-wrk has no iperf3") || !strings.Contains(stderr, "cnibench image --with iperf3") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	if made, err := os.ReadDir("."); err != nil || len(made) > 0 {
+		t.Errorf("left behind: %v, %v", made, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/external/drive"
 	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
@@ -41,6 +42,9 @@ func openSide(ctx context.Context, p control.Prepare, finished <-chan struct{}) 
 		return prepareOwn(ctx, p)
 	}
 	a := drive.Ask{Workload: p.Workload, Address: p.Address, Port: p.Port, Window: p.Window, Warmup: p.Warmup}
+	if congestion := p.Workload.Traits().Congestion; congestion != "" {
+		a.SystemCongestion = !sock.MaySetCongestion(congestion)
+	}
 	if p.Side == control.SideServer && drive.Server(a) == nil {
 		return prepareOwn(ctx, hostFor(p))
 	}

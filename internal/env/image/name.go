@@ -41,10 +41,6 @@ func DefaultName(version string) Name {
 	return Name{Repository, Tag(version)}
 }
 
-// ToolsName returns the name of an image with tools by default. No release pushes one, so that it is always one that was
-// loaded on the nodes.
-func ToolsName(version string) Name { return Name{Repository, Tag(version + "-tools")} }
-
 // ParseName reads a reference; one without a tag gets that of the version. The tag latest is refused: a node that has
 // some image of that name would either keep it or ask a registry each time.
 func ParseName(s, version string) (Name, error) {

@@ -21,9 +21,6 @@ type packed struct {
 	content []byte
 }
 
-// LabelTools is the label of an image that names the tools in it, separated by commas.
-const LabelTools = "dev.cnibench.tools"
-
 // programs returns installed programs, which come to the root of the image where its PATH is, with the loader and all
 // libraries that they are linked with. It names every fault. What a program opens while it runs is not known here.
 func programs(files []string, machine elf.Machine) ([]packed, error) {

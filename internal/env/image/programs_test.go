@@ -22,7 +22,7 @@ func packedTools(t *testing.T, tools, files []string) (*Image, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Build(Spec{Name: ToolsName(testVersion), Version: testVersion, Binaries: []Binary{b}, Tools: tools, Programs: files})
+	return Build(Spec{Name: ToolsName(testVersion, tools), Version: testVersion, Binaries: []Binary{b}, Tools: tools, Programs: files})
 }
 
 // root writes the layer of an image into a directory.
@@ -116,7 +116,7 @@ func TestProgramsRefused(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	s := Spec{Name: ToolsName(testVersion), Version: testVersion, Binaries: []Binary{binary(t, "amd64"), binary(t, "arm64")}, Programs: []string{"/bin/ls"}}
+	s := Spec{Name: ToolsName(testVersion, []string{"x"}), Version: testVersion, Binaries: []Binary{binary(t, "amd64"), binary(t, "arm64")}, Programs: []string{"/bin/ls"}}
 	if _, err := Build(s); err == nil || !strings.Contains(err.Error(), "one platform") || advice.Of(err) == "" {
 		t.Errorf("two platforms: %v", err)
 	}

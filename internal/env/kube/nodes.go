@@ -13,7 +13,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
-
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -210,6 +209,8 @@ func (c *Cluster) findNodes(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the nodes: %w", withAdvice(cause(ctx, err)))
 	}
-	c.place, err = choose(list.Items, c.options)
-	return err
+	if c.place, err = choose(list.Items, c.options); err != nil {
+		return err
+	}
+	return c.settleImage(ctx)
 }

@@ -46,6 +46,8 @@ const (
 	forwardPort = 5199
 	// Host-network pods listen on the loopback of their node, below the ports of NodePorts and of clients.
 	firstHostForwardPort, hostForwardPorts = 20000, 2000
+	// toolFiles bounds what tools write into /tmp.
+	toolFiles = 256 << 20
 	// TokenVariable is the environment variable with the token of that port.
 	TokenVariable = "CNIBENCH_TOKEN"
 )
@@ -101,6 +103,10 @@ func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	}
 	p.Spec.ActiveDeadlineSeconds, p.Spec.SecurityContext.RunAsGroup = new(int64(o.TTL.Seconds())), new(int64(trait.User))
 	p.Spec.Tolerations, p.Spec.ImagePullSecrets = tolerations(o), trait.Pulling(trait.PullSecrets(o.PullSecrets, ""))
+	if len(o.Tools) > 0 { // iperf3 keeps what it sends in a file
+		p.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: resource.NewQuantity(toolFiles, resource.BinarySI)}}}}
+		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}}
+	}
 	if host {
 		p.Spec.HostNetwork, p.Spec.DNSPolicy = true, corev1.DNSDefault
 	} else { // lets a process without rights send an echo request

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/util/exec"
 
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
-	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 const (
@@ -166,25 +165,6 @@ func broken(err error) error {
 		return err
 	}
 	return fmt.Errorf("the exec stream broke: %w", err)
-}
-
-// findTools returns a *ConfigError if the image has not all tools of the plan. Where exec is refused, trials find out.
-func (c *Cluster) findTools(ctx context.Context) error {
-	if len(c.options.Tools) == 0 {
-		return nil
-	}
-	pod := c.layout.pods[0].Name
-	out, err := c.Exec(ctx, pod, []string{"/cnibench", agentVerb, "--lacks", strings.Join(c.options.Tools, ",")})
-	if missing := strings.Fields(string(out)); err == nil && len(missing) > 0 {
-		return &ConfigError{advice.With(fmt.Errorf("image %s has no %s, which the plan names", c.options.Image, strings.Join(missing, ", ")),
-			"make one where the tools are installed: cnibench image --with "+strings.Join(c.options.Tools, ",")+" --push REFERENCE, then --image REFERENCE")}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.forward {
-		return nil
-	}
-	return err
 }
 
 // AgentArguments are those of this program as an agent of a cluster.

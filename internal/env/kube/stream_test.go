@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // onePath raises a cluster with a client and a server.
@@ -228,30 +227,5 @@ func TestExec(t *testing.T) {
 	}
 	if out, err := c.Exec(t.Context(), podClient, []string{"x"}); len(out) != outputLimit || err == nil {
 		t.Errorf("%d bytes, %v", len(out), err)
-	}
-}
-
-// TestFindTools: an image without a tool of the plan ends the run before a trial, and says how to make one that has it.
-func TestFindTools(t *testing.T) {
-	_, c := onePath(t)
-	if err := c.findTools(t.Context()); err != nil { // without tools no agent is asked
-		t.Fatal(err)
-	}
-	c.layout = arrange(c.options, c.place)
-	c.options.Tools = []string{"iperf3", "wrk"}
-	for says, want := range map[string]string{"": "", "wrk\n": "has no wrk, which the plan names"} {
-		c.exec = func(_ context.Context, _ string, argv []string, o remotecommand.StreamOptions) error {
-			if strings.Join(argv, " ") != "/cnibench agent --lacks iperf3,wrk" {
-				t.Errorf("argv %q", argv)
-			}
-			_, err := io.WriteString(o.Stdout, says)
-			return err
-		}
-		err := c.findTools(t.Context())
-		var config *ConfigError
-		if (err == nil) != (want == "") || err != nil && (!errors.As(err, &config) || !strings.Contains(err.Error(), want) ||
-			!strings.Contains(advice.Of(err), "cnibench image --with iperf3,wrk")) {
-			t.Errorf("%q: %v", says, err)
-		}
 	}
 }

@@ -66,6 +66,9 @@ type Ask struct {
 	Port    int
 	// Window and Warmup are those of the plan; plan.Workload.Measured has those of the tool.
 	Window, Warmup time.Duration
+	// SystemCongestion says that the user of the tool may not choose the congestion control: the system's stays in force, and the
+	// tool's output names it.
+	SystemCongestion bool
 }
 
 // PortText returns the port as text.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -222,4 +223,15 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%#v", err)
 		}
 	})
+}
+
+// TestSystemCongestion: who may not choose the congestion control leaves the system's in force.
+func TestSystemCongestion(t *testing.T) {
+	w := parse(t, "stream(tool=iperf3)")
+	for _, system := range []bool{false, true} {
+		a := Ask{Workload: w.Normalize(), Address: "192.0.2.1", Port: 1, Window: time.Second, SystemCongestion: system}
+		if argv := Client(a); slices.Contains(argv, "-C") == system {
+			t.Errorf("system's %v: %q", system, argv)
+		}
+	}
 }

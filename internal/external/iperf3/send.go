@@ -54,7 +54,7 @@ func client(a adapter.Ask) []string {
 	if w.Traits().Protocol == plan.UDP {
 		// -b is the rate of one flow; 0 is as fast as possible.
 		argv = append(argv, "-u", "-b", strconv.FormatFloat(w.Traits().Rate/float64(w.Traits().Flows), 'f', 0, 64))
-	} else {
+	} else if !a.SystemCongestion {
 		argv = append(argv, "-C", w.Traits().Congestion)
 	}
 	if w.Traits().Reverse {

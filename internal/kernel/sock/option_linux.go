@@ -118,13 +118,19 @@ func Congestion(fd int) (string, error) {
 
 // HasCongestion reports whether this kernel has a congestion control, loaded or as a module. It is true if that cannot
 // be found out.
-func HasCongestion(name string) bool {
+func HasCongestion(name string) bool { return !errors.Is(tryCongestion(name), unix.ENOENT) }
+
+// MaySetCongestion reports whether this user may choose a congestion control, which a pod without rights may not.
+func MaySetCongestion(name string) bool { return !errors.Is(tryCongestion(name), unix.EPERM) }
+
+// tryCongestion chooses a congestion control for a socket that is then closed; nil if there is no socket.
+func tryCongestion(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return true
+		return nil
 	}
 	defer func() { _ = unix.Close(fd) }() // it was never used
-	return !errors.Is(SetCongestion(fd, name), unix.ENOENT)
+	return SetCongestion(fd, name)
 }
 
 // Congestions returns the congestion controls that this kernel has loaded.

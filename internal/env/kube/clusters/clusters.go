@@ -97,7 +97,7 @@ func bare(v plan.Variant) bool { return v.Profile() == profile.Host }
 // imageOf returns the image of a plan, or the one that cnibench image makes of this version.
 func imageOf(want plan.Plan, version string) string {
 	if len(want.Tools()) > 0 {
-		return cmp.Or(want.Cluster.Image, image.ToolsName(version).String())
+		return cmp.Or(want.Cluster.Image, image.ToolsName(version, want.Tools()).String())
 	}
 	return cmp.Or(want.Cluster.Image, image.DefaultName(version).String())
 }

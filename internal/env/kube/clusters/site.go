@@ -51,7 +51,7 @@ func (s *site) find(ctx context.Context, want plan.Plan, o Options) error {
 		return err
 	}
 	if s.verdict.CNI == "" && want.Cluster.Inspect { // plugins without a daemon have only a file on the nodes
-		if _, err := s.inspect(ctx, s.lookouts(want, o), o); err != nil {
+		if _, err := s.inspect(ctx, s.lookouts(want), o); err != nil {
 			return withoutInspect(err)
 		}
 	}
@@ -112,8 +112,8 @@ func (s *site) fromLookouts(ctx context.Context, o detect.LookoutOptions, look f
 }
 
 // lookouts are those of a run; the nodes are the caller's choice.
-func (s *site) lookouts(want plan.Plan, o Options) detect.LookoutOptions {
-	return detect.LookoutOptions{Run: s.cluster.Run(), Image: imageOf(want, o.Version), PullSecrets: s.cluster.PullSecrets(), Family: want.Lab.Family}
+func (s *site) lookouts(want plan.Plan) detect.LookoutOptions {
+	return detect.LookoutOptions{Run: s.cluster.Run(), Image: s.cluster.Image(), PullSecrets: s.cluster.PullSecrets(), Family: want.Lab.Family}
 }
 
 // withoutInspect says how to do without lookouts.
@@ -147,7 +147,7 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 		return s.prove(ctx, ground)
 	}
 	// These pods may see more than those that measure, and are gone before anything is measured.
-	at := s.lookouts(want, o)
+	at := s.lookouts(want)
 	at.Nodes = s.cluster.Nodes()
 	posted := false
 	err = s.fromLookouts(ctx, at, func(post *detect.Lookout) error {

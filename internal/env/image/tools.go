@@ -1,0 +1,101 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// LabelTools is the label of an image that names the tools in it, separated by commas.
+const LabelTools = "dev.cnibench.tools"
+
+const (
+	// withTools separates the version of an image from its tools in a tag.
+	withTools = "-with-"
+	// askLimit bounds the question to a registry.
+	askLimit = 10 * time.Second
+)
+
+// ToolsVersion returns version with the tools of an image, from which a tag is made that says what is in the image.
+func ToolsVersion(version string, tools []string) string {
+	if len(tools) == 0 {
+		return version
+	}
+	return version + withTools + strings.Join(slices.Compact(slices.Sorted(slices.Values(tools))), "-")
+}
+
+// ToolsName returns the name of an image with tools by default. No release pushes one, so that it is always one that was
+// loaded on the nodes.
+func ToolsName(version string, tools []string) Name {
+	return Name{Repository, Tag(ToolsVersion(version, tools))}
+}
+
+// ToolsOf returns the tools of an image, and false if neither its tag nor the registry that has it says which they are. An
+// image that was loaded on nodes under another name is in no registry.
+func ToolsOf(ctx context.Context, reference string) (tools []string, known bool) {
+	if _, tools, said := splitTools(reference); said {
+		return tools, true
+	}
+	ref, err := name.ParseReference(reference)
+	if err != nil || Local(reference) {
+		return nil, false
+	}
+	ctx, stop := context.WithTimeout(ctx, askLimit)
+	defer stop()
+	found, err := remote.Image(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithUserAgent("cnibench"))
+	if err != nil {
+		return nil, false
+	}
+	config, err := found.ConfigFile()
+	if err != nil || config.Config.Labels["org.opencontainers.image.title"] != title {
+		return nil, false
+	}
+	if label := config.Config.Labels[LabelTools]; label != "" {
+		tools = strings.Split(label, ",")
+	}
+	return tools, true
+}
+
+// MissingTools is the error of an image that has not all tools of a plan.
+func MissingTools(reference string, missing, tools []string) error {
+	return advice.With(fmt.Errorf("image %s has no %s, which the plan names", reference, strings.Join(missing, ", ")),
+		"make one where the tools are installed: cnibench image --with "+strings.Join(tools, ",")+" --push REFERENCE, then --image REFERENCE")
+}
+
+// Local reports whether an image is in no registry, so that nodes have it or not.
+func Local(reference string) bool { return strings.HasPrefix(reference, Repository+":") }
+
+// Serving returns the name in present that has all tools of the name wanted and the fewest others, and wanted if there is none.
+func Serving(wanted string, present []string) string {
+	base, tools, said := splitTools(wanted)
+	if !said {
+		return wanted
+	}
+	best, fewest := wanted, 0
+	for _, p := range slices.Sorted(slices.Values(present)) {
+		b, has, _ := splitTools(p)
+		serves := b == base && !strings.Contains(p, "@") && !slices.ContainsFunc(tools, func(t string) bool { return !slices.Contains(has, t) })
+		if serves && (fewest == 0 || len(has) < fewest) {
+			best, fewest = p, len(has)
+		}
+	}
+	return best
+}
+
+// splitTools separates the tools in a tag of ToolsVersion from what is before them.
+func splitTools(reference string) (base string, tools []string, said bool) {
+	reference, _, _ = strings.Cut(reference, "@")
+	i := strings.LastIndex(reference, withTools)
+	if i < strings.LastIndex(reference, ":") || i < 0 {
+		return reference, nil, false
+	}
+	return reference[:i], strings.Split(reference[i+len(withTools):], "-"), true
+}

@@ -1,0 +1,98 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/cnibench/cnibench/internal/env/image"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+const (
+	// imageReportLimit is how long a kubelet may take to report an image that was loaded, and imageReportPoll the time between two looks.
+	imageReportLimit = time.Minute
+	imageReportPoll  = 2 * time.Second
+	// imagesReported is how many images a kubelet reports at most.
+	imagesReported = 50
+)
+
+// settleImage chooses the image of a plan with tools, before anything is made. An image that no registry has must be on the
+// nodes; it returns a *ConfigError if they report none with all tools. A kubelet may report no image at all, or the largest alone.
+func (c *Cluster) settleImage(ctx context.Context) error {
+	if len(c.options.Tools) == 0 || !image.Local(c.options.Image) {
+		return nil
+	}
+	said, silent := false, false
+	err := wait.PollUntilContextTimeout(ctx, imageReportPoll, imageReportLimit, true, func(ctx context.Context) (bool, error) {
+		list, err := c.client.Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		nodes := slices.DeleteFunc(list.Items, func(n corev1.Node) bool {
+			return !slices.ContainsFunc(c.place.nodes, func(p corev1.Node) bool { return p.Name == n.Name })
+		})
+		present := imagesOn(nodes)
+		c.options.Image = image.Serving(c.options.Image, present)
+		full := func(n corev1.Node) bool { return len(n.Status.Images) >= imagesReported }
+		if slices.Contains(present, c.options.Image) || slices.ContainsFunc(nodes, full) {
+			return true, nil
+		}
+		silent = slices.ContainsFunc(nodes, func(n corev1.Node) bool { return len(n.Status.Images) == 0 })
+		if !said {
+			said = true
+			c.options.Say("waiting until the nodes report an image with %s", strings.Join(c.options.Tools, ", "))
+		}
+		return false, nil
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		if silent {
+			return nil
+		}
+		return &ConfigError{advice.With(fmt.Errorf("nodes %s have no image with %s, which the plan names", names(c.place.nodes), strings.Join(c.options.Tools, ", ")),
+			"on each node: cnibench image --with "+strings.Join(c.options.Tools, ",")+" --load ctr; or --push REFERENCE, then --image REFERENCE")}
+	}
+	return cause(ctx, err)
+}
+
+// Image returns the image of the run's pods. It is settled with the nodes: one of those that they report may have more tools
+// than the plan needs.
+func (c *Cluster) Image() string { return c.options.Image }
+
+// imagesOn returns the names of images that all of the nodes report.
+func imagesOn(nodes []corev1.Node) []string {
+	on := map[string]int{}
+	for _, n := range nodes {
+		for _, i := range n.Status.Images {
+			for _, name := range i.Names {
+				on[name]++
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Collect(maps.Keys(on)), func(name string) bool { return on[name] < len(nodes) })
+}
+
+// findTools returns a *ConfigError if the image has not all tools of the plan. Where exec is refused, trials find out.
+func (c *Cluster) findTools(ctx context.Context) error {
+	if len(c.options.Tools) == 0 {
+		return nil
+	}
+	pod := c.layout.pods[0].Name
+	out, err := c.Exec(ctx, pod, []string{"/cnibench", agentVerb, "--lacks", strings.Join(c.options.Tools, ",")})
+	if missing := strings.Fields(string(out)); err == nil && len(missing) > 0 {
+		return &ConfigError{image.MissingTools(c.options.Image, missing, c.options.Tools)}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.forward {
+		return nil
+	}
+	return err
+}
