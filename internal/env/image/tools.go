@@ -73,7 +73,7 @@ func MissingTools(reference string, missing, tools []string) error {
 // Local reports whether an image is in no registry, so that nodes have it or not.
 func Local(reference string) bool { return strings.HasPrefix(reference, Repository+":") }
 
-// Serving returns the name in present that has all tools of the name wanted and the fewest others, and wanted if there is none.
+// Serving returns the name in present that has all tools of the name wanted and the fewest others. Without such a name it returns wanted.
 func Serving(wanted string, present []string) string {
 	base, tools, said := splitTools(wanted)
 	if !said {
