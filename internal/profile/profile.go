@@ -72,6 +72,9 @@ type Tunnel struct {
 	// External says that both ends come from the packet's metadata, Addressed that the device has an address.
 	External  bool `yaml:"external"`
 	Addressed bool `yaml:"addressed"`
+	// Spare is the overhead on IPv4 that pods leave room for although packets between nodes of one subnet do not use the
+	// tunnel; 0 if they do.
+	Spare int `yaml:"spare"`
 }
 
 // Names of the profiles that code refers to.
@@ -127,7 +130,7 @@ func read(files fs.FS) ([]Profile, error) {
 }
 
 // PodMTU returns the MTU of the pod's device or route over an underlay of 1500 bytes.
-func (p Profile) PodMTU() int { return 1500 - p.Overhead }
+func (p Profile) PodMTU() int { return 1500 - p.ReservedOn(4) }
 
 // longerIPv6 is the difference between the headers of IPv6 and IPv4, in bytes.
 const longerIPv6 = 20
@@ -135,10 +138,23 @@ const longerIPv6 = 20
 // OverheadOn returns the bytes per packet over an underlay of the given version of IP, 4 or 6. Those of WireGuard are the
 // same for both: flannel reserves room for IPv6.
 func (p Profile) OverheadOn(family int) int {
-	if family == 6 && p.Overhead > 0 && p.Encapsulation != "wireguard" {
-		return p.Overhead + longerIPv6
+	return longer(p.Overhead, family, p.Encapsulation)
+}
+
+// ReservedOn returns the bytes by which the MTU of pods is smaller than that of the underlay: the overhead, or what is spare.
+func (p Profile) ReservedOn(family int) int {
+	if p.Tunnel != nil && p.Tunnel.Spare > 0 {
+		return longer(p.Tunnel.Spare, family, p.Tunnel.Kind)
 	}
-	return p.Overhead
+	return p.OverheadOn(family)
+}
+
+// longer returns the overhead of an encapsulation over an underlay of the given version of IP.
+func longer(overhead, family int, encapsulation string) int {
+	if family == 6 && overhead > 0 && encapsulation != "wireguard" {
+		return overhead + longerIPv6
+	}
+	return overhead
 }
 
 // All returns the catalogue in report order.

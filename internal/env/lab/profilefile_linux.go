@@ -168,7 +168,7 @@ func (s Spec) PodMTU() int {
 	if s.file != nil && s.file.Pod.MTU != 0 {
 		return s.file.Pod.MTU
 	}
-	return s.Lab.MTU - s.Profile.OverheadOn(s.Lab.Family)
+	return s.Lab.MTU - s.Profile.ReservedOn(s.Lab.Family)
 }
 
 // Plugged reports whether CNI plugins connect the pods.

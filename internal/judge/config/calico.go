@@ -249,6 +249,8 @@ func (j *judge) calicoProfile(c calicoState) {
 		name = "calico-ebpf"
 		if c.felix.at("bpfExternalServiceMode").is("DSR") {
 			name = "calico-ebpf-dsr"
+		} else if c.encapsulation == "None" || strings.HasSuffix(c.encapsulation, "CrossSubnet") {
+			name = "calico-ebpf-underlay"
 		}
 	case "Nftables":
 		name = "calico-nftables"
@@ -270,7 +272,7 @@ func (j *judge) calicoProfile(c calicoState) {
 	if c.dataplane == "BPF" && j.proxyState().runs == yes && !j.managed(c) {
 		but = append(but, "kube-proxy runs beside it")
 	}
-	if c.dataplane != "Iptables" && c.encapsulation != "VXLAN" {
+	if c.dataplane != "Iptables" && c.encapsulation != "VXLAN" && name != "calico-ebpf-underlay" {
 		but = append(but, "encapsulation "+c.encapsulation+" in place of VXLAN")
 	}
 	if c.dataplane == "Iptables" && strings.HasSuffix(c.encapsulation, "CrossSubnet") {

@@ -11,6 +11,7 @@ import (
 	ebpf "github.com/cnibench/cnibench/internal/kernel/bpf/calico"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // calicoBPF is Calico with its eBPF dataplane over VXLAN:
@@ -23,9 +24,17 @@ import (
 //
 // A node port leads to another node unchanged in VXLAN of a VNI of its own. The reply comes back the same way, or with DSR
 // goes straight to the client.
+//
+// With encapsulation between subnets alone, programs route what is for a node of the same subnet:
+//
+//	pod eth0 ── cali1a2b3c4d5e6 [from-workload] ─ eth0 ── switch ── eth0 [from-host] ─ redirect_peer ── pod
+//
+// The device vxlan.calico and the MTU of its encapsulation stay.
 type calicoBPF struct {
 	calico
 	dsr bool
+	// sameSubnet is with encapsulation between subnets alone; the nodes of the lab are in one.
+	sameSubnet bool
 }
 
 // The pair by which a node's own datagrams reach a Service.
@@ -80,8 +89,13 @@ func (calicoBPF) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) [
 }
 
 // JoinNodes needs no forwarding entry: the programs say which node a packet goes to.
-func (calicoBPF) JoinNodes(from, to dataplane.Node) []link.Thing {
+func (c calicoBPF) JoinNodes(from, to dataplane.Node) []link.Thing {
 	things := []link.Thing{link.StaticNeighbour{Dev: from.Tunnel.Device, Addr: to.Tunnel.Addr, MAC: to.Tunnel.MAC}}
+	if c.sameSubnet {
+		return append(things, each.Of(to.Blocks, func(b netip.Prefix) link.Thing {
+			return link.Route{To: b, Via: to.Addr.Addr(), Dev: dataplane.NIC, OnLink: true, Protocol: link.ProtocolCalico}
+		})...)
+	}
 	return append(things, routesOverVXLAN(from, to)...)
 }
 
@@ -106,7 +120,7 @@ func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) 
 		return dataplane.Programs{}, err
 	}
 	err = dataplane.Run(
-		func() error { return announceCalico(plane, p) },
+		func() error { return c.announce(plane, p) },
 		func() error { return policeCalico(plane, p) },
 		func() error { return serveCalico(plane, p) },
 		func() error { return routeServices(p) },
@@ -142,8 +156,12 @@ func podsOf(plane *ebpf.Node, p dataplane.Programming) *dataplane.PodPrograms {
 	}
 }
 
-func announceCalico(plane *ebpf.Node, p dataplane.Programming) error {
+func (c calicoBPF) announce(plane *ebpf.Node, p dataplane.Programming) error {
 	n := p.Node
+	remote := ebpf.Tunneled
+	if c.sameSubnet {
+		remote = ebpf.RemoteWorkload
+	}
 	for _, pod := range n.Pods {
 		if err := plane.AddWorkload(workload(pod)); err != nil {
 			return err
@@ -153,7 +171,7 @@ func announceCalico(plane *ebpf.Node, p dataplane.Programming) error {
 	for _, o := range p.Others {
 		list = append(list, ebpf.Route{Prefix: dataplane.Single(o.Addr.Addr()), Kind: ebpf.RemoteHost})
 		for _, b := range o.Blocks {
-			list = append(list, ebpf.Route{Prefix: b, Kind: ebpf.Tunneled, NextHop: o.Addr.Addr()})
+			list = append(list, ebpf.Route{Prefix: b, Kind: remote, NextHop: o.Addr.Addr()})
 		}
 	}
 	for _, r := range list {

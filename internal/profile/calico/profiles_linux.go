@@ -30,6 +30,15 @@ var Profiles = []dataplane.Entry{
 			Entered: "there external plain, node-1 vxlan udp 4789 vni 13242816; back node-1 plain, node-2 vxlan udp 4789 vni 13242816",
 		},
 	}},
+	{Profile: "calico-ebpf-underlay", Dataplane: calicoBPF{calico: calico{vxlan: true}, sameSubnet: true}, Expect: expect.Expectation{
+		Served: ebpfDirectPaths, Datagrams: ebpfDatagrams, Attach: &ebpfRouted,
+		Blackhole: expect.ProtocolFelix,
+		Remote:    &expect.Route{Device: "eth0", OnLink: true, Protocol: expect.ProtocolFelix},
+		Programs: &expect.Programs{
+			VIP: "udp beside the client", Doorstep: expect.FirstPackets, Option: "none", Mute: true,
+			Entered: "there external plain, node-1 vxlan udp 4789 vni 13242816; back node-1 plain, node-2 vxlan udp 4789 vni 13242816",
+		},
+	}},
 	{Profile: "calico-ebpf-dsr", Dataplane: calicoBPF{calico: calico{vxlan: true}, dsr: true}, Expect: expect.Expectation{
 		Served: ebpfPaths, Datagrams: ebpfDatagrams, Attach: &ebpfAttach,
 		Blackhole: expect.ProtocolFelix,
@@ -55,10 +64,16 @@ var Attach = expect.Attachment{Gateway: expect.LinkLocal, SameTTL: 63, CrossTTL:
 // ebpfAttach: the programs of the receiving node alone forward a packet for a tunnel.
 var ebpfAttach = expect.Attachment{Gateway: expect.LinkLocal, SameTTL: 63, CrossTTL: 63, ProxyARP: true}
 
+// ebpfRouted: without a tunnel both nodes forward it.
+var ebpfRouted = expect.Attachment{Gateway: expect.LinkLocal, SameTTL: 63, CrossTTL: 62, ProxyARP: true}
+
 // A node sends its own datagrams to a Service from the node's address, its connections from the address towards the chosen
 // pod.
 var (
 	ebpfPaths = expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.TunnelEnd), expect.Masqueraded, expect.Clients{
+		expect.ExtPortLocal: expect.Own, expect.ExtPortRemote: expect.Own, expect.PodSelf: expect.Own,
+	})
+	ebpfDirectPaths = expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.Node), expect.Masqueraded, expect.Clients{
 		expect.ExtPortLocal: expect.Own, expect.ExtPortRemote: expect.Own, expect.PodSelf: expect.Own,
 	})
 	ebpfDatagrams = expect.Clients{expect.HostSvcRemote: expect.Node, expect.PodSelf: expect.Node}

@@ -106,10 +106,10 @@ func inPod(v Verdict, s Snapshot, seen Seen) []Proof {
 	case !fits:
 		room.Why = "the CNI's overhead per packet is not known"
 	default:
-		most := under - known.Overhead
+		most := under - known.ReservedOn(4)
 		room.Claimed = fmt.Sprintf("at most %d", most)
 		if room.Result = OK; mtu > most { // the default of upstream Canal; the proof of the path shows what happens to large packets
-			room.Result, room.Why = Doubtful, fmt.Sprintf("%d bytes are added to a packet between nodes, and the node's device carries %d: connections must discover the smaller path MTU", known.Overhead, under)
+			room.Result, room.Why = Doubtful, fmt.Sprintf("%d bytes are added to a packet between nodes, and the node's device carries %d: connections must discover the smaller path MTU", known.ReservedOn(4), under)
 		} else if mtu < most {
 			room.Why = fmt.Sprintf("%d bytes below the largest that fits", most-mtu)
 		}

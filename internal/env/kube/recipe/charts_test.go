@@ -323,8 +323,8 @@ func TestCalicoSchemas(t *testing.T) {
 			allowed(t, filepath.Join(dir, definitions[o.GetKind()]), o.Object)
 		}
 	})
-	if checked != 12 {
-		t.Errorf("%d objects checked, want two for each of six profiles", checked)
+	if checked != 14 {
+		t.Errorf("%d objects checked, want two for each of seven profiles", checked)
 	}
 }
 

@@ -138,7 +138,7 @@ func (p Params) values(q profile.Profile) map[string]string {
 	if host, port, err := net.SplitHostPort(p.APIServer); err == nil {
 		v["api-host"], v["api-port"] = host, port
 	}
-	v["pod-mtu"] = strconv.Itoa(cmp.Or(p.MTU, ethernetMTU) - q.Overhead)
+	v["pod-mtu"] = strconv.Itoa(cmp.Or(p.MTU, ethernetMTU) - q.ReservedOn(4))
 	if p.MTU != 0 {
 		v["mtu"], v["given-pod-mtu"] = strconv.Itoa(p.MTU), v["pod-mtu"]
 	}

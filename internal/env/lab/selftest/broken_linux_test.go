@@ -441,6 +441,7 @@ var mistaken = []struct {
 	{"cilium-native", "cilium-vxlan", []string{"wire" + cross, "tunnel.device", "mtu.route", "route.remote", "way" + entry, "source@host-to-pod/cross-node"}},
 	{"calico-ebpf", "calico-ebpf-dsr", []string{"way" + entry}},
 	{"calico-ebpf-dsr", "calico-ebpf", []string{"way" + entry}},
+	{"calico-ebpf", "calico-ebpf-underlay", []string{"wire" + cross, "ttl" + cross, "route.remote", "source@host-to-pod/cross-node"}},
 	{"calico-vxlan", "calico-ebpf", []string{"doorstep" + same, "doorstep" + cross, "forward" + cross, "tunnel.device", "tunnel.fdb", "conntrack.inner" + cross, "dnat@pod-to-service/remote", "vip@pod-to-service/remote", "source" + entry}},
 	{"calico-vxlan", "calico-ipip", []string{"wire" + cross, "tunnel.device", "route.remote"}},
 	{"canal", "calico-vxlan", []string{"wire" + cross, "route.blackhole", "tunnel.device"}},

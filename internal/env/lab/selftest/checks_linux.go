@@ -141,7 +141,7 @@ func wireChecks(x expectation) []check {
 	}
 	list := []check{
 		{"wire", path, "what carries a packet between nodes", between(path, x)},
-		{"wire.addresses", path, "the addresses on the wire, outer before inner", wireAddresses(path, x.tunnel)},
+		{"wire.addresses", path, "the addresses on the wire, outer before inner", wireAddresses(path, x.wireTunnel())},
 		{"wire.frame", path, "the length of the frame with the largest packet of a pod, in bytes", frameLength(path)},
 		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", largestFrame},
 		{"wire.mac", path, "the source MAC address on the wire", wireMAC(path)},
@@ -149,8 +149,8 @@ func wireChecks(x expectation) []check {
 	if x.Attach == nil {
 		list = append(list, check{"conntrack.inner", path, "the nodes that track the connection", innerTracked(path, x.Tracked)})
 	}
-	if x.tunnel != nil && !x.tunnel.ipip {
-		list = append(list, check{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, x.tunnel)})
+	if t := x.wireTunnel(); t != nil && !t.ipip {
+		list = append(list, check{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, t)})
 	}
 	if x.policed {
 		list = append(list,
@@ -175,13 +175,14 @@ func (x expectation) decides(policy, profile string) string {
 
 // carrier is the encapsulation that the switch must see between nodes.
 func (x expectation) carrier() string {
+	t := x.wireTunnel()
 	switch {
-	case x.tunnel == nil:
+	case t == nil:
 		return "plain"
-	case x.tunnel.ipip:
+	case t.ipip:
 		return "ip protocol 4"
 	}
-	return fmt.Sprintf("vxlan udp %d vni %d", x.tunnel.port, x.tunnel.vni)
+	return fmt.Sprintf("vxlan udp %d vni %d", t.port, t.vni)
 }
 
 // nodeChecks are the checks of nodes and pods without traffic.

@@ -50,6 +50,8 @@ type tunnel struct {
 	ipip, sealed bool
 	// external says that VNI and addresses come with each packet; routed is expect.Expectation.RouteMTU.
 	external, routed bool
+	// spare says that packets between nodes do not use it.
+	spare bool
 }
 
 // expected returns the expectation for a profile in a lab of IPv4 with the default conditions.
@@ -61,10 +63,18 @@ func expected(p profile.Profile, x expect.Expectation) expectation {
 	if t := p.Tunnel; t != nil {
 		full.tunnel = &tunnel{
 			device: t.Devices[0], device6: t.Device6, port: t.Port, vni: t.VNI, tracked: x.TunnelTracked,
-			ipip: t.Kind == "ipip", sealed: t.Kind == "wireguard", external: t.External, routed: x.RouteMTU,
+			ipip: t.Kind == "ipip", sealed: t.Kind == "wireguard", external: t.External, routed: x.RouteMTU, spare: t.Spare > 0,
 		}
 	}
 	return full
+}
+
+// wireTunnel returns the tunnel of packets between nodes, nil if they are not encapsulated.
+func (x expectation) wireTunnel() *tunnel {
+	if x.tunnel != nil && x.tunnel.spare {
+		return nil
+	}
+	return x.tunnel
 }
 
 func (x expectation) switched() bool { return x.Attach != nil && x.Attach.Switched }
