@@ -67,7 +67,7 @@ type pair struct {
 }
 
 // shown are the metrics whose spread is shown.
-var shown = []string{metric.ServiceDemand, metric.TransactionRate, metric.Goodput, metric.RTT + ".p50", metric.ConnectTime + ".p50"}
+var shown = []string{metric.ServiceDemand, metric.TransactionRate, metric.Goodput, metric.RTT + ".p50", metric.RTT + ".p99", metric.ConnectTime + ".p50"}
 
 // baseline is the profile that quotients are to.
 const baseline = "raw"
