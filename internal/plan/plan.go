@@ -27,7 +27,11 @@ type Plan struct {
 	Paths []Path `json:"paths"`
 	// Workloads are normalized.
 	Workloads []Workload `json:"workloads"`
-	Baseline  Variant    `json:"baseline"`
+	// Flows and Message are the flows of every workload and the bytes of its messages, requests and responses; 0 is as each
+	// workload says.
+	Flows    int     `json:"flows,omitempty"`
+	Message  int     `json:"message,omitempty"`
+	Baseline Variant `json:"baseline"`
 	// Twin measures the baseline a second time as a variant of its own: a pair of equals in every run.
 	Twin bool `json:"twin"`
 	// Sequential measures one profile after the other in the order of the plan, and shuffles nothing: what most published

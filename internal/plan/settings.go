@@ -44,6 +44,10 @@ func measureSettings() []Setting {
 		setting(Setting{Key: "workloads", Flag: "workloads", Where: Everywhere, Common: true, Always: true,
 			Help: "`workloads`, separated by commas, such as rr,stream(udp,rate=1G) (cnibench list workloads)"},
 			lists(ParseWorkload, workloadSchema(), (*decoder).workloads), func(p *Plan) *[]Workload { return &p.Workloads }),
+		setting(Setting{Key: "flows", Flag: "flows", Where: InLab, PerVariant: true, Help: "`number` of flows of every workload; 0 is as each says"},
+			whole(0, MaxFlows), func(p *Plan) *int { return &p.Flows }),
+		setting(Setting{Key: "message", Flag: "message", Where: InLab, PerVariant: true, Help: "`bytes` of every message, request and response; 0 is as each workload says"},
+			whole(0, MaxRequest), func(p *Plan) *int { return &p.Message }),
 		setting(Setting{Key: "repetitions", Flag: "repetitions", Where: Everywhere, Common: true, Always: true, Help: "`number` of times that each case is measured at least"},
 			whole(1, MaxRepetitionsLimit), func(p *Plan) *int { return &p.Repetitions }),
 		setting(Setting{Key: "maxRepetitions", Flag: "max-repetitions", Where: Everywhere, Help: "`number` of times at most, to reach the precision"},
@@ -82,7 +86,7 @@ func ParsePaths(s string) ([]Path, error) {
 // labSettings are the conditions of the lab.
 func labSettings() []Setting {
 	return []Setting{
-		setting(Setting{Key: "lab.nodes", Flag: "nodes", Where: InLab, Help: "`number` of nodes of each profile"},
+		setting(Setting{Key: "lab.nodes", Flag: "nodes", Where: InLab, PerVariant: true, Help: "`number` of nodes of each profile"},
 			whole(2, MaxNodes), func(p *Plan) *int { return &p.Lab.Nodes }),
 		setting(Setting{Key: "lab.podsPerNode", Flag: "pods-per-node", Where: InLab, PerVariant: true, Help: "`number` of pods on each node"},
 			whole(2, MaxPodsPerNode), func(p *Plan) *int { return &p.Lab.PodsPerNode }),

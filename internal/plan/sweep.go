@@ -153,7 +153,7 @@ func sweeps() values[Sweep] {
 // Changes returns the kind of object whose single change a run with the sweep accounts for.
 func (s Sweep) Changes() ChurnKind {
 	switch s.Condition {
-	case "":
+	case "", "flows", "message":
 		return ""
 	case "policies", "policies-unselected":
 		return ChurnPolicies
@@ -192,6 +192,7 @@ func (fs *faults) validSweep(p Plan) {
 			if why := p.Sweep.at(v, point).Lab(p.Lab).excluded(); why != "" {
 				fs.Add("sweep", "%s: %s", p.Sweep.at(v, point), why)
 			}
+			fs.unloadable(p, "sweep", p.Sweep.at(v, point))
 		}
 	}
 }

@@ -85,12 +85,19 @@ func TestSweepRefuses(t *testing.T) {
 	}{
 		"no use":   {"raw,macvlan,cilium-native", "services=0,1", []string{"raw serves no Services", "macvlan serves no Services"}},
 		"twice":    {"cilium-native(services=4)", "services=0,1", []string{"services of its own"}},
+		"no flow":  {"ptp", "message=1,100K", []string{"message 1 is out of range", "message=100000: ping: 100000 is out of range"}},
+		"own flow": {"ptp", "flows=1,4", []string{"rr(flows=2) has flows of its own"}},
 		"policy":   {"flannel-vxlan,calico-vxlan", "policies=0,1", []string{"flannel-vxlan enforces no NetworkPolicies"}},
 		"too many": {"ptp(services=1000)", "endpoints=2,200", []string{"more than 100000 endpoints"}},
 		"variant": {"cilium-native(service-proxy=nftables),calico-nftables(service-proxy=iptables)", "services=0,1",
 			[]string{"cilium-native serves Services by BPF", "calico-nftables always has"}},
 	} {
-		err := sweptPlan(tt.profiles, tt.sweep).Validate()
+		p := sweptPlan(tt.profiles, tt.sweep)
+		for _, text := range map[string][]string{"no flow": {"ping"}, "own flow": {"rr(flows=2)"}}[name] {
+			w, _ := ParseWorkload(text)
+			p.Workloads = []Workload{w}
+		}
+		err := p.Validate()
 		for _, part := range tt.want {
 			if err == nil || !strings.Contains(err.Error(), part) {
 				t.Errorf("%s: %v, want %q", name, err, part)
@@ -101,5 +108,26 @@ func TestSweepRefuses(t *testing.T) {
 	p.Sweep = Sweep{"policies", []int{0, 1}}
 	if err := p.Settle().Validate(); err != nil {
 		t.Errorf("of the profiles that are not named, those without a use for it are left out: %v", err)
+	}
+}
+
+// TestLoaded: a variant's flows and message size are those of what is sent, and the case keeps the name of its workload.
+func TestLoaded(t *testing.T) {
+	for text, want := range map[string]string{
+		"rr": "rr(flows=4,request=100,response=100)", "crr": "crr(flows=4,request=100,response=100)",
+		"stream": "stream(flows=4,message=100)", "stream(udp,rate=1G)": "stream(udp,flows=4,message=100,rate=1G)",
+	} {
+		w, err := ParseWorkload(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := Case{Profile: "ptp(message=100)", Path: Paths[0], Workload: w}
+		p := Plan{Flows: 4}
+		if got := p.Loaded(k).Workload.String(); got != want {
+			t.Errorf("%s under 4 flows of 100 bytes is %s, want %s", text, got, want)
+		}
+		if got := (Plan{}).Loaded(Case{Profile: "ptp", Workload: w}).Workload; got != w {
+			t.Errorf("%s without conditions is %s", text, got)
+		}
 	}
 }

@@ -110,6 +110,7 @@ func (fs *faults) validConditions(p Plan, field string, v Variant) {
 	if why := v.Lab(p.Lab).excluded(); why != "" {
 		fs.Add(field, "%s: %s", v, why)
 	}
+	fs.unloadable(p, field, v)
 }
 
 // CheckProfile returns what Validate says of a profile of this name: Faults with the nearest name, if the catalogue has

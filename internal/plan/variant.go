@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -82,19 +83,73 @@ func assemble(profile, context, conditions string, twin bool) Variant {
 }
 
 // Lab returns the conditions of v: those of the run, and over them its own.
-func (v Variant) Lab(run Lab) Lab {
+func (v Variant) Lab(run Lab) Lab { return v.over(Plan{Lab: run}).Lab }
+
+// over returns p with the conditions of v.
+func (v Variant) over(p Plan) Plan {
 	conditions := v.Conditions()
 	if conditions == "" {
-		return run
+		return p
 	}
-	p := Plan{Lab: run}
 	for part := range strings.SplitSeq(conditions, ",") {
 		flag, text, _ := strings.Cut(part, "=")
 		if s, ok := SettingOf(flag); ok && s.PerVariant {
 			_ = s.Set(&p, text) // ParseVariant has tried it; a foreign name may have anything
 		}
 	}
-	return p.Lab
+	return p
+}
+
+// Loaded returns the case with the workload that is sent: under the flows and the message size of the plan or the variant.
+func (p Plan) Loaded(k Case) Case {
+	if w, err := k.Profile.over(p).loaded(k.Workload); err == nil { // Validate has reported it
+		k.Workload = w
+	}
+	return k
+}
+
+// loaded returns w with the flows and the message size of the plan. The error names what w cannot have.
+func (p Plan) loaded(w Workload) (Workload, error) {
+	if w.Spec == nil {
+		return w, nil // which is a fault by itself
+	}
+	out, k := w, w.Spec.kind()
+	for _, c := range []struct {
+		flag  string
+		value int
+		keys  []string
+	}{{"flows", p.Flows, []string{"flows"}}, {"message", p.Message, []string{"messageSize", "requestSize", "responseSize"}}} {
+		if c.value == 0 {
+			continue
+		}
+		had := false
+		for _, key := range c.keys {
+			o, ok := k.option(key)
+			if !ok {
+				continue
+			}
+			had = true
+			if o.text(w.Normalize()) != o.text(w.Without(key)) {
+				return w, fmt.Errorf("%s has %s of its own, which %s sets: leave out one of the two", w, o.Word, c.flag)
+			}
+			if err := o.set(&out, strconv.Itoa(c.value)); err != nil {
+				return w, fmt.Errorf("%s=%d: %s: %w", c.flag, c.value, w, err)
+			}
+		}
+		if !had {
+			return w, fmt.Errorf("%s has no %s that can be set: leave it out", w, c.flag)
+		}
+	}
+	return out.Normalize(), out.checkWhole()
+}
+
+// unloadable adds which workloads of the plan cannot have the flows or the message size of v.
+func (fs *faults) unloadable(p Plan, field string, v Variant) {
+	for _, w := range p.Workloads {
+		if _, err := v.over(p).loaded(w); err != nil {
+			fs.Add(field, "%s: %s", v, err)
+		}
+	}
 }
 
 // ParseVariant reads a variant and returns it in canonical form. The error names every wrong condition. Whether the

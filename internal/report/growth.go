@@ -39,13 +39,13 @@ var GrowthNotes = []string{
 // swept are the words for one more of a condition.
 var swept = map[string]string{
 	"services": "Service", "endpoints": "endpoint of each Service", "policies": "policy that selects the pods",
-	"policies-unselected": "policy that selects no pod", "pods-per-node": "pod of a node", "mtu": "byte of the MTU",
+	"policies-unselected": "policy that selects no pod", "pods-per-node": "pod of a node", "mtu": "byte of the MTU", "nodes": "node", "flows": "flow", "message": "byte of a message",
 }
 
 // several are the words for many of a condition.
 var several = map[string]string{
 	"services": "Services", "endpoints": "endpoints", "policies": "policies", "policies-unselected": "policies that select no pod",
-	"pods-per-node": "pods a node", "mtu": "bytes of MTU",
+	"pods-per-node": "pods a node", "mtu": "bytes of MTU", "message": "bytes of a message",
 }
 
 func one(condition string) string {

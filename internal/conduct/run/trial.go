@@ -38,7 +38,8 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	}
 	begin := time.Now()
 	rec = result.Record{Type: result.TypeTrial, Trial: t, Instance: c.instances.last[t.Profile], Status: result.OK, Started: begin.UTC()}
-	limit := c.limit(t.Case)
+	k := c.plan.Loaded(t.Case)
+	limit := c.limit(k)
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	capacity, err := c.capacity(t.Case)
@@ -52,13 +53,13 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	}
 	before := c.full(t.Profile)
 	do := c.measure
-	switch is := t.Workload.Traits(); {
+	switch is := k.Workload.Traits(); {
 	case is.Searches:
 		do = c.seek
 	case is.NewPods:
 		do = c.arrive
 	}
-	v, err := do(bounded, e, job{t.Case, asked(t.Workload, capacity), c.span(t.Workload)})
+	v, err := do(bounded, e, job{k, asked(k.Workload, capacity), c.span(k.Workload)})
 	rec.WallNs = int64(time.Since(begin))
 	err = c.dead(t.Profile, overflowed(before, c.full(t.Profile), err))
 	if err != nil {
@@ -72,13 +73,13 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	c.release(e)
 	rec.Client, rec.Server, rec.Drops, rec.Probes, rec.Churn = v.client, v.server, v.drops, v.probes, v.churn
 	rec.WindowNs = v.windowNs
-	conditions := c.conditions(t.Case)
+	conditions := c.conditions(k)
 	conditions.Backends, conditions.Capacity = len(e.Servers), capacity
 	conditions.Drops, conditions.Apart, conditions.Churn = v.drops, v.apart, v.churn
-	if search, ok := t.Workload.Spec.(plan.Throughput); ok {
+	if search, ok := k.Workload.Spec.(plan.Throughput); ok {
 		rec.Metrics, rec.Warnings = outcome.DeriveSearch(search, rec, conditions)
 	} else {
-		rec.Metrics, rec.Warnings = outcome.Derive(t.Workload, v.client, v.server, conditions)
+		rec.Metrics, rec.Warnings = outcome.Derive(k.Workload, v.client, v.server, conditions)
 	}
 	if len(c.changed) > 0 {
 		rec.Warnings = append(rec.Warnings, sample.Warning{ID: ConditionsChanged, Message: strings.Join(c.changed, "; ")})

@@ -29,16 +29,17 @@ const ageing = 24 * 3600 * 100
 
 // builder makes one instance. Each step covers all namespaces.
 type builder struct {
-	lab  *Lab
-	spec Spec
-	inst *Instance
+	lab   *Lab
+	spec  Spec
+	place placement
+	inst  *Instance
 	// at has a handle for each host with its own namespace.
 	at map[*Host]*link.Handle
 }
 
 // build raises one instance. On failure it removes everything that it made.
 func (l *Lab) build(ctx context.Context, spec Spec) (*Instance, error) {
-	b := &builder{lab: l, spec: spec, at: map[*Host]*link.Handle{},
+	b := &builder{lab: l, spec: spec, place: place(l.options.Lab.CPU, l.cpus, spec.Lab.Nodes), at: map[*Host]*link.Handle{},
 		inst: &Instance{Name: spec.Name, Profile: spec.Profile, Spec: spec, lab: l}}
 	if m := spec.Profile.Model; m != "" {
 		b.inst.StandIn = append(b.inst.StandIn, m)
@@ -118,11 +119,11 @@ func (b *builder) namespaces(context.Context) (err error) {
 	if i.Switch, err = b.host(s.Switch, nil); err != nil {
 		return err
 	}
-	if i.External, err = b.host(s.External, b.lab.place.external); err != nil {
+	if i.External, err = b.host(s.External, b.place.external); err != nil {
 		return err
 	}
 	for k, n := range s.Nodes {
-		if err := b.node(n, b.lab.place.nodes[k]); err != nil {
+		if err := b.node(n, b.place.nodes[k]); err != nil {
 			return err
 		}
 	}
@@ -133,7 +134,7 @@ func (b *builder) namespaces(context.Context) (err error) {
 }
 
 func (b *builder) host(s HostSpec, cpus []int) (*Host, error) {
-	h := &Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.lab.place.asideOf(cpus)}
+	h := &Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.place.asideOf(cpus)}
 	return h, b.enter(h)
 }
 
@@ -195,7 +196,7 @@ var fresh4 = slices.Concat([]sysctl.Setting{
 
 func (b *builder) node(s dataplane.Node, cpus []int) error {
 	n := &Node{
-		Host:    Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.lab.place.asideOf(cpus)},
+		Host:    Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.place.asideOf(cpus)},
 		PodCIDR: s.PodCIDR, TunnelAddr: s.Tunnel.Addr,
 	}
 	b.inst.Nodes = append(b.inst.Nodes, n)
@@ -361,7 +362,7 @@ func (b *builder) nics(context.Context) error {
 				return fmt.Errorf("%s: %w", h.Name, err)
 			}
 		}
-		if b.lab.place.mode == plan.PlacementSplit && h != b.inst.Switch {
+		if b.place.mode == plan.PlacementSplit && h != b.inst.Switch {
 			if err := at.Steer(h.CPUs); err != nil {
 				b.lab.notSteered(err)
 			}
@@ -485,7 +486,7 @@ func (b *builder) wire(end string) (port string, err error) {
 		return "", err
 	}
 	l, err := impair.Open(b.inst.Switch.NS, impair.Options{
-		A: end, B: inner, Delay: b.spec.Lab.Delay, Loss: b.spec.Lab.Loss, CPUs: b.lab.place.aside,
+		A: end, B: inner, Delay: b.spec.Lab.Delay, Loss: b.spec.Lab.Loss, CPUs: b.place.aside,
 	})
 	if err != nil {
 		return "", fmt.Errorf("impaired link: %w", err)

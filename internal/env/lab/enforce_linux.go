@@ -57,7 +57,7 @@ const (
 	// settles is how long an answer may take, stale after how long a probe is not looked at any more: TCP repeats it.
 	settles = 50_000_000
 	stale   = 500_000_000
-	// unseenAfter is how long after its end a change may remain unseen.
+	// unseenAfter is how long after its end a change may remain unseen, at least; probes are rarer the longer it took.
 	unseenAfter = 2_000_000_000
 	// mostProbes bounds the sockets.
 	mostProbes = 256
@@ -155,9 +155,9 @@ func (p *prober) watch(begin int64, want sign, applied <-chan error) (delay int6
 			if at, ok := p.enforced(want, over); ok {
 				return at - begin, nil
 			}
-			if now-over > unseenAfter {
+			if patience := max(unseenAfter, (over-begin)/2); now-over > patience {
 				return 0, fmt.Errorf("a change that was applied in %s was not seen within %s after it",
-					time.Duration(over-begin).Round(time.Microsecond), time.Duration(unseenAfter))
+					time.Duration(over-begin).Round(time.Microsecond), time.Duration(patience))
 			}
 		}
 		thread.SleepUntil(now + max(leastApart, (now-begin)/apart))

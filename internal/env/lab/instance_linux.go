@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/impair"
+	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -106,6 +107,9 @@ type Service struct {
 	ServiceSpec
 	Backends []*Pod
 }
+
+// Iptables returns the programs that wrote the iptables rules of the nodes.
+func (i *Instance) Iptables() (*ipt.Tool, error) { return i.lab.tools.iptables() }
 
 // pods returns the pods that refs identify.
 func (i *Instance) pods(refs []PodRef) []*Pod {

@@ -54,6 +54,8 @@ type Options struct {
 type Lab struct {
 	options Options
 	log     *slog.Logger
+	// cpus are those that this program may use, place how the nodes of the run share them.
+	cpus    []int
 	place   placement
 	starter *netns.Starter
 	groups  groups
@@ -136,7 +138,7 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.place = place(conditions.CPU, cpus, conditions.Nodes)
+	l.cpus, l.place = cpus, place(conditions.CPU, cpus, conditions.Nodes)
 	l.tools.iptables = sync.OnceValues(func() (*ipt.Tool, error) {
 		return ipt.Find(context.WithoutCancel(ctx), ipt.Flavor(conditions.Iptables), conditions.Family == IPv6)
 	})

@@ -109,14 +109,11 @@ func (s *scene) counting(ctx context.Context, nodes []*lab.Node, table string, p
 
 // counters returns the counters of a node's rules by table and chain; table is a name or "" for all.
 func (s *scene) counters(ctx context.Context, n *lab.Node, table string) (map[string][]ipt.Counter, error) {
-	if s.tool == nil {
-		tool, err := ipt.Find(ctx, ipt.Flavor(s.inst.Spec.Lab.Iptables), s.want.ipv6)
-		if err != nil {
-			return nil, err
-		}
-		s.tool = tool
+	tool, err := s.inst.Iptables()
+	if err != nil {
+		return nil, err
 	}
-	text, err := s.tool.Save(ctx, n.NS, table)
+	text, err := tool.Save(ctx, n.NS, table)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/kernel/conntrack"
-	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -41,8 +40,6 @@ type scene struct {
 	// tracks are the conntrack entries of each node after the trials.
 	tracks   [][]conntrack.Entry
 	trackErr error
-	// tool reads the counters of iptables; nil until needed.
-	tool *ipt.Tool
 	// patience bounds the next exchange.
 	patience time.Duration
 }
