@@ -47,8 +47,8 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 			counts[w.cause]++
 			missing++
 		}
-		merge(&o.RTT, w.hist.rtt.all)
-		merge(&o.Connect, w.hist.connect.all)
+		merge(&o.RTT, w.hist.rtt.others)
+		merge(&o.Connect, w.hist.connect.others)
 		merge(&rtt, w.hist.rtt.undisturbed)
 		merge(&connect, w.hist.connect.undisturbed)
 		if r, ok := w.flow.(*datagramReceiver); ok {
@@ -56,6 +56,8 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 		}
 	}
 	o.Undisturbed = map[string]float64{}
+	merge(&o.RTT, rtt)
+	merge(&o.Connect, connect)
 	putPercentiles(o.Undisturbed, t.traits.Times, rtt)
 	putPercentiles(o.Undisturbed, metric.ConnectTime, connect)
 	o.Schedule = sumSchedules(workers)

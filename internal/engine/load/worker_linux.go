@@ -36,12 +36,12 @@ type size struct{ sent, received uint64 }
 // distributions have no histograms where the workload has none.
 type distributions struct{ rtt, connect times }
 
-// times is a distribution of times in the window, and that of those which began while the machine was undisturbed; the second
-// is nil without a yardstick.
-type times struct{ all, undisturbed *sample.Histogram }
+// times are the times in the window: those that began while the machine was undisturbed, and the others. Without a yardstick
+// all are among the others.
+type times struct{ undisturbed, others *sample.Histogram }
 
 func (w *worker) newTimes() times {
-	n := times{all: sample.NewHistogram()}
+	n := times{others: sample.NewHistogram()}
 	if w.trial.yard != nil && !w.trial.traits.Open() {
 		n.undisturbed = sample.NewHistogram()
 	}
@@ -53,9 +53,10 @@ func (w *worker) record(to times, ns int64) {
 	if w.phase != window {
 		return
 	}
-	to.all.Record(ns)
 	if to.undisturbed != nil && w.trial.yard.calm.Load() {
 		to.undisturbed.Record(ns)
+	} else {
+		to.others.Record(ns)
 	}
 }
 
@@ -177,8 +178,8 @@ func (w *worker) main(ready chan<- error) {
 		before := n
 		n = w.count.operations.Load()
 		w.idle = n == before
-		if yard != nil {
-			yard.pass(w)
+		if yard != nil && yard.pass() {
+			yard.look(w)
 		}
 	}
 	w.leave()

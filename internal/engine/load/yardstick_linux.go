@@ -29,7 +29,7 @@ type yardstick struct {
 	calm           atomic.Bool // the latest reading was close to the fastest
 	fastest        int64
 	every, due     int64 // ns, on the trial's clock
-	steps, look    int   // operations since the reading, and of how many the next look at the clock is
+	steps, next    int   // operations since the reading, and of how many the next look at the clock is
 	stride         int   // between two looks, so that they cost fast operations nothing
 	at             uint32
 }
@@ -46,17 +46,20 @@ func newYardstick(t *Trial) *yardstick {
 	return y
 }
 
-// pass is called after each operation. It reads when it is time to, and then the next operation begins at its end.
-func (y *yardstick) pass(w *worker) {
-	if y.steps++; y.steps < y.look {
-		return
-	}
+// pass counts an operation, and reports whether it is time to look at the clock.
+func (y *yardstick) pass() bool {
+	y.steps++
+	return y.steps >= y.next
+}
+
+// look reads the yardstick when it is time to. The next operation begins after that.
+func (y *yardstick) look(w *worker) {
 	now := w.trial.now()
 	if now < y.due {
-		y.look = y.steps + y.stride
+		y.next = y.steps + y.stride
 		return
 	}
-	y.due, y.stride, y.steps, y.look = now+y.every, y.steps/8, 0, 0
+	y.due, y.stride, y.steps, y.next = now+y.every, y.steps/8, 0, 0
 	begin := thread.CPUTime()
 	for i := range uint32(yardSteps) {
 		y.at = y.at*3 + i
