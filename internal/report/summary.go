@@ -220,10 +220,25 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	case i < 0 || len(n.Choice) < 2:
 	case i > 0:
 		e.Verdict = n.Choice[i].ToBest.Verdict
-	case len(n.Conclusion.Claims) > 0:
-		e.Verdict = compare.Better
+	default:
+		e.Verdict = markOfFirst(n.Choice[1:])
 	}
 	return e
+}
+
+// markOfFirst is the mark of the first of a choice: better if another is shown to be worse, the same if others are shown to be the
+// same, and none if nothing is decided.
+func markOfFirst(others []compare.Standing) compare.Verdict {
+	mark := compare.None
+	for _, s := range others {
+		switch {
+		case s.ToBest.Verdict == compare.Worse:
+			return compare.Better
+		case s.ToBest.Verdict == compare.Same:
+			mark = compare.Same
+		}
+	}
+	return mark
 }
 
 // letters writes the functions of a profile, "-" for each that it lacks.
