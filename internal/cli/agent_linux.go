@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/engine/agent"
+	"github.com/cnibench/cnibench/internal/engine/record"
 	"github.com/cnibench/cnibench/internal/env/lab"
 )
 
@@ -19,7 +21,7 @@ const agentVerb = "agent"
 
 // hiddenCommands are those that cnibench calls itself with.
 func (p *program) hiddenCommands() []*cobra.Command {
-	return []*cobra.Command{p.agentCommand(), p.janitorCommand(), p.socketsCommand(), p.fidelityCommand(), p.containedCommand(), p.lookCommand(), p.leftoversCommand(), p.plantCommand()}
+	return []*cobra.Command{p.agentCommand(), p.samplerCommand(), p.janitorCommand(), p.socketsCommand(), p.fidelityCommand(), p.containedCommand(), p.lookCommand(), p.leftoversCommand(), p.plantCommand()}
 }
 
 // agentOf returns the command of an agent if args start one, else nil.
@@ -55,6 +57,13 @@ func (p *program) agentCommand() *cobra.Command {
 	cmd.Flags().DurationVar(&lifeline, "lifeline", 0, "end when nothing has been heard of the controller for this `time`; 0 is never")
 	cmd.Flags().StringSliceVar(&lacks, "lacks", nil, "print those of the `tools` that are not installed here, and end")
 	return cmd
+}
+
+func (p *program) samplerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: control.SamplerArgs[1], Short: "Sample the CPUs of a node for a controller on stdin and stdout", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return record.Serve(cmd.Context(), p.stdin, p.stdout) },
+	}
 }
 
 func (p *program) janitorCommand() *cobra.Command {

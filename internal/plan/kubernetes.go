@@ -268,8 +268,8 @@ func (fs *faults) validTTL(p Plan) {
 
 func (fs *faults) validCluster(p Plan) {
 	c := p.Cluster
-	if p.Explain {
-		fs.Add("explain", "the CPUs of a cluster are not sampled in this version: leave it out, or measure the lab")
+	if p.Explain && !c.Inspect {
+		fs.Add("explain", "the CPUs of a cluster are sampled by privileged pods: add --inspect, which allows them, or leave out --explain")
 	}
 	fs.validTTL(p)
 	for _, name := range slices.Sorted(maps.Keys(c.NodeSelector)) {

@@ -65,7 +65,7 @@ func measureSettings() []Setting {
 		setting(Setting{Key: "baseline", Flag: "baseline", Where: Everywhere, Common: true, Help: "`variant` that the others are compared with"},
 			values[Variant]{parse: ParseVariant, format: func(v Variant) string { return string(v) }, schema: textSchema}, func(p *Plan) *Variant { return &p.Baseline }),
 		setting(Setting{Key: "twin", Where: Everywhere, Help: "measure the baseline twice: a pair of equals in every run"}, trueOrFalse, func(p *Plan) *bool { return &p.Twin }),
-		setting(Setting{Key: "explain", Flag: "explain", Where: InLab, Switch: true, Common: true, Help: "add a sampled trial after each trial: where the CPU time goes, in parts"},
+		setting(Setting{Key: "explain", Flag: "explain", Where: Everywhere, Switch: true, Common: true, Help: "add a sampled trial after each trial: where the CPU time goes, in parts"},
 			trueOrFalse, func(p *Plan) *bool { return &p.Explain }),
 		setting(Setting{Key: "sequential", Flag: "sequential", Where: Everywhere, Switch: true, Help: "measure one profile after the other as published comparisons do; nothing is shuffled"},
 			trueOrFalse, func(p *Plan) *bool { return &p.Sequential }),

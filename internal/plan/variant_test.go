@@ -115,12 +115,15 @@ func TestConditionsAreWords(t *testing.T) {
 	}
 }
 
-// TestNoExplanationOfClusters: what cannot be done there is said before anything is made.
-func TestNoExplanationOfClusters(t *testing.T) {
+// TestExplanationOfClusters: a cluster is sampled by privileged pods only if the plan allows them.
+func TestExplanationOfClusters(t *testing.T) {
 	p := Default()
 	p.Environment, p.Explain, p.Profiles, p.Baseline = EnvKubernetes, true, []Variant{Detected}, "host"
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "explain: the CPUs of a cluster are not sampled") {
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "explain: the CPUs of a cluster are sampled by privileged pods") {
 		t.Error(err)
+	}
+	if p.Cluster.Inspect = true; p.Validate() != nil {
+		t.Error(p.Validate())
 	}
 }
 

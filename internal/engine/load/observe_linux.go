@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -19,8 +20,9 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 		Side: t.o.Side, ElapsedNs: elapsed(workers, begin, end), Intervals: rows.finish(begin.at),
 		CPU: sample.CPUTime{ProcessNs: end.process - begin.process},
 	}
+	var space uint64
 	if t.o.Sampled {
-		o.BeganNs = t.clock.Offset + begin.at
+		o.BeganNs, space = t.clock.Offset+begin.at, proc.PIDSpace()
 	}
 	limit := t.normalEnd(begin, end)
 	var counts [kinds]uint64
@@ -28,7 +30,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	var rtt, connect *sample.Histogram // undisturbed
 	for _, w := range workers {
 		if t.o.Sampled {
-			o.Threads = append(o.Threads, int(w.count.thread.Load()))
+			o.Threads = append(o.Threads, sample.Thread{ID: int(w.count.thread.Load()), Space: space})
 		}
 		a, b := &w.edges[0], &w.edges[1]
 		if w.beside {

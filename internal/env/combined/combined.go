@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/env"
@@ -175,6 +176,12 @@ func (e *Environment) Capabilities() env.Capabilities {
 				return policies(ctx, v, p)
 			}
 			return nil
+		},
+		Sample: func(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
+			if record := e.of(v).Capabilities().Sample; record != nil {
+				return record(v, p, length)
+			}
+			return env.Recording{}, errors.ErrUnsupported
 		},
 		Recover:      e.clusters.Capabilities().Recover, // the lab loses nothing
 		VerifierLogs: lab.VerifierLogs,

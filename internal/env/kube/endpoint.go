@@ -19,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 const (
@@ -161,6 +162,15 @@ func (c *Cluster) Roll(ctx context.Context, b control.Backend, in bool) error {
 // Nodes returns the nodes of the path: the client's, and the server's if there is one.
 func (c *Cluster) Nodes() []string {
 	return slices.DeleteFunc([]string{c.place.client, c.place.server}, func(name string) bool { return name == "" })
+}
+
+// NodesOf returns the nodes of the ends of a route: the client's, then those of the servers.
+func (c *Cluster) NodesOf(r plan.Route) ([]string, error) {
+	at, why := c.place.ends(c.options, r)
+	if why != "" {
+		return nil, c.notServed(r, why)
+	}
+	return each.Of(append([]string{at.client}, at.servers...), c.place.nodeOf), nil
 }
 
 // Ground is what there is to prove a verdict with: the pods that stand, and the direct paths of the plan between them.

@@ -127,7 +127,7 @@ func (c *Collector) trial(t *table, of *sampled, rec *result.Record) trial {
 				s.open[o] += n
 			default:
 				s.counts[o.id] += n
-				of.switched.add(o.receipt, n, space == switchSpace)
+				of.switched.add(o.receipt, n, space == sample.SwitchSpace)
 			}
 		}
 		out.slices = append(out.slices, s)

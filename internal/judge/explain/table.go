@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 //go:embed parts.txt
@@ -24,12 +26,9 @@ type Part struct {
 // load generator does itself.
 var (
 	Unexplained = Part{"unexplained", "not explained", "not explained"}
-	Switch      = Part{"switch", "switch", "the lab's switch"}
+	Switch      = Part{"switch", "switch", "the switch between nodes"}
 	User        = Part{"user", "system", "load generator (user space)"}
 )
-
-// switchSpace is the name of the switch among the roots of stacks.
-const switchSpace = "switch"
 
 // rule says which part a function belongs to, as called by caller if that is set.
 type rule struct {
@@ -148,7 +147,7 @@ func (t *table) attribute(stack []string) Part {
 	if len(stack) == 0 {
 		return Unexplained
 	}
-	if stack[0] == switchSpace {
+	if stack[0] == sample.SwitchSpace {
 		return Switch
 	}
 	if isUser(stack[len(stack)-1]) {

@@ -11,7 +11,7 @@ func Merge(all []*Observation) *Observation {
 	if len(all) == 1 {
 		return all[0]
 	}
-	sum := &Observation{Side: all[0].Side}
+	sum := &Observation{Side: all[0].Side, Machine: all[0].Machine, BeganNs: all[0].BeganNs}
 	for _, o := range all {
 		sum.ElapsedNs += o.ElapsedNs / int64(len(all))
 		sum.Operations += o.Operations
@@ -20,6 +20,7 @@ func Merge(all []*Observation) *Observation {
 		sum.CPU.ThreadsNs += o.CPU.ThreadsNs
 		sum.CPU.ProcessNs += o.CPU.ProcessNs
 		add(&sum.Errors, o.Errors)
+		sum.Threads = append(sum.Threads, o.Threads...)
 		sum.Rolls = append(sum.Rolls, o.Rolls...)
 		if o.Host != nil {
 			if sum.Host == nil {

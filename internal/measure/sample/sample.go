@@ -13,10 +13,10 @@ type Observation struct {
 	Machine string `json:"machine,omitempty"`
 	// LoadCPUs are the CPUs that load threads were pinned to; absent if they were not.
 	LoadCPUs []int `json:"load_cpus,omitempty"`
-	// Threads are the ids of the load threads, and BeganNs is the reading of the machine's monotonic clock at the window's
-	// start; of a sampled trial only.
-	Threads []int `json:"threads,omitempty"`
-	BeganNs int64 `json:"began_ns,omitempty"`
+	// Threads are the load threads, and BeganNs is the reading of the machine's monotonic clock at the window's start; of a
+	// sampled trial only.
+	Threads []Thread `json:"threads,omitempty"`
+	BeganNs int64    `json:"began_ns,omitempty"`
 	// Nice is the priority of load threads, negative if they go before others on their CPU.
 	Nice int `json:"nice,omitempty"`
 	// ElapsedNs is the length of the window as this side's monotonic clock saw it, in ns; always > 0.
@@ -62,6 +62,12 @@ type Observation struct {
 	Host *HostDelta `json:"host,omitempty"`
 	// Tool is set if another program was this side. Its window lies within its life; CPU and Host cover its whole life.
 	Tool *Tool `json:"tool,omitempty"`
+}
+
+// Thread is a load thread: its id in its own PID namespace, and the inode of that namespace, 0 if unknown.
+type Thread struct {
+	ID    int    `json:"id"`
+	Space uint64 `json:"space,omitempty"`
 }
 
 // Tool is the output of another program.

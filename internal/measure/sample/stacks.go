@@ -3,6 +3,7 @@ package sample
 import (
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // Stacks are what the CPUs of a path executed in one trial, as counted stacks by slice.
@@ -31,8 +32,19 @@ type Stacks struct {
 	places []map[int32]int
 }
 
+// Rate is how many samples are taken in a second of a CPU: few enough that they cost little of it, and not in step with the
+// kernel's own timers.
+const Rate = 499
+
+// FollowEvery is how many sampled trials of a path have one in which packets are followed, the first. Following them costs
+// more than the samples do.
+const FollowEvery = 4
+
 // UnknownSpace is the root of a stack that handles a packet, of a trial in which packets were not followed.
 const UnknownSpace = "?"
+
+// SwitchSpace is the root of a stack that handles a packet in what is between the nodes and not of a dataplane.
+const SwitchSpace = "switch"
 
 // Add counts a stack, outermost frame first, in a slice.
 func (s *Stacks) Add(slice int, stack ...string) {
@@ -64,6 +76,38 @@ func (s *Stacks) Add(slice int, stack ...string) {
 		s.Counts[slice] = append(s.Counts[slice], at, 0)
 	}
 	s.Counts[slice][place]++
+}
+
+// Join adds the stacks of another place, in the same slices. root renames the roots of its stacks. (optional)
+func (s *Stacks) Join(o *Stacks, root func(string) string) {
+	s.Event, s.Rate = o.Event, o.Rate
+	s.Lost, s.Throttled, s.Foreign, s.Meter = s.Lost+o.Lost, s.Throttled+o.Throttled, s.Foreign+o.Foreign, s.Meter+o.Meter
+	for _, m := range o.Missing {
+		if !slices.Contains(s.Missing, m) {
+			s.Missing = append(s.Missing, m)
+		}
+	}
+	for i := range o.Counts {
+		for frame, n := range o.Of(i) {
+			stack := slices.Clone(o.Stack(frame))
+			if root != nil {
+				stack[0] = root(stack[0])
+			}
+			for range n {
+				s.Add(i, stack...)
+			}
+		}
+	}
+}
+
+// Samples returns how many samples the stacks have.
+func (s *Stacks) Samples() (all uint64) {
+	for i := range s.Counts {
+		for _, n := range s.Of(i) {
+			all += uint64(n)
+		}
+	}
+	return all
 }
 
 // Check returns what is wrong with stacks from a file.

@@ -168,7 +168,7 @@ func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, 
 
 // Capabilities returns what clusters can do.
 func (e *Environment) Capabilities() env.Capabilities {
-	return env.Capabilities{Roll: e.roll, Recover: e.recover, Policies: e.policies, Renew: e.renew, Renews: e.renews, NewPods: e.newPods, LatePods: true}
+	return env.Capabilities{Roll: e.roll, Recover: e.recover, Policies: e.policies, Renew: e.renew, Renews: e.renews, NewPods: e.newPods, LatePods: true, Sample: e.sample}
 }
 
 // renews returns all variants of a cluster: they share its pods.
@@ -241,6 +241,9 @@ func (e *Environment) recover(ctx context.Context) (wrong string, err error) {
 func (e *Environment) Close(ctx context.Context) error {
 	var errs []error
 	for _, s := range e.sites {
+		if s.samplers != nil {
+			errs = append(errs, s.named(s.samplers.post.Close(ctx)))
+		}
 		if s.cluster != nil {
 			errs = append(errs, s.named(s.cluster.Close(ctx)))
 		}

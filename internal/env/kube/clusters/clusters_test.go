@@ -106,7 +106,7 @@ func TestNodesToLookAt(t *testing.T) {
 		s := &site{cluster: cluster, clients: detect.Clients{Kube: client.Client}, snapshot: detect.Snapshot{Nodes: c.there}}
 		silent := Options{Say: func(string, ...any) {}, Leaves: func(string) func() { return func() {} }}
 		_, err := s.inspect(t.Context(), detect.LookoutOptions{}, silent)
-		err = withoutInspect(err)
+		err = withoutInspect(plan.Plan{}, err)
 		var want []string
 		for _, n := range c.want {
 			want = append(want, n.Name)

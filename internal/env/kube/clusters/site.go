@@ -33,6 +33,8 @@ type site struct {
 	facts  facts.Facts
 	// renews says whether pods may be made anew.
 	renews bool
+	// samplers are there during a run whose CPUs are sampled.
+	samplers *samplers
 	// silent are the routes on which nothing answered, with the reason.
 	silent map[plan.Route]error
 }
@@ -52,7 +54,7 @@ func (s *site) find(ctx context.Context, want plan.Plan, o Options) error {
 	}
 	if s.verdict.CNI == "" && want.Cluster.Inspect { // plugins without a daemon have only a file on the nodes
 		if _, err := s.inspect(ctx, s.lookouts(want), o); err != nil {
-			return withoutInspect(err)
+			return withoutInspect(want, err)
 		}
 	}
 	s.profile = nameOf(s.verdict)
@@ -84,31 +86,20 @@ func (s *site) inspect(ctx context.Context, at detect.LookoutOptions, o Options)
 	}
 	o.Say("inspecting %v from pods", at.Nodes)
 	gone := o.Leaves(s.leftovers())
-	err = s.fromLookouts(ctx, at, func(post *detect.Lookout) (err error) {
-		ground := detect.Ground{Ends: post.Ends()}
-		if at.Pods {
-			ground.Routes = post.Routes()
-		}
-		s.snapshot, s.verdict, proofs, err = detect.Prove(ctx, s.snapshot, ground)
-		return err
-	}, gone)
-	return proofs, err
-}
-
-// fromLookouts starts lookouts, calls look, and removes them; gone is called when they are gone. (optional)
-func (s *site) fromLookouts(ctx context.Context, o detect.LookoutOptions, look func(*detect.Lookout) error, gone func()) (err error) {
-	post, err := detect.Post(ctx, s.clients, o)
+	post, err := detect.Post(ctx, s.clients, at)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() {
-		left := env.Close(ctx, post, nil)
-		if left == nil && gone != nil {
-			gone()
-		}
-		err = errors.Join(err, left)
-	}()
-	return look(post)
+	ground := detect.Ground{Ends: post.Ends()}
+	if at.Pods {
+		ground.Routes = post.Routes()
+	}
+	s.snapshot, s.verdict, proofs, err = detect.Prove(ctx, s.snapshot, ground)
+	left := env.Close(ctx, post, nil)
+	if left == nil {
+		gone()
+	}
+	return proofs, errors.Join(err, left)
 }
 
 // lookouts are those of a run; the nodes are the caller's choice.
@@ -117,8 +108,11 @@ func (s *site) lookouts(want plan.Plan) detect.LookoutOptions {
 }
 
 // withoutInspect says how to do without lookouts.
-func withoutInspect(err error) error {
+func withoutInspect(want plan.Plan, err error) error {
 	wayOut := "leave out --inspect: some of what runs there stays unproven then"
+	if want.Explain {
+		wayOut = "leave out --explain and --inspect: the CPUs of the nodes are not sampled then"
+	}
 	if first := advice.Of(err); first != "" {
 		wayOut = first + "; or " + wayOut
 	}
@@ -146,19 +140,22 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 	if !want.Cluster.Inspect {
 		return s.prove(ctx, ground)
 	}
-	// These pods may see more than those that measure, and are gone before anything is measured.
+	// These pods may see more than those that measure. They are gone before anything is measured, unless they sample.
 	at := s.lookouts(want)
-	at.Nodes = s.cluster.Nodes()
-	posted := false
-	err = s.fromLookouts(ctx, at, func(post *detect.Lookout) error {
-		posted = true
-		ground.Ends = append(ground.Ends, post.Ends()...)
-		return s.prove(ctx, ground)
-	}, nil)
-	if !posted {
-		return withoutInspect(err)
+	at.Nodes, at.Sampling = s.cluster.Nodes(), want.Explain
+	if want.Explain {
+		at.TTL = want.Lifetime()
 	}
-	return err
+	post, err := detect.Post(ctx, s.clients, at)
+	if err != nil {
+		return withoutInspect(want, err)
+	}
+	ground.Ends = append(ground.Ends, post.Ends()...)
+	if err = s.prove(ctx, ground); err == nil && want.Explain {
+		s.samplers = &samplers{post: post, turns: map[plan.Route]int{}}
+		return nil
+	}
+	return env.Close(ctx, post, err)
 }
 
 // prove holds what the cluster's configuration says against what is seen from the pods.

@@ -183,6 +183,9 @@ func (e *Turns) Capabilities() env.Capabilities {
 		}, LatePods: true,
 		Renews: func(v plan.Variant) []plan.Variant { return e.now.renews(v) },
 		Renew:  func(ctx context.Context, names []plan.Variant) map[plan.Variant]error { return e.now.renew(ctx, names) },
+		Sample: func(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
+			return e.now.sample(v, p, length)
+		},
 		Policies: func(ctx context.Context, v plan.Variant, p plan.Path) []string {
 			return e.now.policies(ctx, v, p)
 		},

@@ -27,7 +27,8 @@ func ClientsOf(config *rest.Config) (Clients, error) {
 	if err != nil {
 		return Clients{}, err
 	}
-	return Clients{Kube: kube, Dynamic: custom, Exec: Way{kube, config}.run}, nil
+	way := Way{kube, config}
+	return Clients{Kube: kube, Dynamic: custom, Exec: way.run, Stream: way.Stream}, nil
 }
 
 // run runs a program in a container and returns what it prints. The error has the command, its pod, and the last line of its

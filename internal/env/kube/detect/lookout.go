@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -31,6 +32,8 @@ type LookoutOptions struct {
 	Nodes []string
 	// Pods adds an ordinary pod on each node.
 	Pods bool
+	// Sampling gives the pods in the nodes' networks the rights to sample CPUs, too.
+	Sampling bool
 	// TTL bounds the life of the pods; 0 is 15 minutes.
 	TTL time.Duration
 	// Family is 4 or 6 for the addresses of the ends; 0 is the cluster's first family.
@@ -113,6 +116,11 @@ func lookoutPods(namespace string, o LookoutOptions) []*corev1.Pod {
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "cni", MountPath: "/etc/cni/net.d", ReadOnly: true}}
 		// NET_ADMIN and SYS_ADMIN list chains and programs, NET_RAW sees frames. Nothing is changed with them.
 		c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN", "NET_RAW", "SYS_ADMIN", "DAC_READ_SEARCH"}
+		if o.Sampling {
+			// They find the load threads among the processes of the node, read kernel symbols, and have room for samples.
+			host.Spec.HostPID = true
+			c.SecurityContext.Capabilities.Add = append(c.SecurityContext.Capabilities.Add, "SYS_PTRACE", "SYSLOG", "IPC_LOCK")
+		}
 		c.SecurityContext.RunAsUser = new(int64(0))
 		c.SecurityContext.RunAsNonRoot = new(false)
 		c.SecurityContext.AllowPrivilegeEscalation = nil
@@ -173,12 +181,22 @@ func (l *Lookout) Routes() []Route {
 	return slices.DeleteFunc(all, func(r Route) bool { return missing(r.Client) || missing(r.Server) })
 }
 
+var errNoPrograms = errors.New("these clients cannot run programs in pods")
+
 // Exec runs a program in one of the pods.
 func (l *Lookout) Exec(ctx context.Context, pod string, argv []string) ([]byte, error) {
 	if l.clients.Exec == nil {
-		return nil, errors.New("these clients cannot run programs in pods")
+		return nil, errNoPrograms
 	}
 	return l.clients.Exec(ctx, ContainerRef{l.namespace, pod, lookoutContainer}, argv)
+}
+
+// Stream runs a program in one of the pods until it ends.
+func (l *Lookout) Stream(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error {
+	if l.clients.Stream == nil {
+		return errNoPrograms
+	}
+	return l.clients.Stream(ctx, ContainerRef{l.namespace, pod, lookoutContainer}, argv, o)
 }
 
 // Close deletes the namespace and waits until it is gone. ctx bounds the wait.

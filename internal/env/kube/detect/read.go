@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
@@ -28,6 +29,8 @@ type Clients struct {
 	Dynamic dynamic.Interface
 	// Exec runs a program in a container and returns its stdout; nil if it must not run programs in others' pods.
 	Exec func(ctx context.Context, c ContainerRef, argv []string) ([]byte, error)
+	// Stream runs a program in a container until it ends; nil like Exec.
+	Stream func(ctx context.Context, c ContainerRef, argv []string, o remotecommand.StreamOptions) error
 }
 
 // ContainerRef names a container.

@@ -26,6 +26,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/journey"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -70,7 +71,7 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 		return nil, err
 	}
 	o.Say("testing %d profiles", len(names))
-	e := &Environment{lab: l, plan: p, sampling: sampling{rate: cmp.Or(o.SampleRate, sampleRate), every: followEvery}}
+	e := &Environment{lab: l, plan: p, sampling: sampling{rate: cmp.Or(o.SampleRate, sample.Rate), every: sample.FollowEvery}}
 	if o.SampleRate != 0 {
 		e.sampling.every = 1
 	}

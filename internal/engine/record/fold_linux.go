@@ -1,0 +1,129 @@
+package record
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/kernel/perf"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// Window says which samples count, and whose they are.
+type Window struct {
+	// BeganNs is when the window began, on this machine's monotonic clock, Slices are those of the client's window.
+	BeganNs int64
+	Slices  []sample.Interval
+	// Threads has the ends whose load threads these tasks are, by their id here.
+	Threads map[int]string
+	// CPUs are those of the load threads: a foreign sample elsewhere is not counted. nil are all. (optional)
+	CPUs []int
+	// Space names the network namespace of a packet, "" for one that is not of this path. nil names none. (optional)
+	Space func(inode uint32) string
+	// Unknown says that packets are not followed in this trial, but are in others.
+	Unknown bool
+	// Apart says that the kernel accounts interrupts apart from tasks: softirqs count under any task.
+	Apart bool
+	// Kernel says that the kernel's own threads for softirqs count. They do where the service demand has them.
+	Kernel bool
+}
+
+// SlicesOf returns the slices of an observation's window, without those of its warm-up.
+func SlicesOf(o *sample.Observation) []sample.Interval {
+	return slices.DeleteFunc(slices.Clone(o.Intervals), func(i sample.Interval) bool { return i.Warmup })
+}
+
+// folder turns samples into counted stacks.
+type folder struct {
+	Window
+	symbols perf.Symbols
+	stacks  *sample.Stacks
+	// others has the ends of tasks other than load threads.
+	others map[int]string
+}
+
+// foreign is the end of a task that is not of the path.
+const foreign = "-"
+
+// add counts a sample if it lies in the window.
+func (f *folder) add(s perf.Sample) {
+	at := s.Time - f.BeganNs
+	i, _ := slices.BinarySearchFunc(f.Slices, at, func(x sample.Interval, t int64) int { return cmp.Compare(x.EndNs, t) })
+	if at < 0 || i == len(f.Slices) {
+		return
+	}
+	kernel := make([]string, 0, len(s.Kernel))
+	for _, address := range slices.Backward(s.Kernel) {
+		kernel = append(kernel, f.symbols.Name(address))
+	}
+	where := f.end(s)
+	if where == foreign && !(f.Apart && inSoftIRQ(kernel)) {
+		if f.CPUs == nil || slices.Contains(f.CPUs, s.CPU) {
+			f.stacks.Foreign++
+		}
+		return
+	}
+	if isMeter(kernel) {
+		f.stacks.Meter++
+		return
+	}
+	if receives(kernel) {
+		switch {
+		case f.Unknown:
+			where = sample.UnknownSpace
+		case f.Space != nil:
+			where = cmp.Or(f.Space(s.Space), where)
+		}
+	}
+	stack := []string{where}
+	for _, address := range slices.Backward(s.User) {
+		stack = append(stack, user(address))
+	}
+	f.stacks.Add(i, append(stack, kernel...)...)
+}
+
+// end is the end of the path whose task a sample is of.
+func (f *folder) end(s perf.Sample) string {
+	if where, ok := f.Threads[s.Task]; ok {
+		return where
+	}
+	where, known := f.others[s.Task]
+	if !known {
+		where = foreign
+		if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", s.Task)); err == nil && f.Kernel && strings.HasPrefix(string(comm), "ksoftirqd/") {
+			where = "kernel"
+		}
+		if f.others == nil {
+			f.others = map[int]string{}
+		}
+		f.others[s.Task] = where
+	}
+	return where
+}
+
+// user names a function of an agent. Agents run this very program, at the same addresses.
+func user(address uint64) string {
+	if fn := runtime.FuncForPC(uintptr(address)); fn != nil {
+		return fn.Name()
+	}
+	return "[user]"
+}
+
+// inSoftIRQ, receives and isMeter say what a kernel stack is in, outermost frame first: the kernel's deferred work, the
+// handling of a received packet, the sampling itself.
+func inSoftIRQ(kernel []string) bool {
+	return slices.Contains(kernel, "handle_softirqs") || slices.Contains(kernel, "__do_softirq")
+}
+
+func receives(kernel []string) bool {
+	return slices.ContainsFunc(kernel, func(name string) bool { return strings.HasPrefix(name, "__netif_receive_skb") })
+}
+
+func isMeter(kernel []string) bool {
+	return slices.ContainsFunc(kernel[max(0, len(kernel)-4):], func(name string) bool {
+		return strings.HasSuffix(name, "_cnibench_space") || name == "__bpf_trace_netif_receive_skb" || name == "__traceiter_netif_receive_skb"
+	})
+}

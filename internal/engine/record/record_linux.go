@@ -1,0 +1,88 @@
+// Package record records what CPUs execute during one trial, as stacks of function names: the load threads' own work and the
+// kernel's for them. The lab records its paths with it, and a sampler the node of a cluster that it runs on.
+//
+// Open prepares; Start, Finish and Close follow in this order.
+package record
+
+import (
+	"errors"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
+	"github.com/cnibench/cnibench/internal/kernel/perf"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// slack is how much longer than a trial its rings have room for.
+const slack = 500 * time.Millisecond
+
+// Options say what is recorded.
+type Options struct {
+	CPUs []int
+	Rate int
+	// Length is the longest time between Start and Finish.
+	Length time.Duration
+	// Tracker follows packets from one network namespace to the next. nil does not. (optional)
+	Tracker *space.Tracker
+}
+
+// Recorder records one trial.
+type Recorder struct {
+	options Options
+	sampler *perf.Sampler
+	// Missing says in words what the machine did not allow, and what is not known because of that.
+	Missing []string
+}
+
+// Open prepares the events of the CPUs, and follows packets if there is a tracker. It fails without the right to sample.
+func Open(o Options) (r *Recorder, err error) {
+	r = &Recorder{options: o}
+	if o.Tracker != nil {
+		if err := o.Tracker.Follow(); err != nil {
+			return nil, err
+		}
+	}
+	r.sampler, err = perf.Open(perf.Options{CPUs: o.CPUs, Rate: o.Rate, Length: o.Length + slack, Space: o.Tracker})
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// Start begins to take samples.
+func (r *Recorder) Start() error { return r.sampler.Start() }
+
+// Close releases the events, and no longer follows packets.
+func (r *Recorder) Close() error {
+	var err error
+	if r.sampler != nil {
+		err, r.sampler = r.sampler.Close(), nil
+	}
+	if r.options.Tracker != nil {
+		err = errors.Join(err, r.options.Tracker.Rest())
+	}
+	return err
+}
+
+// Finish ends the sampling and returns the stacks that lie in a window. Names of functions are those of this moment.
+func (r *Recorder) Finish(w Window) (*sample.Stacks, error) {
+	if err := r.sampler.Stop(); err != nil {
+		return nil, err
+	}
+	got, err := r.sampler.Read()
+	if err != nil {
+		return nil, err
+	}
+	missing := r.Missing
+	symbols, err := perf.ReadKernel()
+	if err != nil {
+		missing = append(missing, "names of kernel functions, so nothing is explained: "+err.Error())
+	}
+	f := folder{Window: w, symbols: symbols, stacks: &sample.Stacks{
+		Event: r.sampler.Event, Rate: r.options.Rate, Lost: got.Lost, Throttled: got.Throttled, Missing: missing,
+	}}
+	for _, s := range got.List {
+		f.add(s)
+	}
+	return f.stacks, nil
+}

@@ -1,0 +1,166 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// life is how much longer than a trial a sampler may be there: the pods of a run may be started between its questions.
+const life = 2 * time.Minute
+
+// server is a sampler at its work.
+type server struct {
+	recorder *Recorder
+	tracker  *space.Tracker
+	tasks    []proc.Task
+}
+
+// Serve is the sampler of a node: it answers what in asks for on out, until in or ctx ends.
+func Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	s := &server{}
+	defer func() { err = errors.Join(err, s.close()) }()
+	asks, ended := make(chan control.SamplerAsk), make(chan error, 1)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		d := json.NewDecoder(in)
+		for {
+			var ask control.SamplerAsk
+			if err := d.Decode(&ask); err != nil {
+				ended <- err
+				return
+			}
+			select {
+			case asks <- ask:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	e := json.NewEncoder(out)
+	limit := time.NewTimer(life)
+	defer limit.Stop()
+	for answer := (control.SamplerAnswer{Machine: proc.Text("/proc/sys/kernel/random/boot_id")}); ; {
+		if err := e.Encode(answer); err != nil {
+			return err
+		}
+		select {
+		case ask := <-asks:
+			if ask.Begin != nil {
+				limit.Reset(ask.Begin.Length + life)
+			}
+			if answer, err = s.answer(ask); err != nil {
+				answer = control.SamplerAnswer{Error: err.Error()}
+			}
+		case err := <-ended:
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return fmt.Errorf("a request to the sampler: %w", err)
+		case <-limit.C:
+			return errors.New("the controller asks for nothing more: the sampler ends")
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (s *server) answer(ask control.SamplerAsk) (a control.SamplerAnswer, err error) {
+	switch {
+	case ask.Begin != nil && s.recorder == nil:
+		return a, s.begin(*ask.Begin)
+	case ask.Start && s.recorder != nil:
+		return a, errors.Join(s.note(), s.recorder.Start())
+	case ask.Window != nil && s.recorder != nil:
+		return s.window(*ask.Window)
+	}
+	return a, errors.New("the sampler was asked out of turn")
+}
+
+func (s *server) begin(b control.SamplerBegin) error {
+	var failed error
+	if b.Follow {
+		s.tracker, failed = space.Load()
+	}
+	if len(b.CPUs) == 0 {
+		online, err := proc.Online()
+		if err != nil {
+			return err
+		}
+		b.CPUs = online
+	}
+	r, err := Open(Options{CPUs: b.CPUs, Rate: b.Rate, Length: b.Length, Tracker: s.tracker})
+	if err != nil {
+		return err
+	}
+	if failed != nil {
+		r.Missing = append(r.Missing, "network namespaces of packets, so the switch between nodes of one machine is among the other parts: "+failed.Error())
+	}
+	s.recorder = r
+	return nil
+}
+
+// window returns the stacks of the load threads, by the ids that tasks have here.
+func (s *server) window(w control.SamplerWindow) (a control.SamplerAnswer, err error) {
+	if err := s.note(); err != nil {
+		return a, err
+	}
+	threads, err := s.outer(w.Ends)
+	if err != nil {
+		return a, err
+	}
+	fold := Window{BeganNs: w.BeganNs, Slices: w.Slices, Threads: threads, CPUs: w.CPUs, Unknown: w.Unknown, Apart: w.Apart, Kernel: w.Apart}
+	if s.tracker != nil {
+		fold.Space = func(inode uint32) string { return control.SpaceRoot + strconv.FormatUint(uint64(inode), 10) }
+		if a.Spaces, err = proc.NetSpaces(); err != nil {
+			return a, err
+		}
+	}
+	a.Stacks, err = s.recorder.Finish(fold)
+	return a, err
+}
+
+// note remembers the threads of agents on this node. They are there when both sides run, and may be gone after the window.
+func (s *server) note() error {
+	tasks, err := proc.Tasks()
+	s.tasks = append(s.tasks, tasks...)
+	return err
+}
+
+// outer finds the tasks that load threads are here. It fails if one is not found: its samples would be taken for foreign.
+func (s *server) outer(ends map[string][]sample.Thread) (map[int]string, error) {
+	threads := map[int]string{}
+	for end, list := range ends {
+		for _, t := range list {
+			i := slices.IndexFunc(s.tasks, func(x proc.Task) bool { return x.Inner == t.ID && x.Space == t.Space })
+			if i < 0 {
+				return nil, fmt.Errorf("load thread %d of the %s is not among the processes of this node: "+
+					"the sampler's pod needs hostPID and CAP_SYS_PTRACE", t.ID, end)
+			}
+			threads[s.tasks[i].ID] = end
+		}
+	}
+	return threads, nil
+}
+
+func (s *server) close() error {
+	var errs []error
+	if s.recorder != nil {
+		errs = append(errs, s.recorder.Close())
+	}
+	if s.tracker != nil {
+		errs = append(errs, s.tracker.Close())
+	}
+	return errors.Join(errs...)
+}

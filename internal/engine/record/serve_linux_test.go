@@ -1,0 +1,100 @@
+package record
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// serving starts a sampler and returns what asks it, after its first word.
+func serving(t *testing.T) func(control.SamplerAsk) control.SamplerAnswer {
+	t.Helper()
+	in, ask := io.Pipe()
+	answers, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(t.Context(), in, out) }()
+	t.Cleanup(func() {
+		_ = ask.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	e, d := json.NewEncoder(ask), json.NewDecoder(answers)
+	next := func() (a control.SamplerAnswer) {
+		t.Helper()
+		if err := d.Decode(&a); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	if first := next(); first.Machine == "" {
+		t.Errorf("%+v", first)
+	}
+	return func(a control.SamplerAsk) control.SamplerAnswer {
+		t.Helper()
+		if err := e.Encode(a); err != nil {
+			t.Fatal(err)
+		}
+		return next()
+	}
+}
+
+// TestServe samples a thread of this process as the load thread of an agent, found by its PID namespace.
+func TestServe(t *testing.T) {
+	ask := serving(t)
+	if a := ask(control.SamplerAsk{Start: true}); !strings.Contains(a.Error, "out of turn") {
+		t.Errorf("started before it was prepared: %+v", a)
+	}
+	if a := ask(control.SamplerAsk{Begin: &control.SamplerBegin{Rate: 997, Length: 2 * time.Second}}); strings.Contains(a.Error, "no right to sample") {
+		t.Skip(a.Error)
+	} else if a.Error != "" {
+		t.Fatal(a.Error)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if a := ask(control.SamplerAsk{Start: true}); a.Error != "" {
+		t.Fatal(a.Error)
+	}
+	f, err := os.Open("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	began, buf := thread.Monotonic(), make([]byte, 4096)
+	for until := time.Now().Add(200 * time.Millisecond); time.Now().Before(until); {
+		_, _ = f.ReadAt(buf, 0)
+	}
+	w := control.SamplerWindow{
+		BeganNs: began, Slices: []sample.Interval{{EndNs: int64(time.Second)}},
+		Ends: map[string][]sample.Thread{control.SideClient: {{ID: thread.ID(), Space: proc.PIDSpace() + 1}}},
+	}
+	if a := ask(control.SamplerAsk{Window: &w}); !strings.Contains(a.Error, "hostPID") {
+		t.Errorf("a thread of another PID namespace was found: %+v", a)
+	}
+	w.Ends[control.SideClient][0].Space = proc.PIDSpace()
+	a := ask(control.SamplerAsk{Window: &w})
+	if a.Error != "" || a.Stacks == nil || a.Stacks.Check() != nil {
+		t.Fatalf("%+v", a)
+	}
+	reads := 0
+	for i := range a.Stacks.Counts {
+		for frame, n := range a.Stacks.Of(i) {
+			if stack := a.Stacks.Stack(frame); stack[0] == control.SideClient && slices.Contains(stack, "do_syscall_64") {
+				reads += n
+			}
+		}
+	}
+	if reads == 0 {
+		t.Errorf("no sample of this thread in a system call: %+v", a.Stacks)
+	}
+}

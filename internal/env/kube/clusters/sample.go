@@ -1,0 +1,225 @@
+package clusters
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/kube/detect"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// samplers are privileged pods on the nodes of a site that record what the CPUs execute.
+type samplers struct {
+	post *detect.Lookout
+	// turns counts the sampled trials of each route.
+	turns map[plan.Route]int
+}
+
+// sampler is a running sampler of a node.
+type sampler struct {
+	node    string
+	machine string
+	ask     *json.Encoder
+	in      *io.PipeWriter
+	answers *json.Decoder
+	stop    context.CancelFunc
+	ended   chan struct{}
+	spaces  []uint64
+}
+
+// samplerPatience is how long a sampler may take to start and to answer, beside the trial itself.
+const samplerPatience = 30 * time.Second
+
+// start starts the sampler of a node.
+func (s *samplers) start(node string, life time.Duration) (*sampler, error) {
+	i := slices.IndexFunc(s.post.Ends(), func(e detect.End) bool { return e.Node == node })
+	if i < 0 {
+		return nil, fmt.Errorf("no sampler runs on node %s", node)
+	}
+	in, ask := io.Pipe()
+	answers, out := io.Pipe()
+	ctx, stop := context.WithTimeout(context.Background(), life)
+	x := &sampler{node: node, ask: json.NewEncoder(ask), in: ask, answers: json.NewDecoder(answers), stop: stop, ended: make(chan struct{})}
+	go func() {
+		var words strings.Builder
+		err := s.post.Stream(ctx, s.post.Ends()[i].Pod, control.SamplerArgs, remotecommand.StreamOptions{Stdin: in, Stdout: out, Stderr: &words})
+		if said := strings.TrimSpace(words.String()); said != "" {
+			err = errors.New(said)
+		}
+		if err == nil {
+			err = io.EOF
+		}
+		_, _ = in.CloseWithError(err), out.CloseWithError(err) // neither has an error
+		close(x.ended)
+	}()
+	first, err := x.answer()
+	if err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	x.machine = first.Machine
+	return x, nil
+}
+
+// Ask sends a request and returns the answer.
+func (x *sampler) Ask(ask control.SamplerAsk) (control.SamplerAnswer, error) {
+	if err := x.ask.Encode(ask); err != nil {
+		return control.SamplerAnswer{}, fmt.Errorf("sampler on node %s: %w", x.node, err)
+	}
+	return x.answer()
+}
+
+func (x *sampler) answer() (a control.SamplerAnswer, err error) {
+	err = x.answers.Decode(&a)
+	if err == nil && a.Error != "" {
+		err = errors.New(a.Error)
+	}
+	if err == nil && a.Stacks != nil {
+		err = a.Stacks.Check()
+	}
+	if err != nil {
+		return a, fmt.Errorf("sampler on node %s: %w", x.node, err)
+	}
+	return a, nil
+}
+
+// Close ends the sampler. A node that no longer answers is left: the sampler there ends by itself.
+func (x *sampler) Close() error {
+	err := x.in.Close()
+	late := time.NewTimer(2 * time.Second)
+	defer late.Stop()
+	select {
+	case <-x.ended:
+	case <-late.C:
+	}
+	x.stop()
+	return err
+}
+
+// recorder records one trial on the nodes of its ends.
+type recorder struct {
+	// on are the samplers, the client's node first; server is the one of the server's node.
+	on     []*sampler
+	server int
+	// follows says that packets are followed, unknown that they are in other trials.
+	follows, unknown, apart bool
+}
+
+// sample prepares to record what the CPUs of the nodes of a path do.
+func (e *Environment) sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
+	s, route := e.at(v), plan.Single(v, p).Local()
+	if s.samplers == nil {
+		return env.Recording{}, errors.New("the nodes have no samplers: they come with --inspect")
+	}
+	nodes, err := s.cluster.NodesOf(route)
+	if err != nil {
+		return env.Recording{}, err
+	}
+	r := &recorder{apart: e.Conditions().IRQApart, server: len(slices.Compact(slices.Clone(nodes))) - 1}
+	for _, node := range slices.Compact(nodes) {
+		x, err := s.samplers.start(node, length+2*samplerPatience)
+		if err != nil {
+			return env.Recording{}, errors.Join(err, r.Close())
+		}
+		r.on = append(r.on, x)
+	}
+	turn := s.samplers.turns[route]
+	s.samplers.turns[route]++
+	// Nodes of one machine have something between them that is not of the CNI.
+	one := r.server > 0 && r.on[0].machine != "" && r.on[0].machine == r.on[1].machine
+	r.follows, r.unknown = one && turn%sample.FollowEvery == 0, one && turn%sample.FollowEvery != 0
+	begin := control.SamplerBegin{CPUs: e.plan.Cluster.CPUs, Rate: sample.Rate, Length: length, Follow: r.follows}
+	if one { // both samplers sample the same CPUs
+		begin.Rate /= 2
+	}
+	for _, x := range r.on {
+		if _, err := x.Ask(control.SamplerAsk{Begin: &begin}); err != nil {
+			return env.Recording{}, errors.Join(err, r.Close())
+		}
+	}
+	return env.Recording{Start: r.start, Finish: r.finish}, nil
+}
+
+func (r *recorder) start() error {
+	for _, x := range r.on {
+		if _, err := x.Ask(control.SamplerAsk{Start: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish returns the stacks of both nodes, by slices of the client.
+func (r *recorder) finish(client, server *sample.Observation) (all *sample.Stacks, err error) {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if client == nil || server == nil {
+		return nil, nil
+	}
+	windows := slices.DeleteFunc(slices.Clone(client.Intervals), func(i sample.Interval) bool { return i.Warmup })
+	nodes := map[uint64]string{}
+	stacks := make([]*sample.Stacks, len(r.on))
+	for i, x := range r.on {
+		w := control.SamplerWindow{BeganNs: client.BeganNs, Slices: windows, Ends: map[string][]sample.Thread{}, Unknown: r.unknown, Apart: r.apart}
+		if i == 0 {
+			w.Ends[control.SideClient], w.CPUs = client.Threads, client.LoadCPUs
+		}
+		if i == r.server {
+			w.Ends[control.SideServer], w.CPUs = server.Threads, append(w.CPUs, server.LoadCPUs...)
+		}
+		if i > 0 && client.Machine != server.Machine { // another clock
+			w.BeganNs = server.BeganNs
+		}
+		a, err := x.Ask(control.SamplerAsk{Window: &w})
+		if err != nil {
+			return nil, err
+		}
+		if a.Stacks == nil {
+			return nil, fmt.Errorf("sampler on node %s: no stacks in its answer", x.node)
+		}
+		stacks[i] = a.Stacks
+		for _, inode := range a.Spaces {
+			nodes[inode] = x.node
+		}
+	}
+	all = &sample.Stacks{}
+	for _, s := range stacks {
+		all.Join(s, func(root string) string { return place(root, nodes) })
+	}
+	if own := all.Samples(); len(r.on) > 1 && client.Machine == server.Machine && slices.Equal(client.LoadCPUs, server.LoadCPUs) && all.Foreign > own {
+		all.Foreign = (all.Foreign - own) / 2 // each sampler took the samples of the other node for foreign
+	}
+	return all, nil
+}
+
+// place names the root of a stack: a network namespace that no process of either node has is of what is between the nodes.
+func place(root string, nodes map[uint64]string) string {
+	text, ok := strings.CutPrefix(root, control.SpaceRoot)
+	inode, err := strconv.ParseUint(text, 10, 64)
+	switch {
+	case !ok || err != nil:
+		return root
+	case nodes[inode] != "":
+		return "node " + nodes[inode]
+	}
+	return sample.SwitchSpace
+}
+
+// Close ends the samplers.
+func (r *recorder) Close() error {
+	var errs []error
+	for _, x := range r.on {
+		errs = append(errs, x.Close())
+	}
+	return errors.Join(errs...)
+}

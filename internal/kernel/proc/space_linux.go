@@ -1,0 +1,112 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// PIDSpace returns the inode of this process's PID namespace, 0 if it cannot be read.
+func PIDSpace() uint64 { return inodeOf("/proc/self/ns/pid") }
+
+// inodeOf reads the inode of a namespace from its link, such as "pid:[4026531836]"; 0 if it cannot.
+func inodeOf(link string) uint64 {
+	text, err := os.Readlink(link)
+	if err != nil {
+		return 0
+	}
+	_, number, _ := strings.Cut(strings.TrimSuffix(text, "]"), "[")
+	n, _ := strconv.ParseUint(number, 10, 64) // 0 for what is not a number
+	return n
+}
+
+// Task is a thread of a process that /proc shows: its id here, and in the innermost PID namespace that it is in.
+type Task struct {
+	ID, Inner int
+	Space     uint64
+}
+
+// Tasks returns the threads of all processes that are called like this one. A process that ends meanwhile is left out. To look
+// into other containers needs the right to trace their processes (CAP_SYS_PTRACE).
+func Tasks() ([]Task, error) {
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
+	own := Text("/proc/self/comm")
+	var all []Task
+	for _, dir := range processes {
+		if own == "" || Text(dir+"/comm") != own {
+			continue
+		}
+		space := inodeOf(dir + "/ns/pid")
+		threads, err := os.ReadDir(dir + "/task")
+		if err != nil {
+			continue // it has ended
+		}
+		for _, t := range threads {
+			id, bad := strconv.Atoi(t.Name())
+			if inner, ok := innermost(Text(fmt.Sprintf("%s/task/%s/status", dir, t.Name()))); bad == nil && ok {
+				all = append(all, Task{id, inner, space})
+			}
+		}
+	}
+	return all, nil
+}
+
+// Online returns the CPUs that are online.
+func Online() ([]int, error) {
+	return read("/sys/devices/system/cpu/online", parseCPUs)
+}
+
+// parseCPUs reads a list such as "0-3,8".
+func parseCPUs(list []byte) (cpus []int, err error) {
+	for part := range strings.SplitSeq(strings.TrimSpace(string(list)), ",") {
+		first, last, several := strings.Cut(part, "-")
+		if !several {
+			last = first
+		}
+		from, err := strconv.Atoi(first)
+		to, err2 := strconv.Atoi(last)
+		if err != nil || err2 != nil || to < from || to-from > 1<<16 {
+			return nil, fmt.Errorf("%q is not a list of CPUs", list)
+		}
+		for n := from; n <= to; n++ {
+			cpus = append(cpus, n)
+		}
+	}
+	return cpus, nil
+}
+
+// innermost reads the last id of the NSpid line of a status.
+func innermost(status string) (int, bool) {
+	for line := range strings.Lines(status) {
+		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			words := strings.Fields(ids)
+			if len(words) == 0 {
+				return 0, false
+			}
+			id, err := strconv.Atoi(words[len(words)-1])
+			return id, err == nil
+		}
+	}
+	return 0, false
+}
+
+// NetSpaces returns the inodes of the network namespaces of all processes that /proc shows.
+func NetSpaces() ([]uint64, error) {
+	links, err := filepath.Glob("/proc/[0-9]*/ns/net")
+	if err != nil {
+		return nil, err
+	}
+	seen := map[uint64]bool{0: true}
+	var all []uint64
+	for _, link := range links {
+		if n := inodeOf(link); !seen[n] {
+			seen[n], all = true, append(all, n)
+		}
+	}
+	return all, nil
+}
