@@ -185,7 +185,7 @@ func TestCalico(t *testing.T) {
 		{"ebpf without kube-proxy", installation("linuxDataplane: BPF"+vxlanPool) + noProxy, "api-server", "calico-ebpf"},
 		{"ebpf with an endpoint", installation("linuxDataplane: BPF"+vxlanPool) + noProxy + endpoint, "", "calico-ebpf"},
 		{"ebpf dsr", installation("linuxDataplane: BPF"+vxlanPool) + felixConfiguration("{bpfExternalServiceMode: DSR}"), "dsr-scope", "calico-ebpf-dsr"},
-		{"ebpf between subnets alone", installation("linuxDataplane: BPF\nkubeProxyManagement: Enabled" + strings.Replace(vxlanPool, "VXLAN", "VXLANCrossSubnet", 1)), "", "calico-ebpf-underlay"},
+		{"ebpf between subnets alone", installation("linuxDataplane: BPF\nkubeProxyManagement: Enabled" + strings.Replace(vxlanPool, "VXLAN", "VXLANCrossSubnet", 1)), "cross-subnet", "calico-ebpf-underlay"},
 		{"dsr without ebpf", installation("bgp: Disabled"+vxlanPool) + felixConfiguration("{bpfExternalServiceMode: DSR}"), "not-used", "calico-vxlan"},
 		{"two dataplanes", installation("bgp: Disabled"+vxlanPool) + felixConfiguration("{bpfEnabled: true}"), "dataplane-disagree", "calico-vxlan"},
 		{"bootstrap", installation("bpfNetworkBootstrap: Enabled" + vxlanPool), "bootstrap", "calico-vxlan"},
