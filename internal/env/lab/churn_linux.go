@@ -41,6 +41,9 @@ func (l *Lab) changing(s Spec) plan.ChurnKind {
 	kind := s.Lab.Churn.Of
 	if kind == "" && l.options.Account {
 		kind = l.options.Changed
+		if kind == plan.ChurnPolicies && s.Profile.Policy == "calico-ebpf" && s.Lab.Policies > fewForNFT {
+			return "" // the probes do not see a change that takes so long
+		}
 		if kind == plan.ChurnPolicies && s.Profile.Policy == "calico-iptables" && s.Lab.Policies > fewForNFT {
 			if tool, err := l.tools.iptables(); err != nil || tool.Flavor == ipt.NFT {
 				return "" // one change takes minutes
