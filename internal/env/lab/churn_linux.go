@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ func (l *Lab) changing(s Spec) plan.ChurnKind {
 	kind := s.Lab.Churn.Of
 	if kind == "" && l.options.Account {
 		kind = l.options.Changed
-		if kind == plan.ChurnPolicies && s.Profile.Policy == "ebpf" && s.Lab.Policies > fewForNFT {
+		if kind == plan.ChurnPolicies && strings.HasPrefix(s.Profile.Name, "calico-ebpf") && s.Lab.Policies > fewForNFT {
 			return "" // the probes do not see a change that takes so long
 		}
 		if kind == plan.ChurnPolicies && s.Profile.Policy == "calico-iptables" && s.Lab.Policies > fewForNFT {
