@@ -3,11 +3,12 @@ package link
 import (
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -20,7 +21,7 @@ func (h *Handle) SegmentationOff() error {
 	if err != nil {
 		return err
 	}
-	return h.withEthtool(func(e *ethtool.Ethtool) error {
+	return h.withEthtool(func(e ethtool) error {
 		for _, l := range links {
 			if l.Attrs().Name == Loopback {
 				continue
@@ -33,7 +34,7 @@ func (h *Handle) SegmentationOff() error {
 	})
 }
 
-func (h *Handle) deviceOff(e *ethtool.Ethtool, l netlink.Link) error {
+func (h *Handle) deviceOff(e ethtool, l netlink.Link) error {
 	name := l.Attrs().Name
 	left, err := off(e, name)
 	if err != nil || len(left) == 0 {
@@ -53,20 +54,20 @@ func (h *Handle) deviceOff(e *ethtool.Ethtool, l netlink.Link) error {
 }
 
 // off switches off what can be switched off and returns what stays on.
-func off(e *ethtool.Ethtool, dev string) ([]string, error) {
-	states, err := e.FeaturesWithState(dev)
+func off(e ethtool, dev string) ([]string, error) {
+	known, err := e.features(dev)
 	if err != nil {
-		return nil, fmt.Errorf("ethtool get features: %w", err)
+		return nil, fmt.Errorf("read its features: %w", err)
 	}
 	change := map[string]bool{}
-	for name, state := range states {
-		if segments(name) && state.Available && state.Active {
+	for name, f := range known {
+		if segments(name) && f.available && f.active {
 			change[name] = false
 		}
 	}
 	if len(change) > 0 {
-		if err := e.Change(dev, change); err != nil {
-			return nil, fmt.Errorf("ethtool set features: %w", err)
+		if err := e.set(dev, known, change); err != nil {
+			return nil, fmt.Errorf("set its features: %w", err)
 		}
 	}
 	return active(e, dev)
@@ -74,7 +75,7 @@ func off(e *ethtool.Ethtool, dev string) ([]string, error) {
 
 // Segmentation returns the segmentation and aggregation features that a device has on.
 func (h *Handle) Segmentation(dev string) (on []string, err error) {
-	err = h.withEthtool(func(e *ethtool.Ethtool) (err error) {
+	err = h.withEthtool(func(e ethtool) (err error) {
 		on, err = active(e, dev)
 		return err
 	})
@@ -82,13 +83,13 @@ func (h *Handle) Segmentation(dev string) (on []string, err error) {
 }
 
 // active returns the segmentation features that are on, in the order of their names.
-func active(e *ethtool.Ethtool, dev string) ([]string, error) {
-	features, err := e.Features(dev)
+func active(e ethtool, dev string) ([]string, error) {
+	known, err := e.features(dev)
 	if err != nil {
-		return nil, fmt.Errorf("ethtool get features: %w", err)
+		return nil, fmt.Errorf("read the features of %s: %w", dev, err)
 	}
-	maps.DeleteFunc(features, func(name string, on bool) bool { return !on || !segments(name) })
-	return slices.Sorted(maps.Keys(features)), nil
+	maps.DeleteFunc(known, func(name string, f feature) bool { return !f.active || !segments(name) })
+	return slices.Sorted(maps.Keys(known)), nil
 }
 
 // segments says whether a feature lets a packet stand for several frames. tx-gso-robust is a property of what may be
@@ -101,45 +102,41 @@ func segments(feature string) bool {
 	return strings.HasPrefix(feature, "tx-") && strings.HasSuffix(feature, "-segmentation")
 }
 
-// withEthtool runs do with a socket for ethtool calls inside the namespace. The library hands the kernel addresses on the
-// stack as plain numbers, so the answer is lost if the stack has to grow within a call. That of a new goroutine is empty
-// enough not to.
-func (h *Handle) withEthtool(do func(*ethtool.Ethtool) error) error {
-	var e *ethtool.Ethtool
+// withEthtool runs do with a socket of the namespace.
+func (h *Handle) withEthtool(do func(ethtool) error) error {
+	e := ethtool{-1}
 	err := h.ns.Do(func() (err error) {
-		e, err = ethtool.NewEthtool()
-		return err
+		e.socket, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		return os.NewSyscallError("socket", err)
 	})
 	if err != nil {
-		return fmt.Errorf("open socket for ethtool: %w", err)
+		return err
 	}
-	defer e.Close()
-	done := make(chan error, 1)
-	go func() { done <- do(e) }()
-	return <-done
+	defer unix.Close(e.socket)
+	return do(e)
 }
 
 // SetFeatures switches features of a device on and off, by the names that the kernel gives them, and makes sure that they
 // took.
 func (h *Handle) SetFeatures(dev string, want map[string]bool) error {
-	return h.withEthtool(func(e *ethtool.Ethtool) error {
-		known, err := e.FeaturesWithState(dev)
+	return h.withEthtool(func(e ethtool) error {
+		known, err := e.features(dev)
 		if err != nil {
 			return fmt.Errorf("read the features of %s: %w", dev, err)
 		}
 		for name, on := range want {
-			if state, ok := known[name]; !ok {
+			if f, ok := known[name]; !ok {
 				return fmt.Errorf("device %s has no feature %s%s", dev, name, advice.DidYouMean(name, slices.Sorted(maps.Keys(known))))
-			} else if state.Active == on {
+			} else if f.active == on {
 				continue
 			}
-			if err := e.Change(dev, map[string]bool{name: on}); err != nil {
+			if err := e.set(dev, known, map[string]bool{name: on}); err != nil {
 				return fmt.Errorf("switch feature %s of %s: %w", name, dev, err)
 			}
 		}
-		known, err = e.FeaturesWithState(dev)
+		known, err = e.features(dev)
 		for name, on := range want {
-			if err == nil && known[name].Active != on {
+			if err == nil && known[name].active != on {
 				err = fmt.Errorf("feature %s of %s cannot be changed: it is %s", name, dev, map[bool]string{true: "on", false: "off"}[!on])
 			}
 		}

@@ -1,9 +1,12 @@
 package link
 
-import "testing"
+import (
+	"runtime"
+	"testing"
+)
 
-// TestOffloadAtAnyDepth reads features from stacks that are more and more full. The library hands the kernel addresses on
-// the stack as plain numbers, so a stack that grows within a call, and moves, would leave the answer behind.
+// TestOffloadAtAnyDepth reads features from stacks that are more and more full, while the collector makes others smaller. Of an
+// address on the stack that the kernel was given as a plain number, a stack that moves would leave the answer behind.
 func TestOffloadAtAnyDepth(t *testing.T) {
 	h := fresh(t)
 	if err := h.Add(Veth{Name: "a", Peer: "b"}); err != nil {
@@ -13,6 +16,18 @@ func TestOffloadAtAnyDepth(t *testing.T) {
 	if err != nil || len(want) == 0 {
 		t.Fatalf("%q, %v", want, err)
 	}
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	}()
 	for depth := range 700 {
 		got := make(chan int)
 		go func() { got <- below(depth, func() int { on, _ := h.Segmentation("a"); return len(on) }) }()

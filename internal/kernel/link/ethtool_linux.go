@@ -1,0 +1,99 @@
+package link
+
+import (
+	"bytes"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// ethtool asks a namespace's devices for their features and sets them, by the ioctl of that name (include/uapi/linux/ethtool.h).
+// Every buffer is of the heap and reaches the kernel as a pointer. A library that passed addresses of the stack as plain
+// numbers lost the kernel's answer whenever the stack moved.
+type ethtool struct{ socket int }
+
+// feature is one feature of a device: its bit, whether it can be changed, and whether it is on.
+type feature struct {
+	bit               int
+	available, active bool
+}
+
+const (
+	featureStrings = 4  // ETH_SS_FEATURES
+	stringLength   = 32 // ETH_GSTRING_LEN
+	perBlock       = 32 // features in a block
+	// getWords and setWords are the words of a block: available, requested, active, never changed; valid, requested.
+	getWords, setWords = 4, 2
+)
+
+// request is struct ifreq.
+type request struct {
+	device [unix.IFNAMSIZ]byte
+	data   unsafe.Pointer
+	_      [16]byte
+}
+
+// call asks with the words of a request, the first of which is its command. The kernel answers in them.
+func (e ethtool) call(device string, words []uint32) error {
+	r := &request{data: unsafe.Pointer(unsafe.SliceData(words))}
+	copy(r.device[:unix.IFNAMSIZ-1], device)
+	if _, _, failed := unix.Syscall(unix.SYS_IOCTL, uintptr(e.socket), unix.SIOCETHTOOL, uintptr(unsafe.Pointer(r))); failed != 0 {
+		return os.NewSyscallError("ioctl SIOCETHTOOL", failed)
+	}
+	return nil
+}
+
+// features returns those of a device by the kernel's names.
+func (e ethtool) features(device string) (map[string]feature, error) {
+	// cmd, reserved, a mask of 64 bits, and the number of strings in the set of its one bit.
+	sizes := []uint32{unix.ETHTOOL_GSSET_INFO, 0, 1 << featureStrings, 0, 0}
+	if err := e.call(device, sizes); err != nil {
+		return nil, err
+	}
+	n := int(sizes[4])
+	const head = 3 // cmd, set, length
+	names := make([]uint32, head+n*stringLength/4)
+	names[0], names[1], names[2] = unix.ETHTOOL_GSTRINGS, featureStrings, uint32(n)
+	if err := e.call(device, names); err != nil {
+		return nil, err
+	}
+	blocks := (n + perBlock - 1) / perBlock
+	states := make([]uint32, 2+blocks*getWords)
+	states[0], states[1] = unix.ETHTOOL_GFEATURES, uint32(blocks)
+	if err := e.call(device, states); err != nil {
+		return nil, err
+	}
+	text := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(names[head:]))), n*stringLength)
+	all := map[string]feature{}
+	for bit := range n {
+		name, _, _ := bytes.Cut(text[bit*stringLength:(bit+1)*stringLength], []byte{0})
+		block, mask := states[2+bit/perBlock*getWords:], uint32(1)<<(bit%perBlock)
+		if len(name) > 0 {
+			all[string(name)] = feature{bit, block[0]&mask != 0, block[2]&mask != 0}
+		}
+	}
+	return all, nil
+}
+
+// set asks for features of a device, of those that it has, to be on or off. What cannot be changed stays as it is.
+func (e ethtool) set(device string, known map[string]feature, want map[string]bool) error {
+	blocks := 0
+	for name := range want {
+		blocks = max(blocks, known[name].bit/perBlock+1)
+	}
+	for _, f := range known { // the kernel wants all blocks
+		blocks = max(blocks, f.bit/perBlock+1)
+	}
+	words := make([]uint32, 2+blocks*setWords)
+	words[0], words[1] = unix.ETHTOOL_SFEATURES, uint32(blocks)
+	for name, on := range want {
+		bit := known[name].bit
+		block, mask := words[2+bit/perBlock*setWords:], uint32(1)<<(bit%perBlock)
+		block[0] |= mask
+		if on {
+			block[1] |= mask
+		}
+	}
+	return e.call(device, words)
+}
