@@ -166,7 +166,7 @@ func holdsTogether(t *testing.T, s Spec) {
 		once(n.Addr.Addr(), n.MAC.String(), n.Name)
 		if n.Tunnel.Device != "" {
 			once(n.Tunnel.Addr, n.Tunnel.MAC.String(), n.Name+" tunnel")
-			if n.Tunnel.MTU != s.Lab.MTU-s.Profile.OverheadOn(s.Lab.Family) {
+			if n.Tunnel.MTU != s.Lab.MTU-s.Profile.ReservedOn(s.Lab.Family) {
 				t.Errorf("%s: tunnel MTU %d over %d", n.Name, n.Tunnel.MTU, s.Lab.MTU)
 			}
 		}
@@ -180,8 +180,8 @@ func holdsTogether(t *testing.T, s Spec) {
 				mac = "" // shared with the NIC is what ipvlan is about
 			}
 			once(p.Addr.Addr(), mac, p.Name)
-			if p.MTU != s.Lab.MTU-s.Profile.OverheadOn(s.Lab.Family) {
-				t.Errorf("%s: MTU %d, want %d less %d", p.Name, p.MTU, s.Lab.MTU, s.Profile.Overhead)
+			if p.MTU != s.Lab.MTU-s.Profile.ReservedOn(s.Lab.Family) {
+				t.Errorf("%s: MTU %d, want %d less %d", p.Name, p.MTU, s.Lab.MTU, s.Profile.ReservedOn(s.Lab.Family))
 			}
 			if n.PodCIDR.IsValid() && !n.PodCIDR.Contains(p.Addr.Addr()) {
 				t.Errorf("%s: %v is not in %v", p.Name, p.Addr, n.PodCIDR)
