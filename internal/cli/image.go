@@ -16,6 +16,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/image"
 	"github.com/cnibench/cnibench/internal/env/kind"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -193,6 +194,9 @@ func fileSize(n int64) string {
 
 // writeWhole writes a file beside name and gives it that name when all went well. It returns the size.
 func writeWhole(name string, write func(io.Writer) error) (size int64, err error) {
+	if err := result.Replaceable(name); err != nil {
+		return 0, err
+	}
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
 		return 0, err

@@ -137,8 +137,19 @@ func (h Header) SamePlan(p plan.Plan) error {
 		"use the file's plan, or no plan; or name another file by -o")
 }
 
+// Replaceable fails if name is there and is not a regular file: a device such as /dev/null must stay what it is.
+func Replaceable(name string) error {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file, and is not replaced", name)
+	}
+	return nil
+}
+
 // Remove deletes the result file called name, if it exists. It fails while a process writes the file.
 func Remove(name string) error {
+	if err := Replaceable(name); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
