@@ -411,3 +411,17 @@ func TestBroughtProfiles(t *testing.T) {
 		}
 	}
 }
+
+// Lists of CPUs as the kernel writes them, and what is none.
+func TestParseCPUs(t *testing.T) {
+	for list, want := range map[string][]int{"0\n": {0}, "0-2,5\n": {0, 1, 2, 5}, "3,1": {1, 3}} {
+		if got, err := ParseCPUs(list); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %v, %v", list, got, err)
+		}
+	}
+	for _, list := range []string{"", "a", "2-1", "0-99999999"} {
+		if got, err := ParseCPUs(list); err == nil {
+			t.Errorf("%q: %v", list, got)
+		}
+	}
+}

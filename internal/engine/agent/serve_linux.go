@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
@@ -48,7 +47,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) err
 	if err != nil {
 		return err
 	}
-	hello := &control.Hello{Version: control.Version, Program: version, PID: os.Getpid(), Machine: machine(), Idle: a.idlest()}
+	hello := &control.Hello{Version: control.Version, Program: version, PID: os.Getpid(), Machine: proc.BootID(), Idle: a.idlest()}
 	if err := a.enc.Encode(control.Message{Type: control.TypeHello, Hello: hello}); err != nil {
 		return err
 	}
@@ -80,15 +79,6 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, version string) err
 			return err
 		}
 	}
-}
-
-// machine is the id of the kernel's boot, which every container and namespace of a machine sees alike.
-func machine() string {
-	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "" // some sandboxes hide it; then two ends count as neighbours
-	}
-	return strings.TrimSpace(string(b))
 }
 
 // open reads the state of the process.

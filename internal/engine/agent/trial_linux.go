@@ -160,7 +160,7 @@ func (t *trial) measure(l side, cpus []int, sampler *proc.Sampler) (*sample.Obse
 	if err != nil {
 		return nil, err
 	}
-	o.Machine, o.Host = machine(), proc.Delta(before, after)
+	o.Machine, o.Host = proc.BootID(), proc.Delta(before, after)
 	return o, nil
 }
 

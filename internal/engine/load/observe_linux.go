@@ -3,6 +3,7 @@ package load
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
@@ -57,11 +58,14 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 			merge(&o.Transit, r.transits.excess(t.o.Apart))
 		}
 	}
-	o.Undisturbed = map[string]float64{}
 	merge(&o.RTT, rtt)
 	merge(&o.Connect, connect)
-	putPercentiles(o.Undisturbed, t.traits.Times, rtt)
-	putPercentiles(o.Undisturbed, metric.ConnectTime, connect)
+	o.Undisturbed = map[string]float64{}
+	for family, h := range map[string]*sample.Histogram{t.traits.Times: rtt, metric.ConnectTime: connect} {
+		if h != nil {
+			maps.Insert(o.Undisturbed, h.Percentiles(family))
+		}
+	}
 	o.Schedule = sumSchedules(workers)
 	o.TCP = sumTCP(workers, begin.states, end.states)
 	o.Backends = sumShares(workers)
@@ -172,18 +176,6 @@ func merge(into **sample.Histogram, h *sample.Histogram) {
 		*into = sample.NewHistogram()
 	}
 	(*into).Merge(h)
-}
-
-// putPercentiles adds the percentiles of a family that have enough values.
-func putPercentiles(to map[string]float64, family string, h *sample.Histogram) {
-	if h == nil {
-		return
-	}
-	for name, q := range metric.Percentiles(family) {
-		if ns, ok := h.Percentile(q); ok {
-			to[name] = float64(ns)
-		}
-	}
 }
 
 func named(counts [kinds]uint64) map[string]uint64 {

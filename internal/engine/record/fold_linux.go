@@ -31,11 +31,6 @@ type Window struct {
 	Kernel bool
 }
 
-// SlicesOf returns the slices of an observation's window, without those of its warm-up.
-func SlicesOf(o *sample.Observation) []sample.Interval {
-	return slices.DeleteFunc(slices.Clone(o.Intervals), func(i sample.Interval) bool { return i.Warmup })
-}
-
 // folder turns samples into counted stacks.
 type folder struct {
 	Window

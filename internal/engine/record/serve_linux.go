@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // life is how much longer than a trial a sampler may be there: the pods of a run may be started between its questions.
@@ -51,7 +52,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	e := json.NewEncoder(out)
 	limit := time.NewTimer(life)
 	defer limit.Stop()
-	for answer := (control.SamplerAnswer{Machine: proc.Text("/proc/sys/kernel/random/boot_id")}); ; {
+	for answer := (control.SamplerAnswer{Machine: proc.BootID()}); ; {
 		if err := e.Encode(answer); err != nil {
 			return err
 		}
@@ -94,7 +95,7 @@ func (s *server) begin(b control.SamplerBegin) error {
 		s.tracker, failed = space.Load()
 	}
 	if len(b.CPUs) == 0 {
-		online, err := proc.Online()
+		online, err := plan.ParseCPUs(proc.Text("/sys/devices/system/cpu/online"))
 		if err != nil {
 			return err
 		}

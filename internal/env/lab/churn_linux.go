@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,19 +41,27 @@ func (l *Lab) changing(s Spec) plan.ChurnKind {
 	kind := s.Lab.Churn.Of
 	if kind == "" && l.options.Account {
 		kind = l.options.Changed
-		if kind == plan.ChurnPolicies && strings.HasPrefix(s.Profile.Name, "calico-ebpf") && s.Lab.Policies > fewForNFT {
-			return "" // the probes do not see a change that takes so long
-		}
-		if kind == plan.ChurnPolicies && s.Profile.Policy == "calico-iptables" && s.Lab.Policies > fewForNFT {
-			if tool, err := l.tools.iptables(); err != nil || tool.Flavor == ipt.NFT {
-				return "" // one change takes minutes
-			}
+		if kind == plan.ChurnPolicies && s.Lab.Policies > fewForNFT && !l.accounted(s) {
+			return ""
 		}
 	}
 	if kind.Unchanged(s.Profile, s.Lab) != "" {
 		return ""
 	}
 	return kind
+}
+
+// accounted says whether one change among very many policies is accounted for. Under Calico's eBPF dataplane, changes of 17 and
+// 37 s were not seen by the probes; why is not known. With iptables-nft a change takes minutes.
+func (l *Lab) accounted(s Spec) bool {
+	switch {
+	case s.Profile.Family == "calico" && s.Profile.Policy == "ebpf":
+		return false
+	case s.Profile.Policy == "calico-iptables":
+		tool, err := l.tools.iptables()
+		return err == nil && tool.Flavor != ipt.NFT
+	}
+	return true
 }
 
 // form is one of the two forms of the object that changes: as raised, or changed.

@@ -85,7 +85,7 @@ func Gather(ctx context.Context, o Options) (netstate.State, error) {
 
 func (g *gathering) machine(ctx context.Context) {
 	g.Host, _ = os.Hostname() // a place without a name has none
-	g.BootID = proc.Text("/proc/sys/kernel/random/boot_id")
+	g.BootID = proc.BootID()
 	g.Namespace, _ = g.ns.Inode()
 	f, err := probe.Collect(ctx, probe.Collection{})
 	if err != nil {

@@ -79,9 +79,6 @@ func (e ethtool) features(device string) (map[string]feature, error) {
 // set asks for features of a device, of those that it has, to be on or off. What cannot be changed stays as it is.
 func (e ethtool) set(device string, known map[string]feature, want map[string]bool) error {
 	blocks := 0
-	for name := range want {
-		blocks = max(blocks, known[name].bit/perBlock+1)
-	}
 	for _, f := range known { // the kernel wants all blocks
 		blocks = max(blocks, f.bit/perBlock+1)
 	}

@@ -22,6 +22,10 @@ func inodeOf(link string) uint64 {
 	return n
 }
 
+// BootID is the id of the kernel's boot, which every container and namespace of a machine sees alike; "" where a sandbox hides
+// it.
+func BootID() string { return Text("/proc/sys/kernel/random/boot_id") }
+
 // Task is a thread of a process that /proc shows: its id here, and in the innermost PID namespace that it is in.
 type Task struct {
 	ID, Inner int
@@ -54,30 +58,6 @@ func Tasks() ([]Task, error) {
 		}
 	}
 	return all, nil
-}
-
-// Online returns the CPUs that are online.
-func Online() ([]int, error) {
-	return read("/sys/devices/system/cpu/online", parseCPUs)
-}
-
-// parseCPUs reads a list such as "0-3,8".
-func parseCPUs(list []byte) (cpus []int, err error) {
-	for part := range strings.SplitSeq(strings.TrimSpace(string(list)), ",") {
-		first, last, several := strings.Cut(part, "-")
-		if !several {
-			last = first
-		}
-		from, err := strconv.Atoi(first)
-		to, err2 := strconv.Atoi(last)
-		if err != nil || err2 != nil || to < from || to-from > 1<<16 {
-			return nil, fmt.Errorf("%q is not a list of CPUs", list)
-		}
-		for n := from; n <= to; n++ {
-			cpus = append(cpus, n)
-		}
-	}
-	return cpus, nil
 }
 
 // innermost reads the last id of the NSpid line of a status.

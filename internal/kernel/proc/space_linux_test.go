@@ -30,16 +30,3 @@ func TestInnermost(t *testing.T) {
 		}
 	}
 }
-
-func TestCPUList(t *testing.T) {
-	for list, want := range map[string][]int{"0\n": {0}, "0-2,5\n": {0, 1, 2, 5}} {
-		if got, err := parseCPUs([]byte(list)); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%q: %v, %v", list, got, err)
-		}
-	}
-	for _, list := range []string{"", "a", "2-1", "0-99999999"} {
-		if got, err := parseCPUs([]byte(list)); err == nil {
-			t.Errorf("%q: %v", list, got)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package outcome
 
 import (
-	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -43,7 +42,7 @@ func silent(w plan.Workload, client, server *sample.Observation) (longest time.D
 // silentEnd returns the silence at the end of a window whose earlier rows have a mean of at least busy operations; 0 if it
 // is below silentShare.
 func silentEnd(all []sample.Interval, busy uint64) time.Duration {
-	rows := slices.DeleteFunc(slices.Clone(all), func(r sample.Interval) bool { return r.Warmup })
+	rows := sample.InWindow(all)
 	n := len(rows)
 	for n > 0 && rows[n-1].Operations == 0 {
 		n--

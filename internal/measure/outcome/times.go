@@ -1,6 +1,8 @@
 package outcome
 
 import (
+	"maps"
+
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -37,8 +39,5 @@ func (t *trial) percentile(name string, h *sample.Histogram, q float64) {
 
 // percentiles derives those of a family that have enough values, without a word about others.
 func (t *trial) percentiles(family string, h *sample.Histogram) {
-	for name, q := range metric.Percentiles(family) {
-		ns, ok := h.Percentile(q)
-		t.put(name, float64(ns), ok)
-	}
+	maps.Insert(t.metrics, h.Percentiles(family))
 }

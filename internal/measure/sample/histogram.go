@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"strings"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // Range and precision of every histogram: 1 ns to one minute at three significant figures, so a recorded value is off
@@ -51,6 +54,17 @@ const Beyond = 10
 // Percentile is Quantile where the distribution has enough values for it: 20 for the median, 10,000 for the 99.9th percentile.
 func (h *Histogram) Percentile(q float64) (ns int64, ok bool) {
 	return h.Quantile(q), h.Count() >= int64(math.Round(Beyond/(1-q)))
+}
+
+// Percentiles are those of a family of metrics that have enough values, in ns and rising order.
+func (h *Histogram) Percentiles(family string) iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		for name, q := range metric.Percentiles(family) {
+			if ns, ok := h.Percentile(q); ok && !yield(name, float64(ns)) {
+				return
+			}
+		}
+	}
 }
 
 // Min, Max, Mean and Stddev are in ns; 0 if empty.

@@ -1,5 +1,7 @@
 package sample
 
+import "slices"
+
 // Merge returns the joint observation of several servers of one trial: sums of counts, and the mean of their windows. Numbers
 // of the machine count once: CPUs that several report, ksoftirqd on them, the memory of the node. One observation is returned
 // unchanged; without any, the result is nil. Merge leaves out distributions, TCP and Datagrams, which are of single flows,
@@ -30,6 +32,11 @@ func Merge(all []*Observation) *Observation {
 		}
 	}
 	return sum
+}
+
+// InWindow returns the slices of a window, without those of its warm-up.
+func InWindow(all []Interval) []Interval {
+	return slices.DeleteFunc(slices.Clone(all), func(i Interval) bool { return i.Warmup })
 }
 
 // merge adds o, of another process, perhaps on the same machine and the same CPUs.

@@ -166,7 +166,7 @@ func (r *recorder) finish(client, server *sample.Observation) (all *sample.Stack
 	if client == nil || server == nil {
 		return nil, nil
 	}
-	windows := slices.DeleteFunc(slices.Clone(client.Intervals), func(i sample.Interval) bool { return i.Warmup })
+	windows := sample.InWindow(client.Intervals)
 	nodes := map[uint64]string{}
 	stacks := make([]*sample.Stacks, len(r.on))
 	for i, x := range r.on {

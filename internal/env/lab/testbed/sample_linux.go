@@ -114,7 +114,7 @@ func (r *recorder) finish(client, server *sample.Observation) (stacks *sample.St
 		return nil, nil
 	}
 	w := record.Window{
-		BeganNs: client.BeganNs, Slices: record.SlicesOf(client), Threads: map[int]string{},
+		BeganNs: client.BeganNs, Slices: sample.InWindow(client.Intervals), Threads: map[int]string{},
 		Space: func(inode uint32) string { return r.spaces[inode] }, Unknown: r.unknown, Apart: r.apart, Kernel: true,
 	}
 	for _, t := range client.Threads {

@@ -14,6 +14,11 @@ func Answer(t *testing.T, ns *netns.NS, address string) {
 	t.Helper()
 	var l net.Listener
 	must(t, ns.Do(func() (err error) { l, err = net.Listen("tcp", address); return err }))
+	answer(t, l, func(c net.Conn) { _, _ = io.CopyN(c, c, 1) })
+}
+
+// answer takes the connections of a listener for the time of the test, and closes each after it was served.
+func answer(t *testing.T, l net.Listener, serve func(net.Conn)) {
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -23,7 +28,7 @@ func Answer(t *testing.T, ns *netns.NS, address string) {
 			}
 			go func() {
 				defer func() { _ = c.Close() }()
-				_, _ = io.CopyN(c, c, 1)
+				serve(c)
 			}()
 		}
 	}()

@@ -106,21 +106,11 @@ func serve(t *testing.T, ns *netns.NS, name string) {
 		l, err = c.Listen(context.Background(), "tcp4", fmt.Sprintf(":%d", Port))
 		return err
 	}))
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer func() { _ = c.Close() }()
-				if _, err := fmt.Fprintf(c, "%s %s\n", c.RemoteAddr().(*net.TCPAddr).IP, name); err == nil {
-					_, _ = io.Copy(c, c)
-				}
-			}()
+	answer(t, l, func(c net.Conn) {
+		if _, err := fmt.Fprintf(c, "%s %s\n", c.RemoteAddr().(*net.TCPAddr).IP, name); err == nil {
+			_, _ = io.Copy(c, c)
 		}
-	}()
+	})
 }
 
 // Connect dials from inside a namespace and returns the connection with what the server said: whom it sees, and who it is.
