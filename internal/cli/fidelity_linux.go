@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,21 +12,25 @@ import (
 	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/combined"
+	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/clusters"
 	"github.com/cnibench/cnibench/internal/judge/fidelity"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 const fidelityLong = `Measure the lab and real clusters in one interleaved run, and print how far the lab agrees with them. Each cluster is a
-context of the kubeconfig; the lab raises the profile that is detected there. Compared are ratios to the bare node of
-each side. Absolute numbers compare only where the nodes run on this machine. With a result file it measures nothing.`
+context of the kubeconfig. The lab raises the profile that is detected there, with the mode of its kube-proxy. Compared
+are ratios to the bare node of each side. Absolute numbers compare only where the nodes run on this machine. A cluster
+that cannot be compared is refused before anything is made there. With a result file it measures nothing.`
 
 type fidelityArgs struct {
 	plan           planArgs
 	output, format string
 	verbose, quiet bool
+	force          bool
 }
 
 func (p *program) fidelityCommand() *cobra.Command {
@@ -43,6 +48,7 @@ func (p *program) fidelityCommand() *cobra.Command {
 	a.plan.declare(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "fidelity.jsonl", "result `file`")
+	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
 	a.format = "text"
 	choose(cmd, &a.format, "format", "`format`", documentNames)
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
@@ -66,7 +72,7 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 	if len(want.Cluster.Contexts) == 0 {
 		return usageOf(cmd, errors.New("no cluster: name one or more by --context"))
 	}
-	out, err := createResult(a.output, false)
+	out, err := createResult(a.output, a.force)
 	if err != nil {
 		return err
 	}
@@ -76,6 +82,12 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 	}
 	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: began, Progress: s.event}, s)
 	s.clear()
+	if cannotCompare(err) {
+		if errors.Is(err, os.ErrPermission) && advice.Of(err) == "" {
+			err = advice.With(err, "run it as root: the lab needs namespaces and CPU groups of this machine")
+		}
+		err = usage(err)
+	}
 	if err := errors.Join(err, out.Close()); err != nil {
 		return err
 	}
@@ -83,6 +95,13 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted; finished trials are in %s", a.output)}
 	}
 	return p.fidelityOf(a.format, a.output)
+}
+
+// cannotCompare reports whether err says that this machine or a cluster does not allow the comparison. Nothing was made then.
+func cannotCompare(err error) bool {
+	var refused *combined.RefusedError
+	var access *kube.AccessError
+	return errors.As(err, &refused) || errors.As(err, &access) || errors.Is(err, os.ErrPermission)
 }
 
 // fidelityOf prints the comparison in a result.
@@ -101,8 +120,10 @@ func (p *program) fidelityOf(format, name string) error {
 // parts are real clusters, and the lab of this machine with its agents in the surroundings of a pod.
 func (p *program) parts(say func(string, ...any)) combined.Parts {
 	return combined.Parts{
-		Clusters: func(ctx context.Context, want plan.Plan) (env.Environment, plan.Plan, error) {
-			return opened(clusters.Open(ctx, want, p.clusterOptions(say)))
+		Clusters: func(ctx context.Context, want plan.Plan, beside func(context.Context, plan.Plan) error) (env.Environment, plan.Plan, error) {
+			o := p.clusterOptions(say)
+			o.Beside = beside
+			return opened(clusters.Open(ctx, want, o))
 		},
 		Groups: claimGroups,
 		Lab: func(ctx context.Context, want plan.Plan, tree string) (env.Environment, error) {

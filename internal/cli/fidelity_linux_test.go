@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,9 +27,19 @@ type pretended struct {
 	pretence
 	name  string
 	facts facts.Facts
+	// skipped is why its profiles cannot be raised.
+	skipped string
 	// broken is what asking for its facts comes to, closing what closing it does.
 	broken, closing error
 	diary           *[]string
+}
+
+func (e pretended) Profiles(ctx context.Context) ([]result.Profile, error) {
+	all, err := e.pretence.Profiles(ctx)
+	for i := range all {
+		all[i].Skipped = e.skipped
+	}
+	return all, err
 }
 
 func (e pretended) Facts(context.Context) (facts.Facts, error) { return e.facts, e.broken }
@@ -57,6 +68,9 @@ type stage struct {
 	tree string
 
 	diary []string
+	// skipped is why the lab cannot raise its profiles, "" if it can. proxy is the mode of kube-proxy on the clusters.
+	skipped string
+	proxy   plan.ProxyMode
 	// here and there are the plans that the places were raised by, agent the tree of the lab's agents.
 	here, there plan.Plan
 	agent       string
@@ -83,13 +97,20 @@ func (s *stage) note(format string, args ...any) {
 
 func (s *stage) parts() combined.Parts {
 	return combined.Parts{
-		Clusters: func(_ context.Context, want plan.Plan) (env.Environment, plan.Plan, error) {
+		Clusters: func(ctx context.Context, want plan.Plan, beside func(context.Context, plan.Plan) error) (env.Environment, plan.Plan, error) {
 			s.there = want
+			if err := s.fails("detection"); err != nil {
+				return nil, want, err
+			}
+			want = want.Resolve(s.found)
+			want.Lab.ServiceProxy = cmp.Or(s.proxy, want.Lab.ServiceProxy)
+			if err := beside(ctx, want); err != nil {
+				return nil, want, err
+			}
 			if err := s.fails("clusters"); err != nil {
 				return nil, want, err
 			}
 			s.note("clusters raised")
-			want = want.Resolve(s.found)
 			return pretended{pretence: pretence{want}, name: "clusters", facts: facts.Facts{facts.Kernel: "6.0", facts.KubeCNI: "some"}, closing: s.closing("clusters"), diary: &s.diary}, want, nil
 		},
 		Groups: func(context.Context) (string, func() error, error) {
@@ -105,7 +126,7 @@ func (s *stage) parts() combined.Parts {
 				return nil, err
 			}
 			s.note("lab raised")
-			return pretended{pretence: pretence{want}, name: "lab", facts: facts.Facts{facts.Kernel: "6.12"}, broken: s.fails("facts"), closing: s.closing("lab"), diary: &s.diary}, nil
+			return pretended{pretence: pretence{want}, name: "lab", skipped: s.skipped, facts: facts.Facts{facts.Kernel: "6.12"}, broken: s.fails("facts"), closing: s.closing("lab"), diary: &s.diary}, nil
 		},
 	}
 }
@@ -143,7 +164,7 @@ func TestBothPlans(t *testing.T) {
 				"flannel-vxlan@c", "host@c", "host@c~twin"},
 		},
 	} {
-		s := &stage{found: tt.found, tree: "/groups"}
+		s := &stage{found: tt.found, tree: "/groups", proxy: plan.ProxyNftables}
 		want := fidelityPlan(tt.contexts...)
 		_, both, err := combined.Open(t.Context(), want, s.parts())
 		if err != nil {
@@ -152,7 +173,7 @@ func TestBothPlans(t *testing.T) {
 		if !slices.Equal(s.there.Profiles, tt.there) || s.there.Baseline != "host@a" || s.there.Twin || !slices.Equal(s.there.Cluster.Contexts, tt.contexts) {
 			t.Errorf("there: %q, baseline %s, twin %v", s.there.Profiles, s.there.Baseline, s.there.Twin)
 		}
-		if !slices.Equal(s.here.Profiles, tt.here) || s.here.Baseline != "host" || !s.here.Twin || s.here.Environment != plan.EnvLab || len(s.here.Cluster.Contexts) > 0 {
+		if !slices.Equal(s.here.Profiles, tt.here) || s.here.Baseline != "host" || !s.here.Twin || s.here.Environment != plan.EnvLab || len(s.here.Cluster.Contexts) > 0 || s.here.Lab.ServiceProxy != plan.ProxyNftables {
 			t.Errorf("here: %q, baseline %s, twin %v in %s", s.here.Profiles, s.here.Baseline, s.here.Twin, s.here.Environment)
 		}
 		if !slices.Equal(both.Profiles, tt.both) || both.Baseline != "host" || !both.Twin || both.Environment != plan.EnvKubernetes || both.Seed != want.Seed {
@@ -167,8 +188,8 @@ func TestBothPlans(t *testing.T) {
 	}
 }
 
-// TestBothFaults: whatever fails, what was raised until then is taken down, last first where that matters, and its own
-// faults are told too.
+// TestBothFaults: the lab is raised before anything is made in a cluster. Whatever fails, what was raised is removed, and
+// the faults of that are reported too.
 func TestBothFaults(t *testing.T) {
 	for _, tt := range []struct {
 		fault, found string
@@ -176,21 +197,26 @@ func TestBothFaults(t *testing.T) {
 		words        string
 		code         int
 	}{
-		{"clusters", "canal", nil, "clusters fails", exitFailed},
-		{"", "no-such-cni", []string{"clusters raised", "clusters closed"}, `unknown profile "no-such-cni"`, exitUsage},
-		{"groups", "canal", []string{"clusters raised", "clusters closed"}, "groups fails", exitFailed},
-		{"lab", "canal", []string{"clusters raised", "groups made", "groups removed", "clusters closed"}, "lab fails", exitFailed},
-		{"facts", "canal", []string{"clusters raised", "groups made", "lab raised", "lab closed", "groups removed", "clusters closed"}, "facts fails", exitFailed},
-		{"close", "canal", []string{"clusters raised", "groups made", "lab raised", "lab closed", "groups removed", "clusters closed"}, "clusters stays", exitFailed},
+		{"detection", "canal", nil, "detection fails", exitFailed},
+		{"", "no-such-cni", nil, `unknown profile "no-such-cni"`, exitUsage},
+		{"groups", "canal", nil, "groups fails", exitFailed},
+		{"lab", "canal", []string{"groups made", "groups removed"}, "lab fails", exitFailed},
+		{"skipped", "canal", []string{"groups made", "lab raised", "lab closed", "groups removed"}, "the lab of this machine cannot raise what the clusters run: host: no vxlan; host~twin: no vxlan; canal: no vxlan", exitUsage},
+		{"clusters", "canal", []string{"groups made", "lab raised", "lab closed", "groups removed"}, "clusters fails", exitFailed},
+		{"facts", "canal", []string{"groups made", "lab raised", "clusters raised", "lab closed", "groups removed", "clusters closed"}, "facts fails", exitFailed},
+		{"close", "canal", []string{"groups made", "lab raised", "clusters raised", "lab closed", "groups removed", "clusters closed"}, "clusters stays", exitFailed},
 	} {
 		s := &stage{found: map[string]string{"a": tt.found}, fault: tt.fault}
+		if tt.fault == "skipped" {
+			s.skipped = "no vxlan"
+		}
 		out := create(t)
 		_, err := measureBoth(t.Context(), fidelityPlan("a"), s.parts(), out, run.Options{})
 		if err == nil || !strings.Contains(err.Error(), tt.words) {
 			t.Errorf("%s: %v", tt.words, err)
 		}
 		code := exitFailed
-		if faults := (plan.Faults{}); errors.As(err, &faults) {
+		if faults := (plan.Faults{}); errors.As(err, &faults) || cannotCompare(err) {
 			code = exitUsage
 		}
 		s.diary = slices.DeleteFunc(s.diary, func(line string) bool { return strings.Contains(line, " measures ") })
@@ -207,7 +233,7 @@ func TestBothInterrupted(t *testing.T) {
 	enough := errors.New("enough")
 	stop(enough)
 	_, err := measureBoth(ctx, fidelityPlan("a"), s.parts(), create(t), run.Options{})
-	if !errors.Is(err, enough) || strings.Contains(err.Error(), "lab fails") || s.diary[len(s.diary)-1] != "clusters closed" {
+	if !errors.Is(err, enough) || strings.Contains(err.Error(), "lab fails") || s.diary[len(s.diary)-1] != "groups removed" {
 		t.Errorf("%v after %q", err, s.diary)
 	}
 }

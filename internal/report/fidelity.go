@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/fidelity"
@@ -19,11 +20,11 @@ const FidelitySchema = "cnibench.fidelity/v1"
 // BuildFidelity makes the report of the lab beside real clusters: a part of a page, without a title.
 func BuildFidelity(p *fidelity.Page) Document {
 	h := p.Header
-	s := Section{Notes: []string{
+	s := Section{Notes: append(fidelityVerdicts(p),
 		fmt.Sprintf("Measured on %s: %s of %s, seed %d, lab and clusters interleaved in one run.",
 			h.Created.UTC().Format(time.DateOnly), number.Counted(p.Repetitions, "repetition"), number.Duration(h.Plan.Duration), h.Plan.Seed),
 		"Ratios are the cluster's value over the lab's, each over that of the bare node (host) of its place in the same repetition, with their 95 % intervals; 1 means that the lab is true. within 5 %: the whole interval is. differs: not so, and significant after correction for all rows of the cluster. The bare nodes themselves are set beside each other without that, and not judged.",
-	}}
+	)}
 	if p.Kernel != nil {
 		s.Notes = append(s.Notes, fmt.Sprintf("A pod cannot see ksoftirqd, so both sides leave its time out; in the lab it was at most %s.", number.Percent(*p.Kernel)))
 	}
@@ -47,8 +48,34 @@ func BuildFidelity(p *fidelity.Page) Document {
 		Created time.Time   `json:"created"`
 		Seed    uint64      `json:"seed"`
 		Facts   facts.Facts `json:"facts"`
+		// Verdicts are those of whole profiles.
+		Verdicts []fidelity.Summary `json:"verdicts"`
 		*fidelity.Page
-	}{FidelitySchema, h.Created.UTC(), h.Plan.Seed, h.Facts, p}}
+	}{FidelitySchema, h.Created.UTC(), h.Plan.Seed, h.Facts, p.Summaries(), p}}
+}
+
+// busy is the share of the measured CPUs that other programs may use before a comparison is in doubt.
+const busy = 0.1
+
+// fidelityVerdicts says of each profile on each cluster whether the lab is true, and what to do if that is not decided.
+func fidelityVerdicts(p *fidelity.Page) []string {
+	var all []string
+	for _, s := range p.Summaries() {
+		of := fmt.Sprintf("%s (%s): ", s.Profile, s.Context)
+		near := fmt.Sprintf("%d of %d CPU times are within 5 %%", s.Count[fidelity.Near], s.Rows)
+		switch s.Verdict {
+		case fidelity.Near:
+			all = append(all, of+"the lab is true. All "+number.Counted(s.Rows, "CPU time")+" are within 5 %.")
+		case fidelity.Differs:
+			all = append(all, of+fmt.Sprintf("the lab differs from the cluster in %s; %s.", number.Counted(s.Count[fidelity.Differs], "CPU time"), near))
+		default:
+			all = append(all, of+near+", none differs, the others are undecided: measure more --repetitions.")
+		}
+	}
+	if share, err := strconv.ParseFloat(p.Header.Facts[facts.IdleBusy], 64); err == nil && share > busy {
+		all = append(all, fmt.Sprintf("Other programs used %s of the measured CPUs when the run began: repeat it on a quiet machine.", number.Percent(share)))
+	}
+	return all
 }
 
 // fidelitySummary counts the rows by verdict.

@@ -2,6 +2,12 @@ package report_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -30,7 +36,7 @@ func TestFidelity(t *testing.T) {
 	d := report.BuildFidelity(&fidelity.Page{
 		Header: result.Header{
 			Created: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Plan: plan.Plan{Duration: 500 * time.Millisecond, Seed: 7},
-			Facts: facts.Facts{facts.Kernel: "6.18", facts.KubeCNI: "a|b"},
+			Facts: facts.Facts{facts.Kernel: "6.18", facts.KubeCNI: "a|b", facts.IdleBusy: "0.5"},
 		},
 		Demand: []fidelity.Row{row("host", 5000, 5000, ""), row("flannel-vxlan", 10000, 12000, fidelity.Differs)}, Kernel: &kernel, Repetitions: 12,
 		Failed: []fidelity.Failure{{Case: "host@a pod-to-pod/cross-node rr", Failed: 1, Tried: 13, Kind: "timeout"}},
@@ -41,5 +47,65 @@ func TestFidelity(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden.Check(t, "fidelity."+format, b.Bytes())
+	}
+}
+
+// contribution is what the test reads of a contributed report.
+type contribution struct {
+	Schema   string             `json:"schema"`
+	Facts    facts.Facts        `json:"facts"`
+	Verdicts []fidelity.Summary `json:"verdicts"`
+	fidelity.Page
+}
+
+// contributed returns why a report is not one of `cnibench fidelity`, or does not agree with itself.
+func contributed(b []byte) error {
+	var c contribution
+	if err := json.Unmarshal(b, &c); err != nil {
+		return err
+	}
+	if c.Schema != report.FidelitySchema || len(c.Demand) == 0 || c.Facts[facts.Version] == "" || c.Facts[facts.KubeProfile] == "" {
+		return fmt.Errorf("schema %q, %d rows, version %q, profile %q", c.Schema, len(c.Demand), c.Facts[facts.Version], c.Facts[facts.KubeProfile])
+	}
+	for _, r := range slices.Concat(c.Demand, c.Rates) {
+		low, high := r.Quotient.Low, r.Quotient.High
+		near := low >= 1/1.05 && high <= 1.05
+		if r.Verdict == fidelity.Near && !near || r.Verdict == fidelity.Differs && low <= 1 && high >= 1 {
+			return fmt.Errorf("%s %s %s: %s does not follow from [%g, %g]", r.Profile, r.Path, r.Workload, r.Verdict, low, high)
+		}
+	}
+	if want := c.Summaries(); !reflect.DeepEqual(c.Verdicts, want) {
+		return fmt.Errorf("verdicts %v do not follow from the rows: %v", c.Verdicts, want)
+	}
+	return nil
+}
+
+// TestContributed: the reports in docs/results/clusters are those of the command, and a changed verdict is found.
+func TestContributed(t *testing.T) {
+	files, err := filepath.Glob("../../docs/results/clusters/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err == nil {
+			err = contributed(b)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	good, err := os.ReadFile("testdata/fidelity.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good = bytes.Replace(good, []byte(`"kernel"`), []byte(`"cnibench": "1", "kube.profile": "flannel-vxlan", "kernel"`), 1)
+	if err := contributed(good); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range [][]byte{bytes.ReplaceAll(good, []byte(`"differs"`), []byte(`"within 5 %"`)), bytes.Replace(good, []byte(`"rows": 1`), []byte(`"rows": 2`), 1), []byte("{}")} {
+		if contributed(bad) == nil {
+			t.Errorf("taken for a report:\n%s", bad)
+		}
 	}
 }

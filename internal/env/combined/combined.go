@@ -7,6 +7,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
@@ -17,12 +18,14 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Parts open the two halves.
 type Parts struct {
-	// Clusters returns the plan with the detected names.
-	Clusters func(ctx context.Context, want plan.Plan) (env.Environment, plan.Plan, error)
+	// Clusters returns the plan with the detected names. It calls beside with them before it makes anything in a cluster.
+	Clusters func(ctx context.Context, want plan.Plan, beside func(ctx context.Context, found plan.Plan) error) (env.Environment, plan.Plan, error)
 	// Groups makes the tree of CPU groups for the lab's agents, "" for none, and returns how to remove it.
 	Groups func(ctx context.Context) (tree string, remove func() error, err error)
 	// Lab starts its agents in that tree.
@@ -40,28 +43,63 @@ type Environment struct {
 // factAgent is how the lab's agents run.
 const factAgent = "lab.agent"
 
-// Open opens the clusters of a plan, and raises in the lab the profiles that were detected there. It returns the plan
-// with the names of both.
+// Open raises in the lab what is detected on the clusters of a plan, then opens the clusters. It returns the plan with the
+// names of both. A profile that the lab cannot raise is a *RefusedError, and nothing is made in a cluster.
 func Open(ctx context.Context, want plan.Plan, parts Parts) (*Environment, plan.Plan, error) {
-	clusters, there, err := parts.Clusters(ctx, clusterPlan(want))
+	e := &Environment{remove: func() error { return nil }}
+	var here plan.Plan
+	beside := func(ctx context.Context, found plan.Plan) (err error) {
+		here = labPlan(want, found)
+		if err := here.Validate(); err != nil {
+			return err
+		}
+		return e.raise(ctx, here, parts)
+	}
+	clusters, there, err := parts.Clusters(ctx, clusterPlan(want), beside)
 	if err != nil {
-		return nil, want, err
+		return nil, want, e.closeLab(ctx, err)
 	}
-	here := labPlan(want, there.Profiles)
-	if err := here.Validate(); err != nil {
-		return nil, want, env.Close(ctx, clusters, err)
-	}
-	tree, remove, err := parts.Groups(ctx)
-	if err != nil {
-		return nil, want, env.Close(ctx, clusters, err)
-	}
-	lab, err := parts.Lab(ctx, here, tree)
-	if err != nil {
-		return nil, want, env.Close(ctx, clusters, errors.Join(err, remove()))
-	}
+	e.clusters = clusters
 	there.Profiles = slices.Concat(here.Profiles, there.Profiles)
 	there.Baseline, there.Twin = here.Baseline, here.Twin
-	return &Environment{lab: lab, clusters: clusters, grouped: tree != "", remove: remove}, there, nil
+	return e, there, nil
+}
+
+// RefusedError says which profiles the lab could not raise, and why.
+type RefusedError struct{ Profiles []result.Profile }
+
+func (e *RefusedError) Error() string {
+	return "the lab of this machine cannot raise what the clusters run: " + strings.Join(each.Of(e.Profiles, func(p result.Profile) string {
+		return string(p.Name) + ": " + p.Skipped
+	}), "; ")
+}
+
+// raise raises the lab, with every profile of its plan.
+func (e *Environment) raise(ctx context.Context, here plan.Plan, parts Parts) error {
+	tree, remove, err := parts.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	e.grouped, e.remove = tree != "", remove
+	if e.lab, err = parts.Lab(ctx, here, tree); err != nil {
+		return err
+	}
+	all, err := e.lab.Profiles(ctx)
+	if err != nil {
+		return err
+	}
+	if all = slices.DeleteFunc(all, func(p result.Profile) bool { return p.Skipped == "" }); len(all) > 0 {
+		return advice.With(&RefusedError{all}, "cnibench doctor says what this kernel lacks; take a machine whose kernel has it")
+	}
+	return nil
+}
+
+// closeLab removes what the lab has, after err.
+func (e *Environment) closeLab(ctx context.Context, err error) error {
+	if e.lab != nil {
+		err = env.Close(ctx, e.lab, err)
+	}
+	return errors.Join(err, e.remove())
 }
 
 // clusterPlan is the part of a plan for its clusters: what runs on each, and its bare node twice.
@@ -75,11 +113,11 @@ func clusterPlan(want plan.Plan) plan.Plan {
 	return want
 }
 
-// labPlan is the part for the lab: what was detected on the clusters, each once, and the bare node.
-func labPlan(want plan.Plan, found []plan.Variant) plan.Plan {
-	want.Environment, want.Cluster = plan.EnvLab, plan.Cluster{}
+// labPlan is the part for the lab: what was detected on the clusters, each once, and the bare node, under kube-proxy's mode.
+func labPlan(want, found plan.Plan) plan.Plan {
+	want.Environment, want.Cluster, want.Lab.ServiceProxy = plan.EnvLab, plan.Cluster{}, found.Lab.ServiceProxy
 	want.Profiles, want.Baseline, want.Twin = nil, profile.Host, true
-	for _, v := range found {
+	for _, v := range found.Profiles {
 		if v = v.Local(); v.Profile() != profile.Host && !slices.Contains(want.Profiles, v) {
 			want.Profiles = append(want.Profiles, v)
 		}

@@ -203,13 +203,19 @@ func names(nodes []corev1.Node) string {
 	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
-// findNodes asks for the nodes and chooses.
-func (c *Cluster) findNodes(ctx context.Context) error {
+// chooseNodes asks for the nodes and chooses.
+func (c *Cluster) chooseNodes(ctx context.Context) error {
 	list, err := c.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the nodes: %w", withAdvice(cause(ctx, err)))
 	}
-	if c.place, err = choose(list.Items, c.options); err != nil {
+	c.place, err = choose(list.Items, c.options)
+	return err
+}
+
+// findNodes chooses the nodes, and the image that they are to have.
+func (c *Cluster) findNodes(ctx context.Context) error {
+	if err := c.chooseNodes(ctx); err != nil {
 		return err
 	}
 	return c.settleImage(ctx)

@@ -73,7 +73,7 @@ func (c *Cluster) raise(ctx context.Context) error {
 	}
 	c.layout = arrange(c.options, c.place)
 	if len(c.layout.pods) == 0 {
-		return &ConfigError{advice.With(fmt.Errorf("this cluster serves none of the plan's paths: %s", c.unserved()),
+		return &ConfigError{advice.With(fmt.Errorf("this cluster serves none of the plan's paths: %s", cmp.Or(c.unserved(), "it has none")),
 			"choose other --paths (cnibench list paths), or allow more nodes")}
 	}
 	c.options.Say("making %d pods and %d Services in namespace %s", len(c.layout.pods), len(c.layout.services), c.namespace(false))
@@ -133,7 +133,7 @@ func (c *Cluster) makePods(ctx context.Context) error {
 	return c.awaitPods(ctx)
 }
 
-// unserved says of every path of the plan why it is not served.
+// unserved says of every path of the plan why it is not served, "" if all are.
 func (c *Cluster) unserved() string {
 	var all []string
 	for _, p := range c.options.Paths {
@@ -141,7 +141,15 @@ func (c *Cluster) unserved() string {
 			all = append(all, p.String()+": "+why)
 		}
 	}
-	return cmp.Or(strings.Join(all, "; "), "it has none")
+	return strings.Join(all, "; ")
+}
+
+// Unserved says which paths of the plan this cluster does not serve and why, "" if it serves all. It makes nothing.
+func (c *Cluster) Unserved(ctx context.Context) (string, error) {
+	if err := c.chooseNodes(ctx); err != nil {
+		return "", err
+	}
+	return c.unserved(), nil
 }
 
 func (c *Cluster) makeNamespaces(ctx context.Context) error {

@@ -82,6 +82,44 @@ type Page struct {
 	Failed []Failure `json:"failed"`
 }
 
+// Summary counts the CPU times of one profile on one cluster by verdict.
+type Summary struct {
+	Profile plan.Variant    `json:"profile"`
+	Context string          `json:"context"`
+	Verdict Verdict         `json:"verdict"`
+	Rows    int             `json:"rows"`
+	Count   map[Verdict]int `json:"count"`
+}
+
+// Summaries judges each profile on each cluster by its CPU times, in their order: it differs if one of them does, is within
+// 5 % if all are, and is undecided otherwise.
+func (p *Page) Summaries() []Summary {
+	var all []Summary
+	for _, r := range p.Demand {
+		if r.Bare() {
+			continue
+		}
+		i := slices.IndexFunc(all, func(s Summary) bool { return s.Profile == r.Profile && s.Context == r.Context })
+		if i < 0 {
+			i = len(all)
+			all = append(all, Summary{Profile: r.Profile, Context: r.Context, Count: map[Verdict]int{}})
+		}
+		all[i].Rows++
+		all[i].Count[r.Verdict]++
+	}
+	for i, s := range all {
+		switch {
+		case s.Count[Differs] > 0:
+			all[i].Verdict = Differs
+		case s.Count[Near] == s.Rows:
+			all[i].Verdict = Near
+		default:
+			all[i].Verdict = Undecided
+		}
+	}
+	return all
+}
+
 // Failure says how many trials of a case failed.
 type Failure struct {
 	Case   string `json:"case"`

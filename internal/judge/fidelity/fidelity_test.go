@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -149,5 +150,25 @@ func TestNothingToCompare(t *testing.T) {
 		if _, err := Assess(world(5, cost)); !errors.Is(err, ErrNothing) {
 			t.Errorf("%v: %v", cost, err)
 		}
+	}
+}
+
+// TestSummaries: one row that differs is enough, one that is undecided keeps a profile from being near, and bare nodes do not
+// count.
+func TestSummaries(t *testing.T) {
+	row := func(profile plan.Variant, context string, v Verdict) Row {
+		return Row{Profile: profile, Context: context, Verdict: v}
+	}
+	p := Page{Demand: []Row{
+		row("host", "a", ""), row("canal", "a", Near), row("canal", "a", Near), row("canal", "b", Near), row("canal", "b", Undecided),
+		row("ptp", "a", Undecided), row("ptp", "a", Differs),
+	}}
+	want := []Summary{
+		{"canal", "a", Near, 2, map[Verdict]int{Near: 2}},
+		{"canal", "b", Undecided, 2, map[Verdict]int{Near: 1, Undecided: 1}},
+		{"ptp", "a", Differs, 2, map[Verdict]int{Undecided: 1, Differs: 1}},
+	}
+	if got := p.Summaries(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -34,6 +34,10 @@ type Options struct {
 	// Say reports progress. Leaves notes what stays behind if the process ends at once; gone notes that it was removed.
 	Say    func(format string, args ...any)
 	Leaves func(line string) (gone func())
+	// Beside raises what is compared with the clusters, from the detected names and kube-proxy's mode. It is called before
+	// anything is made in a cluster. With it a cluster is refused whose profile is not of the catalogue, or that does not
+	// serve every path of the plan. (optional)
+	Beside func(ctx context.Context, found plan.Plan) error
 }
 
 // Environment is one cluster or several: what runs there, what of it was proved, and the pods of this run.
@@ -59,17 +63,29 @@ func Open(ctx context.Context, want plan.Plan, o Options) (*Environment, plan.Pl
 func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) (*Environment, plan.Plan, error) {
 	e := &Environment{options: o}
 	found := map[string]string{}
+	var faults []error
 	for _, location := range at {
 		s := &site{Location: location}
-		if err := s.find(ctx, want, o); err != nil {
-			return nil, want, s.named(err)
-		}
+		faults = append(faults, s.named(s.find(ctx, want, o)))
 		e.sites = append(e.sites, s)
 		found[s.Context] = s.profile
 	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, want, err
+	}
 	e.plan = want.Resolve(found)
+	if o.Beside != nil {
+		if err := e.compared(ctx); err != nil {
+			return nil, want, err
+		}
+	}
 	if err := e.plan.Validate(); err != nil {
 		return nil, want, err
+	}
+	if o.Beside != nil {
+		if err := o.Beside(ctx, e.plan); err != nil {
+			return nil, want, err
+		}
 	}
 	for _, s := range e.sites {
 		o.Leaves(s.leftovers())

@@ -149,7 +149,7 @@ func kubeconfigOf(t *testing.T, server string) string {
 	text := fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: here
-contexts: [{name: here, context: {cluster: c, user: u}}]
+contexts: [{name: here, context: {cluster: c, user: u}}, {name: c0, context: {cluster: c, user: u}}, {name: c1, context: {cluster: c, user: u}}]
 clusters: [{name: c, cluster: {server: %q}}]
 users: [{name: u, user: {}}]
 `, server)

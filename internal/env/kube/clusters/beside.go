@@ -1,0 +1,68 @@
+package clusters
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/detect"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// compared refuses clusters that the lab cannot be compared with, all faults at once, and gives the plan the mode of their
+// kube-proxy.
+func (e *Environment) compared(ctx context.Context) error {
+	var faults []error
+	modes := map[plan.ProxyMode]string{}
+	for _, s := range e.sites {
+		faults = append(faults, s.named(s.known()), s.named(s.whole(ctx)))
+		if k := s.verdict.KubeProxy; k.Runs == detect.Yes && k.Mode != "" {
+			modes[plan.ProxyMode(k.Mode)] = s.Context
+		}
+	}
+	for mode, at := range modes {
+		switch asked := e.plan.Lab.ServiceProxy; {
+		case len(modes) > 1:
+			faults = append(faults, advice.With(fmt.Errorf("context %s: kube-proxy is in %s mode, not in all clusters", at, mode), "compare clusters of each mode in a run of their own"))
+		case asked != mode && asked != plan.Default().Lab.ServiceProxy:
+			faults = append(faults, advice.With(fmt.Errorf("context %s: kube-proxy is in %s mode, not in %s mode", at, mode, asked), "leave out --service-proxy: the lab takes the mode of the cluster"))
+		default:
+			e.plan.Lab.ServiceProxy = mode
+		}
+	}
+	if err := errors.Join(faults...); err != nil {
+		return &kube.ConfigError{Err: err}
+	}
+	return nil
+}
+
+// known refuses a profile that is not in the catalogue.
+func (s *site) known() error {
+	v := s.verdict
+	if _, ok := profile.Lookup(s.profile); ok {
+		return nil
+	}
+	if v.CNI == "" {
+		why := strings.Join(append([]string{"the CNI is unknown"}, slices.Concat(v.Doubts, v.Unproven)...), "; ")
+		return advice.With(errors.New(why), "--inspect looks at the nodes from privileged pods; cnibench cni detect prints what was seen")
+	}
+	why := "the lab has no profile for " + s.found()
+	if v.Title != "" {
+		why += ": " + v.Title
+	}
+	return advice.With(errors.New(why), "cnibench cni detect prints what was seen, cnibench list profiles what the lab has")
+}
+
+// whole refuses a cluster that does not serve every path.
+func (s *site) whole(ctx context.Context) error {
+	why, err := s.cluster.Unserved(ctx)
+	if err != nil || why == "" {
+		return err
+	}
+	return advice.With(fmt.Errorf("not all paths are served: %s", why), "choose paths that the cluster serves, such as --paths pod-to-pod/same-node,pod-to-service/local")
+}
