@@ -262,14 +262,11 @@ func TestControllerSaysThatItLives(t *testing.T) {
 		_ = control.NewEncoder(theirs).Encode(control.Message{Type: control.TypeHello, Hello: &control.Hello{Version: control.Version}})
 	}()
 	c, err := control.Dial(t.Context(), control.Endpoint{
-		Name: "cluster/pod", Lifeline: 30 * time.Millisecond, HeartbeatLimit: time.Minute,
+		Name: "cluster/pod", Lifeline: 30 * time.Millisecond,
 		Start: func(context.Context) (io.ReadWriteCloser, error) { return ours, nil },
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	if c.HeartbeatLimit != time.Minute {
-		t.Errorf("the heartbeat limit is %s", c.HeartbeatLimit)
 	}
 	d := control.NewDecoder(theirs)
 	for range 3 {

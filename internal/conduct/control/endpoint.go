@@ -23,9 +23,6 @@ type Endpoint struct {
 	ListenPort    int
 	// CPUs are the CPUs for the load threads of this endpoint.
 	CPUs []int
-	// HeartbeatLimit is how long the agent may be silent while something is expected of it; 0 is DefaultHeartbeatLimit.
-	// A stream through other machines needs more. (optional)
-	HeartbeatLimit time.Duration
 	// Lifeline is how long the agent bears to hear nothing before it ends by itself, as Start has told it; the controller
 	// says that it lives three times as often. 0 is for streams whose end cannot get lost. (optional)
 	Lifeline time.Duration

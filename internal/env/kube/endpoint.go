@@ -22,12 +22,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-const (
-	// heartbeatLimit bears a hiccup of the API server, through which an agent's heartbeats come.
-	heartbeatLimit = 8 * time.Second
-	// lifeline is how long an agent bears to hear nothing: a machine between it and its controller may die without a word.
-	lifeline = 15 * time.Second
-)
+// lifeline is how long an agent bears to hear nothing: a machine between it and its controller may die without a word.
+const lifeline = 15 * time.Second
 
 // bare says whether a profile, a twin included, is the bare node of the cluster.
 func bare(v plan.Variant) bool { return v.Profile() == profileHost }
@@ -78,8 +74,8 @@ func (c *Cluster) endpoint(profile plan.Variant, pod string) (control.Endpoint, 
 	address := trait.PickFamily(s.addresses, c.options.Family)
 	return control.Endpoint{
 		Name: string(profile) + "/" + pod, Address: address, ListenAddress: address, ListenPort: c.listens(profile, pod), CPUs: c.options.CPUs,
-		HeartbeatLimit: heartbeatLimit, Lifeline: lifeline,
-		Start: func(ctx context.Context) (io.ReadWriteCloser, error) { return c.startAgent(ctx, pod) },
+		Lifeline: lifeline,
+		Start:    func(ctx context.Context) (io.ReadWriteCloser, error) { return c.startAgent(ctx, pod) },
 	}, nil
 }
 
