@@ -39,13 +39,13 @@ var GrowthNotes = []string{
 // swept are the words for one more of a condition.
 var swept = map[string]string{
 	"services": "Service", "endpoints": "endpoint of each Service", "policies": "policy that selects the pods",
-	"policies-unselected": "policy that selects no pod", "pods-per-node": "pod of a node", "mtu": "byte of the MTU", "nodes": "node", "flows": "flow", "message": "byte of a message",
+	"policies-unselected": "policy that selects no pod", "pods-per-node": "pod of a node", "mtu": "byte of the MTU", "nodes": "node", "flows": "flow", "connections": "standing connection", "message": "byte of a message",
 }
 
 // several are the words for many of a condition.
 var several = map[string]string{
 	"services": "Services", "endpoints": "endpoints", "policies": "policies", "policies-unselected": "policies that select no pod",
-	"pods-per-node": "pods a node", "mtu": "bytes of MTU", "message": "bytes of a message",
+	"pods-per-node": "pods a node", "connections": "standing connections", "mtu": "bytes of MTU", "message": "bytes of a message",
 }
 
 func one(condition string) string {
@@ -136,15 +136,20 @@ func (w wording) line(l growth.Line) string {
 		}
 		return text
 	case stat.Rising:
-		return fmt.Sprintf("%s: %s changes by %s (%s) up to %s; its points do not tell linear from logarithmic.", name, of,
-			w.amount(l.Change), w.between(l.ChangeLow, l.ChangeHigh), last)
+		why := "its points do not tell linear from logarithmic"
+		if l.Unfit {
+			why = "neither a line nor a logarithm fits its points"
+		}
+		return fmt.Sprintf("%s: %s changes by %s (%s) up to %s; %s.", name, of, w.amount(l.Change), w.between(l.ChangeLow, l.ChangeHigh), last, why)
 	case stat.Constant:
 		return fmt.Sprintf("%s: %s adds nothing to %s: constant within %s up to %s.", name, "a "+one(w.sweep.Condition), of, number.Percent(w.margin), last)
 	}
 	if math.IsNaN(l.Change) {
 		return fmt.Sprintf("%s: %s: too few values for a curve.", name, of)
 	}
-	return fmt.Sprintf("%s: no change of %s is shown or excluded up to %s: %s.", name, of, last, w.between(l.ChangeLow, l.ChangeHigh))
+	first := l.Points[0].Median
+	return fmt.Sprintf("%s: no change of %s is shown or excluded up to %s: %s (%s to %s).", name, of, last, w.between(l.ChangeLow, l.ChangeHigh),
+		number.Percent(l.ChangeLow/first), number.Percent(l.ChangeHigh/first))
 }
 
 // crossing says how two profiles lie to each other.

@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // The severities, for the tables.
@@ -461,6 +462,17 @@ func TestOddOneOut(t *testing.T) {
 		found := ask(t, "odd-one-out", h, records)
 		if len(found) > 0 != (c.want != "") || c.want != "" && (!strings.HasPrefix(found[0].Where, "canal pod-to-pod/same-node") || !strings.Contains(found[0].Saw, c.want)) {
 			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
+
+// TestFlowsOfAVariant: what is under way at most follows from the flows of the variant, not from those of its workload alone.
+func TestFlowsOfAVariant(t *testing.T) {
+	for v, plausible := range map[plan.Variant]bool{"ptp": false, "ptp(flows=8)": false, "ptp(flows=16)": true} {
+		c := plan.Case{Profile: v, Path: plan.Paths[0], Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}
+		r := result.Record{Trial: plan.Trial{Case: c}, Metrics: map[string]float64{metric.TransactionRate: 150000, metric.RTT + ".mean": 100e3}}
+		if said := newTrial(&View{header: result.Header{Plan: plan.Default()}}, c, r).concurrency(); (said == "") != plausible {
+			t.Errorf("%s: %q", v, said)
 		}
 	}
 }

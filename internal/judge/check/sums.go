@@ -101,7 +101,7 @@ func (t *trial) lossAndRate() string {
 
 func (t *trial) packetsAndRate() string {
 	packets, goodput, ok := t.both(metric.PacketRate, metric.Goodput)
-	size, stated := goodput/8/packets, t.Workload.Traits().Message
+	size, stated := goodput/8/packets, t.view.sent(t.Case).Message
 	if !ok || !t.Workload.Traits().Datagrams() || packets <= 0 || near(size, float64(stated), sameSum) {
 		return ""
 	}
@@ -208,7 +208,7 @@ func (t *trial) inFlight() (f flight, ok bool) {
 	if t.warned(adapter.Corrected) || t.warned(adapter.Rounded) {
 		return f, false // the mean is not of the requests that were sent, or has too few digits
 	}
-	is := t.Workload.Traits()
+	is := t.view.sent(t.Case)
 	if !is.Exchanges() || is.Kernel {
 		return f, false
 	}
@@ -256,7 +256,7 @@ const mostCalls = 2.5e6
 
 func (t *trial) callRate() string {
 	goodput, ok := t.metrics[metric.Goodput]
-	is := t.Workload.Traits()
+	is := t.view.sent(t.Case)
 	calls := goodput / 8 / float64(is.Message) / float64(is.Flows)
 	if !ok || !t.Workload.Traits().Bulk() || calls <= mostCalls || math.IsInf(calls, 0) {
 		return ""

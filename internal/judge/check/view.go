@@ -89,6 +89,9 @@ func (v *View) Add(r result.Record) error {
 	return v.values.Add(&r)
 }
 
+// sent is what was sent in a case: under the flows and the message size of its variant.
+func (v *View) sent(c plan.Case) plan.Traits { return v.header.Plan.Loaded(c).Workload.Traits() }
+
 // trial asks the rules about a trial and returns its numbers with those that follow from them.
 func (v *View) trial(r result.Record) map[string]float64 {
 	c := r.Case

@@ -67,7 +67,7 @@ func wireTime(v *View, found *list) {
 		}
 		least := 2 * distance / fibreLight * 1e9
 		if rate > 0 {
-			is := c.Workload.Traits()
+			is := v.sent(c.Case)
 			bytes := max(is.Request, is.Message) + max(is.Response, is.Message) + 2*framing
 			least += 8 * float64(bytes) / rate * 1e9
 		}

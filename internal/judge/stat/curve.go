@@ -20,7 +20,7 @@ const (
 	// Linear and Logarithmic are what predicts points that were left out best.
 	Linear      Shape = "linear"
 	Logarithmic Shape = "logarithmic"
-	// Rising means that the curve changes, and that its points do not tell linear from logarithmic.
+	// Rising means that the curve changes, and that its points do not tell linear from logarithmic or fit neither.
 	Rising Shape = "rising"
 	// Undecided means that a change is neither shown nor excluded.
 	Undecided Shape = "undecided"
@@ -39,6 +39,8 @@ type Curve struct {
 	Change, ChangeLow, ChangeHigh float64
 	// Misfit is the largest distance of a point from the law as a share of the point.
 	Misfit float64
+	// Unfit says that no law fits, and that Change is the difference of the last point and the first.
+	Unfit bool
 
 	law law
 }
@@ -64,13 +66,17 @@ func level(float64) float64 { return 0 }
 // leastError is the least relative standard error of a point: instances differ by more than the trials of one say.
 const leastError = 0.002
 
+// certain is the confidence at which the first and the last point differ although no law fits. It is so high that this third
+// look at a curve adds nothing to the chance of error.
+const certain = 0.999
+
 // decisive is how many times the error of prediction of one law must be that of another to rule it out.
 const decisive = 2
 
 // Grow fits a curve to at least two points of rising X and says what kind it is. Its kind is that of the law which, fitted
 // to all other points, predicts each point best, weighted by the points' intervals. It is constant or undecided unless the
 // interval of the slope excludes 0 and the change exceeds the margin, a share of the first point. Where the whole interval of
-// the change is within the margin, it is constant.
+// the change is within the margin, it is constant. Where no law fits, it rises if its ends alone are enough to say so.
 func Grow(points []Point, confidence, margin float64) Curve {
 	nan := math.NaN()
 	c := Curve{Shape: Undecided, Points: points, Slope: nan, Low: nan, High: nan, Change: nan, ChangeLow: nan, ChangeHigh: nan, Misfit: nan}
@@ -99,10 +105,13 @@ func Grow(points []Point, confidence, margin float64) Curve {
 	bound := margin * math.Abs(points[0].Median)
 	within := max(math.Abs(c.ChangeLow), math.Abs(c.ChangeHigh)) <= bound
 	grows := (c.Low > 0 || c.High < 0) && math.Abs(c.Change) > bound
+	unknown := !grows || len(points) > 2 && best.press >= none.press
 	switch {
 	case within:
 		c.Shape = Constant
-	case !grows || len(points) > 2 && best.press >= none.press:
+	case unknown && c.ends(errs, bound):
+		c.Shape = Rising
+	case unknown:
 	case len(points) < 3 || other.press < decisive*best.press:
 		c.Shape = Rising
 	case c.Doubling:
@@ -111,6 +120,18 @@ func Grow(points []Point, confidence, margin float64) Curve {
 		c.Shape = Linear
 	}
 	return c
+}
+
+// ends says whether the last point differs from the first by more than a bound, and makes that the change.
+func (c *Curve) ends(errs []float64, bound float64) bool {
+	last := len(errs) - 1
+	change := c.Points[last].Median - c.Points[0].Median
+	half := normalQuantile(certain) * math.Hypot(errs[0], errs[last])
+	if last < 2 || math.Abs(change)-half <= bound {
+		return false
+	}
+	c.Unfit, c.Change, c.ChangeLow, c.ChangeHigh = true, change, change-half, change+half
+	return true
 }
 
 // describe fills in what follows from the law.

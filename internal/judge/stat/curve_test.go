@@ -116,6 +116,27 @@ func TestCross(t *testing.T) {
 	}
 }
 
+// TestGrowFitsNone: a curve that grows faster than a line rises, although no law says by how much. One that scatters does not.
+func TestGrowFitsNone(t *testing.T) {
+	const runs = 300
+	r := rand.New(rand.NewPCG(7, 8))
+	xs := []float64{0, 100, 1000, 10000}
+	faster := func(x float64) float64 { return 160000 + x*(0.7+0.26*x) }
+	rising, wrong := 0, 0
+	for range runs {
+		c := Grow(simulated(r, xs, faster, 0.02, 8), 0.95, 0.03)
+		if want := faster(10000) - 160000; c.Shape == Rising && c.Unfit && c.ChangeLow < want && want < c.ChangeHigh {
+			rising++
+		}
+		if Grow(simulated(r, xs, func(float64) float64 { return 160000 }, 0.02, 8), 0.95, 0.03).Unfit {
+			wrong++
+		}
+	}
+	if rising < 0.95*runs || wrong > 0.01*runs {
+		t.Errorf("of %d: %d rise, %d constant ones are said to", runs, rising, wrong)
+	}
+}
+
 func TestGrowOfTooLittle(t *testing.T) {
 	one := Summarize([]float64{5}, 0.95)
 	many := Summarize([]float64{5, 5.1, 4.9, 5.2}, 0.95)

@@ -39,6 +39,10 @@ func drawings() map[string]Drawing {
 			{Name: "canal", Series: 1, Knee: 50, Points: []LoadPoint{{10, 8, 20, 19, 22}, {50, 11, 30, 28, 35}, {95, 90, 700, 500, 900}}},
 			{Name: "raw", Series: 2, Knee: nan, Points: []LoadPoint{{10, 4, 9, nan, nan}, {50, 5, nan, nan, nan}, {95, 9, 14, 12, 15}}},
 		}}.Draw(),
+		"growth": Growth{Title: "CPU time over Services", Desc: "two profiles", Unit: "µs", XName: "services", Ticks: []GrowthTick{{0, "0"}, {1000, "1K"}, {30000, "30K"}}, Lines: []GrowthLine{
+			{Name: "iptables", Series: 1, Points: []GrowthPoint{{0, 153, 150, 156}, {1000, 179, 176, 182}, {30000, 1210, 1188, 1232}}, Law: []GrowthPoint{{0, 150, nan, nan}, {30000, 1200, nan, nan}}},
+			{Name: "eBPF", Series: 2, Points: []GrowthPoint{{0, 86, nan, nan}, {1000, 87, 86, 88}, {30000, 87, 86, 88}}},
+		}}.Draw(),
 		"heat": Heat{Title: "service demand", Desc: "map", Unit: "µs", Columns: []string{"pod-pod cross", "hairpin"}, Rows: []HeatRow{
 			{Name: "canal", Series: 1, Cells: []HeatCell{{"8.1", "2.00x worse", Level(-3)}, {"–", "", Neutral}}},
 		}}.Draw(),
