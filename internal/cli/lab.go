@@ -64,8 +64,9 @@ func (p *program) labTestCommand() *cobra.Command {
 	return cmd
 }
 
-const labUpLong = `Raise one profile, print its topology, and keep the lab until Ctrl-C or the end of stdin. Meanwhile "cnibench lab exec"
-runs commands in its nodes and pods from another terminal, such as ip, nft and tcpdump. Nothing is left afterwards.`
+const labUpLong = `Raise one profile, print its topology and what its rules and programs cost, and keep the lab until Ctrl-C or the end of
+stdin. Meanwhile "cnibench lab exec" runs commands in its nodes and pods from another terminal, such as ip, nft and tcpdump.
+Nothing is left afterwards.`
 
 func (p *program) labUpCommand() *cobra.Command {
 	var a labArgs

@@ -21,6 +21,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/probe"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // labTest raises the profiles of p in each of the given versions of IP and prints what their self-tests found.
@@ -114,7 +116,7 @@ func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbos
 		return err
 	}
 	defer socket.Close()
-	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Own: want.Own, Program: []string{thisProgram, agentVerb}})
+	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Own: want.Own, Account: true, Program: []string{thisProgram, agentVerb}})
 	if err != nil {
 		return err
 	}
@@ -124,8 +126,11 @@ func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbos
 	if inst.Err != nil {
 		return fmt.Errorf("raise %s: %w", inst.Name, inst.Err)
 	}
+	if _, err := inst.Connect(); err != nil {
+		return fmt.Errorf("raise %s: %w", inst.Name, err)
+	}
 	inst.Impair()
-	if err := inst.Spec.Draw(p.stdout); err != nil {
+	if err := errors.Join(inst.Spec.Draw(p.stdout), printState(p.stdout, inst.Raised)); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.stderr, "cnibench: the lab is up until Ctrl-C; from another terminal: cnibench lab exec --lab %s node-1 -- ip addr\n", name)
@@ -135,6 +140,20 @@ func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbos
 	case <-ended(p.stdin):
 	}
 	return nil
+}
+
+// printState writes what the state of an instance cost.
+func printState(w io.Writer, raised map[string]float64) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table)
+	for _, name := range metric.States {
+		if v, ok := raised[name]; ok {
+			m, _ := metric.Lookup(name)
+			scale := number.Common(m.Unit, v)
+			fmt.Fprintf(table, "%s\t%s %s\n", m.Title, scale.Format(v), scale.Unit)
+		}
+	}
+	return table.Flush()
 }
 
 // ended is closed at the end of r. A terminal is not read, since a job in the background that reads one is stopped, and

@@ -18,6 +18,7 @@ const (
 	MaxServices6        = 60_000 // in IPv6
 	MaxEndpoints        = 100_000
 	MaxPolicies         = 10_000
+	MaxStanding         = 1_000_000
 )
 
 // What Fit does when a plan leaves the window open.

@@ -92,6 +92,8 @@ type Lab struct {
 	// PoliciesUnselected how many exist and select none.
 	Policies           int `json:"policies,omitempty"`
 	PoliciesUnselected int `json:"policies_unselected,omitempty"`
+	// Connections is how many connections stand in each node's table of connections besides the measured ones.
+	Connections int `json:"connections,omitempty"`
 	// Churn changes one kind of object at a rate during the trials.
 	Churn Churn `json:"churn,omitzero"`
 	// Conntrack says whether nodes track connections between pods. If not, Services are not served.

@@ -118,6 +118,8 @@ func labSettings() []Setting {
 			whole(0, MaxPolicies), func(p *Plan) *int { return &p.Lab.Policies }),
 		setting(Setting{Key: "lab.policiesUnselected", Flag: "policies-unselected", Where: InLab, PerVariant: true, Help: "`number` of NetworkPolicies that select no pod"},
 			whole(0, MaxPolicies), func(p *Plan) *int { return &p.Lab.PoliciesUnselected }),
+		setting(Setting{Key: "lab.connections", Flag: "connections", Where: InLab, PerVariant: true, Help: "`number` of other connections that each node tracks meanwhile"},
+			whole(0, MaxStanding), func(p *Plan) *int { return &p.Lab.Connections }),
 		setting(Setting{Key: "lab.churn", Flag: "churn", Where: InLab, PerVariant: true, Help: "`changes` during the trials: endpoints=10/s, services=10/s or policies=10/s"},
 			churns, func(p *Plan) *Churn { return &p.Lab.Churn }),
 		setting(Setting{Key: "lab.conntrack", Flag: "conntrack", Where: InLab, PerVariant: true, Help: "`tracking` of connections between pods: on, or off by notrack rules, without Services"},

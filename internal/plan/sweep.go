@@ -3,7 +3,6 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,7 +152,7 @@ func sweeps() values[Sweep] {
 // Changes returns the kind of object whose single change a run with the sweep accounts for.
 func (s Sweep) Changes() ChurnKind {
 	switch s.Condition {
-	case "", "flows", "message":
+	case "", "flows", "message", "connections":
 		return ""
 	case "policies", "policies-unselected":
 		return ChurnPolicies
@@ -225,6 +224,10 @@ func useless(flag string, v Variant) string {
 		if p.Policy == "none" {
 			return p.Name + " enforces no NetworkPolicies and has no use for " + flag + leave
 		}
+	case "connections":
+		if p.Services == "none" {
+			return "no node tracks the connections of " + p.Name + "'s pods, so it has no use for " + flag + leave
+		}
 	case "pods-per-node":
 		if p.Name == profile.Raw {
 			return p.Name + " has no pods and no use for " + flag + leave
@@ -241,6 +244,9 @@ func (l Lab) excluded() string {
 	if !l.Churn.IsZero() && (l.Delay > 0 || l.Loss > 0) {
 		return "churn is looked for by probes, which delay and loss of the wires would mislead: leave out one of the two"
 	}
+	if l.Connections > 0 && l.Conntrack == ConntrackOff {
+		return "connections are not tracked with conntrack=off: leave out one of the two"
+	}
 	if l.Services > MaxServices6 && l.Family == 6 {
 		return fmt.Sprintf("IPv6 has addresses for %d Services: take IPv4 or fewer", MaxServices6)
 	}
@@ -250,15 +256,27 @@ func (l Lab) excluded() string {
 // programming is about how long it takes to program the Services and policies of a variant on its nodes, on two CPUs.
 func (l Lab) programming(v Variant) time.Duration {
 	p, _ := profile.Lookup(v.Profile())
-	per := 20 * time.Microsecond
+	per := 400 * time.Microsecond
 	switch {
 	case p.Services == "none":
-		return 0
+		per = 0
 	case p.Services == "ebpf":
+		per = 20 * time.Microsecond
 	case l.ServiceProxy == ProxyNftables || p.Policy == "calico-nftables":
-		per = 400 * time.Microsecond
-	default:
-		per = 400 * time.Microsecond
+		per = 200 * time.Microsecond
 	}
-	return time.Duration(math.Round(float64(l.Services) * float64(per)))
+	return time.Duration(l.Services)*per + l.policing(p)
+}
+
+// policing is the part of the policies. In nftables the kernel finds a set by going through all of them.
+func (l Lab) policing(p profile.Profile) time.Duration {
+	switch all := l.Policies + l.PoliciesUnselected; {
+	case p.Policy == "none":
+		return 0
+	case p.Policy == "calico-nftables":
+		return time.Duration(all*all) * 1800 * time.Nanosecond
+	case p.Family == "cilium":
+		return time.Duration(l.Policies) * 50 * time.Microsecond
+	}
+	return time.Duration(l.Policies) * 3500 * time.Microsecond
 }

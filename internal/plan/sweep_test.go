@@ -88,6 +88,7 @@ func TestSweepRefuses(t *testing.T) {
 		"no flow":  {"ptp", "message=1,100K", []string{"message 1 is out of range", "message=100000: ping: 100000 is out of range"}},
 		"own flow": {"ptp", "flows=1,4", []string{"rr(flows=2) has flows of its own"}},
 		"policy":   {"flannel-vxlan,calico-vxlan", "policies=0,1", []string{"flannel-vxlan enforces no NetworkPolicies"}},
+		"no track": {"macvlan,ptp(conntrack=off)", "connections=0,1K", []string{"no node tracks the connections of macvlan's pods", "not tracked with conntrack=off"}},
 		"too many": {"ptp(services=1000)", "endpoints=2,200", []string{"more than 100000 endpoints"}},
 		"variant": {"cilium-native(service-proxy=nftables),calico-nftables(service-proxy=iptables)", "services=0,1",
 			[]string{"cilium-native serves Services by BPF", "calico-nftables always has"}},

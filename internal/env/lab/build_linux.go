@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/impair"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
@@ -99,6 +100,7 @@ func (b *builder) program(ctx context.Context) error {
 	}
 	b.lab.alone.Lock()
 	defer b.lab.alone.Unlock()
+	maps, _ := attach.MapMemory() // without the right to read it the number is absent
 	before, began := proc.Spent(), time.Now()
 	for _, s := range steps {
 		if err := s.do(ctx); err != nil {
@@ -109,6 +111,13 @@ func (b *builder) program(ctx context.Context) error {
 	b.inst.Raised = map[string]float64{metric.ProgramTime: float64(took), metric.ProgramCPU: float64(after.CPU - before.CPU)}
 	if after.KernelMemory > before.KernelMemory && before.KernelMemory > 0 {
 		b.inst.Raised[metric.StateMemory] = float64(after.KernelMemory - before.KernelMemory)
+	}
+	if now, err := attach.MapMemory(); err == nil {
+		for id, bytes := range now {
+			if _, old := maps[id]; !old {
+				b.inst.Raised[metric.StateMaps] += float64(bytes)
+			}
+		}
 	}
 	return nil
 }
@@ -444,6 +453,7 @@ func (i *Instance) programming(k int) dataplane.Programming {
 	return dataplane.Programming{
 		NS: n.NS, Node: s.Nodes[k], Others: slices.Concat(s.Nodes[:k], s.Nodes[k+1:]), Services: s.kubeProxy(k),
 		Cgroup: n.CgroupPath(), NoCgroup: i.lab.groups.failed, Policies: s.Lab.Policies, PoliciesUnselected: s.Lab.PoliciesUnselected,
+		Connections: s.Lab.Connections,
 	}
 }
 

@@ -127,3 +127,25 @@ func TestEnforced(t *testing.T) {
 		}
 	}
 }
+
+// TestPause: a probe that was answered at once is not one without an answer after a pause longer than probes are waited for.
+func TestPause(t *testing.T) {
+	needRights(t)
+	l := upWith(t, Options{}, "ptp(churn=endpoints=1/s)")
+	inst := l.Instance("ptp(churn=endpoints=1/s)")
+	if inst.Err != nil {
+		t.Skip(inst.Err)
+	}
+	p, err := inst.changing.prober(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	if err := p.send(); err != nil {
+		t.Fatal(err)
+	}
+	p.pause(thread.Monotonic() + stale + settles)
+	if b := p.probes[0]; !b.shows(opened) {
+		t.Errorf("ended %t: %v", b.ended, b.how)
+	}
+}

@@ -160,8 +160,17 @@ func (p *prober) watch(begin int64, want sign, applied <-chan error) (delay int6
 					time.Duration(over-begin).Round(time.Microsecond), time.Duration(patience))
 			}
 		}
-		thread.SleepUntil(now + max(leastApart, (now-begin)/apart))
+		p.pause(now + max(leastApart, (now-begin)/apart))
 	}
+}
+
+// pause waits until then, and reads meanwhile how probes end: one that is read late cannot be told from one that TCP repeated.
+func (p *prober) pause(then int64) {
+	for now := thread.Monotonic(); now+settles < then; now = thread.Monotonic() {
+		thread.SleepUntil(now + settles)
+		p.collect()
+	}
+	thread.SleepUntil(then)
 }
 
 // send sends one more probe.

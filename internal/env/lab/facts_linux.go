@@ -37,8 +37,11 @@ const (
 	FactTrafficPolicy = "lab.traffic_policy"
 	// FactConntrack says whether connections between pods are tracked.
 	FactConntrack = "lab.conntrack"
-	FactChurn     = "lab.churn"         // changes during the trials
-	FactProxy     = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
+	// FactConnections is how many other connections each node tracks.
+	FactConnections = "lab.connections"
+
+	FactChurn = "lab.churn"         // changes during the trials
+	FactProxy = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
 	// FactSendBuffer is the least, default and largest send buffer of a TCP socket in bytes.
 	FactSendBuffer = "lab.tcp_wmem"
 	// FactDefaultCongestion is the default congestion control of sockets in the lab.
@@ -67,6 +70,7 @@ func (l *Lab) Facts() facts.Facts {
 
 		FactPolicies:      fmt.Sprintf("%d, and %d that select no pod", c.Policies, c.PoliciesUnselected),
 		FactTrafficPolicy: string(c.TrafficPolicy),
+		FactConnections:   strconv.Itoa(c.Connections),
 		FactConntrack:     string(cmp.Or(c.Conntrack, plan.ConntrackOn)),
 	}
 	if c.LineRate > 0 {

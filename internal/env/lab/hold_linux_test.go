@@ -31,10 +31,14 @@ type held struct {
 }
 
 // hold raises a lab with two agents and a command in it, says what it has, and waits to be killed; if anew, while it
-// raises the lab anew again and again.
-func hold(anew bool) int {
+// raises the lab anew again and again, and if churn, while policies among some Services change.
+func hold(anew, churn bool) int {
 	ctx := context.Background()
-	l, err := Up(ctx, []plan.Variant{"raw", "calico-vxlan"}, Options{Program: program})
+	tested := plan.Variant("calico-vxlan")
+	if churn {
+		tested = "calico-vxlan(services=300,churn=policies=200/s)"
+	}
+	l, err := Up(ctx, []plan.Variant{"raw", tested}, Options{Program: program})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -50,7 +54,7 @@ func hold(anew bool) int {
 			h.Namespaces = append(h.Namespaces, inode)
 		}
 	}
-	i := l.Instance("calico-vxlan")
+	i := l.Instance(tested)
 	for _, host := range []*Host{&i.Nodes[0].Pods[0].Host, &i.Nodes[1].Host} {
 		stream, err := l.startAgent(ctx, host.Name, host)
 		if err != nil {
@@ -69,6 +73,12 @@ func hold(anew bool) int {
 			if err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
+		}
+	}
+	for churn {
+		if _, err := l.Churn(ctx, control.Churning{Variant: tested, Window: time.Minute}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
 		}
 	}
 	select {}
@@ -107,8 +117,13 @@ func standingHolder(t *testing.T, more ...string) (*exec.Cmd, held) {
 }
 
 func TestKilledProgramLeavesNothing(t *testing.T) {
+	t.Run("idle", func(t *testing.T) { killed(t) })
+	t.Run("while rules change", func(t *testing.T) { killed(t, "churn") })
+}
+
+func killed(t *testing.T, more ...string) {
 	devices := interfaces(t)
-	cmd, h := standingHolder(t)
+	cmd, h := standingHolder(t, more...)
 	if h.Tree == "" {
 		t.Log("no cgroup v2 here: that part is not tested")
 	} else if _, err := os.Stat(h.Tree); err != nil {
@@ -116,6 +131,9 @@ func TestKilledProgramLeavesNothing(t *testing.T) {
 	}
 	if holders := namespaceHolders(t, h.Namespaces); len(holders) == 0 {
 		t.Fatal("nobody is seen to hold the namespaces: this test cannot fail")
+	}
+	if len(more) > 0 {
+		time.Sleep(100 * time.Millisecond) // changes are under way
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

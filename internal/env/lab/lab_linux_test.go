@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 			if last := os.Args[len(os.Args)-1]; strings.HasSuffix(last, ".yaml") {
 				os.Exit(arrive(last))
 			}
-			os.Exit(hold(slices.Contains(os.Args, "anew")))
+			os.Exit(hold(slices.Contains(os.Args, "anew"), slices.Contains(os.Args, "churn")))
 		}
 	}
 	os.Exit(m.Run())

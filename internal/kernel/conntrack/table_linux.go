@@ -53,14 +53,23 @@ func Flush(ns *netns.NS) error {
 	return nil
 }
 
-// execute sends a message without attributes, which is about every entry of every address family, and returns the answers.
-func execute(ns *netns.NS, kind netlink.HeaderType, flags netlink.HeaderFlags) ([]netlink.Message, error) {
+// dial opens a socket to the table of ns.
+func dial(ns *netns.NS) (*netlink.Conn, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, &netlink.Config{NetNS: ns.FD()})
 	if errors.Is(err, unix.EPROTONOSUPPORT) {
 		err = advice.With(err, "load the kernel module nf_conntrack_netlink, or use a kernel with CONFIG_NF_CT_NETLINK")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reach the connection tracking table: %w", err)
+	}
+	return c, nil
+}
+
+// execute sends a message without attributes, which is about every entry of every address family, and returns the answers.
+func execute(ns *netns.NS, kind netlink.HeaderType, flags netlink.HeaderFlags) ([]netlink.Message, error) {
+	c, err := dial(ns)
+	if err != nil {
+		return nil, err
 	}
 	answers, err := c.Execute(netlink.Message{
 		Header: netlink.Header{Type: kind, Flags: flags},

@@ -115,6 +115,7 @@ func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) 
 	plane, err := ebpf.Load(ebpf.Options{
 		NS: p.NS, NodeIP: p.Node.Addr.Addr(), Wire: dataplane.NIC, Tunnel: p.Node.Tunnel.Device, ServiceDevice: serviceOut,
 		DSR: c.dsr, Flows: calicoFlows, Frontends: frontends + natSpare, Endpoints: endpoints + natSpare,
+		Connections: p.Connections,
 	})
 	if err != nil {
 		return dataplane.Programs{}, err
@@ -134,7 +135,10 @@ func (c calicoBPF) Program(p dataplane.Programming) (dataplane.Programs, error) 
 		Serve:    func(list []service.Service) error { p.Services = list; return serveCalico(plane, p) },
 		Withdraw: func(list []service.Service) error { return withdrawCalico(plane, p, list) },
 		Deny:     func(in bool) error { return denyCalico(plane, p, in) },
-		Pods:     podsOf(plane, p),
+		Connect: func(count int) (int, error) {
+			return plane.Connect(count, func(i int) (from, to netip.AddrPort) { return dataplane.Standing(p.Node, i) })
+		},
+		Pods: podsOf(plane, p),
 	}, nil
 }
 

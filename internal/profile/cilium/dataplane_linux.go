@@ -175,6 +175,7 @@ func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
 	frontends, endpoints := p.Entries()
 	o.Sizes.LB = frontends + endpoints + lbSpare
 	o.Sizes.Policy = 2*p.Policies + policySpare
+	o.Sizes.FlowsTCP += p.Connections
 	if c.dsr {
 		o.NodePort, o.Maglev = cilium.NodePortDSR, true
 	}
@@ -206,7 +207,10 @@ func (c ciliumPlane) Program(p dataplane.Programming) (dataplane.Programs, error
 		Serve:    func(list []service.Service) error { p.Services = list; return serveCilium(plane, p) },
 		Withdraw: func(list []service.Service) error { return withdrawCilium(plane, p, list) },
 		Deny:     func(in bool) error { return denyCilium(plane, p, in) },
-		Pods:     c.pods(plane, p),
+		Connect: func(count int) (int, error) {
+			return plane.Connect(count, func(i int) (from, to netip.AddrPort) { return dataplane.Standing(p.Node, i) })
+		},
+		Pods: c.pods(plane, p),
 	}, nil
 }
 

@@ -85,6 +85,7 @@ const (
 	ProgramTime     = "state.program_time"
 	ProgramCPU      = "state.program_cpu"
 	StateMemory     = "state.memory"
+	StateMaps       = "state.map_memory"
 	StateChange     = "state.change_time"
 	StateChangeCPU  = "state.change_cpu"
 	DatagramsLost   = "datagrams_lost"
@@ -285,6 +286,8 @@ var catalogue = []Metric{
 		Definition: "CPU time of this process and of the programs that it runs, such as iptables-restore, while the state of one instance is programmed.", Source: "getrusage(2)"},
 	{Name: StateMemory, Title: "kernel memory of the state", Unit: "B", Better: Lower,
 		Definition: "Growth of the kernel's slab, vmalloc and per-CPU memory while the state of one instance is programmed.", Source: "proc(5), /proc/meminfo: Slab, VmallocUsed, Percpu"},
+	{Name: StateMaps, Title: "memory of the BPF maps of the state", Unit: "B", Better: Lower,
+		Definition: "The part of the kernel memory of the state that is in BPF maps, those with room for more entries included.", Source: "proc(5), /proc/pid/fdinfo: memlock"},
 	{Name: StateChange, Title: "time to change one object", Unit: "ns", Better: Lower,
 		Definition: "Median time from the request to change one endpoint, or one policy where policies are swept, to the first new connection that sees it, while nothing else is raised or measured.", Source: "docs/how-to/measure-churn.md"},
 	{Name: StateChangeCPU, Title: "CPU time to change one object", Unit: "ns", Better: Lower,
@@ -293,7 +296,7 @@ var catalogue = []Metric{
 }
 
 // States are the metrics of what the state of an instance costs.
-var States = []string{ProgramTime, ProgramCPU, StateMemory, StateChange, StateChangeCPU}
+var States = []string{ProgramTime, ProgramCPU, StateMemory, StateMaps, StateChange, StateChangeCPU}
 
 var byName = func() map[string]Metric {
 	m := make(map[string]Metric, len(catalogue))

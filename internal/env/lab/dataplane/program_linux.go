@@ -36,6 +36,8 @@ type Programming struct {
 	// Policies is the number of policies that select every pod, in both directions. The last allows all traffic but TCP to
 	// policy.DeniedPort; the others match no peer. PoliciesUnselected select no pod.
 	Policies, PoliciesUnselected int
+	// Connections is how many connections stand in the node's table besides the measured ones.
+	Connections int
 }
 
 // Entries returns how many frontends of Services a node serves, and how many endpoints they have in all.
@@ -56,6 +58,13 @@ func (p Programming) Stranger(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18 + byte(i>>16), byte(i >> 8), byte(i)})
 }
 
+// Standing returns the ends of standing connection i of a node: a stranger's, whose packets never come, and a port of a pod.
+func Standing(n Node, i int) (from, to netip.AddrPort) {
+	const first, ports = 1024, 1 << 15
+	at := Programming{Node: n}.Stranger(i / ports)
+	return netip.AddrPortFrom(at, uint16(first+i%ports)), netip.AddrPortFrom(n.Pods[0].Addr.Addr(), 1)
+}
+
 // Programs are the programs of one node. They exist until Close or the end of this process: nothing is pinned.
 type Programs struct {
 	io.Closer
@@ -67,6 +76,8 @@ type Programs struct {
 	Withdraw func([]service.Service) error
 	// Deny adds the policy that denies TCP to policy.ChurnedPort to every pod, or removes it; nil if the programs police none.
 	Deny func(in bool) error
+	// Connect adds standing connections to the table of connections, and returns how many it has then; nil without a table.
+	Connect func(n int) (int, error)
 	// Pods add and remove pods while the programs run; nil if they cannot.
 	Pods *PodPrograms
 	// StandIn says which kernel feature the programs replace, "" for none.

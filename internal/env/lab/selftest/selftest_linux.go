@@ -2,7 +2,9 @@ package selftest
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -52,6 +54,20 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 		want = want.balanced()
 	}
 	return run(ctx, inst, want)
+}
+
+// Connect adds the standing connections of an instance that has passed its test, and asserts that they are there.
+func Connect(inst *lab.Instance) []Assertion {
+	if inst.Spec.Lab.Connections == 0 {
+		return nil
+	}
+	const id, what = "connections", "each node tracks the standing connections"
+	tracked, err := inst.Connect()
+	if err != nil {
+		return broken(inst, id, what, err)
+	}
+	want := fmt.Sprintf("at least %d", inst.Spec.Lab.Connections)
+	return []Assertion{{Profile: string(inst.Name), ID: id, What: what, Want: want, Got: strconv.Itoa(tracked), OK: tracked >= inst.Spec.Lab.Connections}}
 }
 
 // broken returns a failed assertion about a whole instance.

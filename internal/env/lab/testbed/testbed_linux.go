@@ -155,6 +155,9 @@ func SelfTests(ctx context.Context, instances []*lab.Instance) []Tested {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			all[i].Assertions = selftest.Run(ctx, inst)
+			if len(selftest.Failed(all[i].Assertions)) == 0 {
+				all[i].Assertions = append(all[i].Assertions, selftest.Connect(inst)...)
+			}
 			inst.Impair()
 		})
 	}
@@ -218,7 +221,8 @@ func (e *Environment) renew(ctx context.Context, names []plan.Variant) map[plan.
 	stands := e.lab.Renew(ctx, names)
 	for _, name := range names {
 		inst := e.lab.Instance(name)
-		if err := inst.AccountChange(ctx); err != nil && stands[name] == nil {
+		_, err := inst.Connect()
+		if err = errors.Join(err, inst.AccountChange(ctx)); err != nil && stands[name] == nil {
 			stands[name] = err
 		}
 		inst.Impair()

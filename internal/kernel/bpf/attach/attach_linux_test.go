@@ -116,3 +116,24 @@ func TestRefused(t *testing.T) {
 		t.Errorf("error %q, log of %d lines", err, n)
 	}
 }
+
+// TestMapMemory: a map has at least the bytes of its values.
+func TestMapMemory(t *testing.T) {
+	const entries, size = 1000, 4096
+	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: size, MaxEntries: entries})
+	if err != nil {
+		t.Skipf("BPF maps cannot be made here: %v", err)
+	}
+	defer m.Close()
+	info, err := m.Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := MapMemory()
+	if errors.Is(err, os.ErrPermission) {
+		t.Skipf("no right to list BPF maps: %v", err)
+	}
+	if id, _ := info.ID(); err != nil || all[id] < entries*size {
+		t.Errorf("map %d has %d bytes, %v", id, all[id], err)
+	}
+}

@@ -136,7 +136,7 @@ func (n *Node) size(spec *ebpf.CollectionSpec) {
 	flows := uint32(cmp.Or(n.opts.Flows, 65536))
 	// connect.bpf.c has no flows, but shares the header that declares them.
 	if m := spec.Maps[n.family.tables+"ct"]; m != nil {
-		m.MaxEntries = flows
+		m.MaxEntries = flows + uint32(n.opts.Connections)
 	}
 	spec.Maps[n.family.tables+"nat_aff"].MaxEntries = flows
 	for name, entries := range map[string]int{"nat_fe": n.opts.Frontends, "nat_be": n.opts.Endpoints} {

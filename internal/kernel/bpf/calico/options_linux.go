@@ -28,6 +28,8 @@ type Options struct {
 	// Flows is the capacity of the flow table, which is LRU and allocated whole: 0 for 65,536 (the product has
 	// 512,000), of about 170 bytes each.
 	Flows int
+	// Connections is the room beyond, for those of Connect.
+	Connections int
 	// Frontends and Endpoints are how many of Services the tables must hold; at least the product's 65,536 and 262,144.
 	Frontends, Endpoints int
 }

@@ -1,0 +1,52 @@
+package lab
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/kernel/conntrack"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Connect adds the standing connections of the conditions to the tables of all nodes, and their kernel memory to Raised. It
+// returns how many the node with the fewest tracks. Self-tests empty the tables, so they come before.
+func (i *Instance) Connect() (tracked int, err error) {
+	want := i.Spec.Lab.Connections
+	if i.Err != nil || want == 0 {
+		return 0, nil
+	}
+	if i.lab.options.Account {
+		i.lab.alone.Lock()
+		defer i.lab.alone.Unlock()
+	}
+	before := proc.Spent()
+	tracked = math.MaxInt
+	for k, n := range i.Nodes {
+		got, err := n.connect(want, i.Spec.Nodes[k])
+		if err != nil {
+			return 0, fmt.Errorf("%s: standing connections: %w", n.Name, err)
+		}
+		tracked = min(tracked, got)
+	}
+	if after := proc.Spent(); i.Raised != nil && after.KernelMemory > before.KernelMemory {
+		i.Raised[metric.StateMemory] += float64(after.KernelMemory - before.KernelMemory)
+	}
+	return tracked, nil
+}
+
+// connect adds connections to the node's table, and returns how many it has then.
+func (n *Node) connect(want int, as dataplane.Node) (int, error) {
+	if n.programs.Connect != nil {
+		return n.programs.Connect(want)
+	}
+	err := conntrack.Fill(n.NS, want, func(i int) conntrack.Tuple {
+		from, to := dataplane.Standing(as, i)
+		return conntrack.Tuple{Source: from.Addr(), SourcePort: from.Port(), Destination: to.Addr(), DestinationPort: to.Port(), Protocol: conntrack.TCP}
+	})
+	if err != nil {
+		return 0, err
+	}
+	return conntrack.Count(n.NS)
+}

@@ -1,0 +1,24 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+)
+
+// Entries counts the entries of a hash table.
+func Entries(m *ebpf.Map) (int, error) {
+	key, next := make([]byte, m.KeySize()), make([]byte, m.KeySize())
+	var from any // the first key comes after none
+	for n := 0; ; n++ {
+		switch err := m.NextKey(from, next); {
+		case errors.Is(err, ebpf.ErrKeyNotExist):
+			return n, nil
+		case err != nil:
+			return n, fmt.Errorf("count entries: %w", err)
+		}
+		key, next = next, key
+		from = key
+	}
+}

@@ -1,0 +1,45 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/cilium/ebpf"
+)
+
+// MapMemory returns the bytes of each BPF map of the kernel by its number, those of other programs too. It needs CAP_SYS_ADMIN.
+func MapMemory() (map[ebpf.MapID]uint64, error) {
+	all := map[ebpf.MapID]uint64{}
+	for id := ebpf.MapID(0); ; {
+		next, err := ebpf.MapGetNextID(id)
+		if errors.Is(err, os.ErrNotExist) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list BPF maps: %w", err)
+		}
+		if all[next], err = mapMemory(next); err != nil {
+			return nil, fmt.Errorf("BPF map %d: %w", next, err)
+		}
+		id = next
+	}
+}
+
+// mapMemory is 0 for a map that was removed meanwhile.
+func mapMemory(id ebpf.MapID) (uint64, error) {
+	m, err := ebpf.NewMapFromID(id)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer m.Close()
+	info, err := m.Info()
+	if err != nil {
+		return 0, err
+	}
+	n, _ := info.Memlock() // 0 where the kernel does not say
+	return n, nil
+}
