@@ -75,13 +75,15 @@ type Capabilities struct {
 	Follow func(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error)
 	// Sample prepares to record what the CPUs of a path do during a trial of at most length.
 	Sample func(v plan.Variant, p plan.Path, length time.Duration) (Recording, error)
+	// Count prepares to count the runs of BPF programs during a trial.
+	Count func() (Recording, error)
 	// VerifierLogs returns what the kernel's verifier said about refused BPF programs, by variant.
 	VerifierLogs func() map[string]string
 }
 
 // Recording is what the CPUs of a path do during one trial. Start is called once both sides run, Finish after they have
-// ended; Finish releases everything, also without Start, and returns nothing for a trial that has failed (nil, nil).
+// ended; Finish releases everything, also without Start, and returns nothing for a trial that has failed.
 type Recording struct {
 	Start  func() error
-	Finish func(client, server *sample.Observation) (*sample.Stacks, error)
+	Finish func(client, server *sample.Observation) (sample.Recorded, error)
 }

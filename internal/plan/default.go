@@ -187,7 +187,7 @@ func (p Plan) windowFor(cases int) time.Duration {
 	budget := p.Budget - p.raising(cases)
 	if p.Explain {
 		budget -= time.Duration(trials) * samplingTime
-		trials *= 1 + sampledWindows
+		trials += sampledWindows*trials + trials/CountEvery
 	}
 	return time.Duration(float64(budget) * share / float64(max(1, trials)))
 }
@@ -268,6 +268,10 @@ func (p Plan) meanWindow() time.Duration {
 	}
 	return all / time.Duration(len(p.Workloads))
 }
+
+// CountEvery is how many repetitions have one that also counts the runs of BPF programs, the first. It does so in a trial of
+// its own, in the cases that run any.
+const CountEvery = 4
 
 // SampledWindow is the window of a sampled trial.
 func (p Plan) SampledWindow() time.Duration { return sampledWindows * p.Duration }

@@ -151,8 +151,52 @@ func waterfall(d explain.Difference) Section {
 	}
 	g.Add("sum", scale.Format(d.A.Demand.Value), scale.Format(d.B.Demand.Value), scale.Signed(d.Total.Value), interval(scale, d.Total), "")
 	g.Notes = append(sampleNotes(d.A), sampleNotes(d.B)...)
-	s.Grids = []Grid{g}
+	s.Grids = append([]Grid{g}, programGrids([]explain.Side{d.A, d.B}, scale)...)
 	return s
+}
+
+// programGrids are the BPF programs of sides by the kernel's count and by the samples, one grid for each side that has any.
+func programGrids(sides []explain.Side, scale number.Scale) []Grid {
+	var grids []Grid
+	for _, s := range sides {
+		p := s.Programs
+		if p == nil {
+			continue
+		}
+		name := number.Clean(s.Profile)
+		g := Grid{Title: fmt.Sprintf("BPF programs of %s by the kernel's count, and by samples (%s)", name, scale.Unit), Label: "program",
+			Columns: []string{"runs", "counted", "95 % interval", "sampled", "95 % interval"}}
+		row := func(title string, x explain.Program) {
+			if x.Runs == 0 {
+				g.Add(title, number.Absent, number.Absent, "", scale.Format(x.Sampled.Value), fromTo(scale, x.Sampled))
+				return
+			}
+			g.Add(title, number.Number(x.Runs), scale.Format(x.Counted.Value), fromTo(scale, x.Counted), scale.Format(x.Sampled.Value), fromTo(scale, x.Sampled))
+		}
+		for _, x := range p.List {
+			row(number.Clean(x.Name), x)
+		}
+		row("all", p.All)
+		agree := "Both accounts agree within their errors"
+		if !p.Agree {
+			agree = "The two accounts differ beyond their errors"
+		}
+		if p.Trials < 2 {
+			agree = "One trial has no error"
+		}
+		if p.Trials > 0 {
+			g.Notes = append(g.Notes, fmt.Sprintf("%s. Runs are for a unit of work, counted in %s; programs without runs are called by others.", agree, number.Counted(p.Trials, "trial")))
+		}
+		if p.Failed > 0 {
+			g.Notes = append(g.Notes, fmt.Sprintf("%s without counts: %s.", number.Counted(p.Failed, "trial"), number.Clean(p.Failure)))
+		}
+		grids = append(grids, g)
+	}
+	return grids
+}
+
+func fromTo(scale number.Scale, i explain.Interval) string {
+	return scale.Format(i.Low) + " to " + scale.Format(i.High)
 }
 
 func interval(scale number.Scale, i explain.Interval) string {
@@ -248,14 +292,15 @@ func explained(sides []explain.Side) (Section, bool) {
 		for n < len(sides) && sides[n].Path == sides[0].Path && sides[n].Workload == sides[0].Workload {
 			n++
 		}
-		s.Grids = append(s.Grids, partsGrid(sides[:n]))
+		g, scale := partsGrid(sides[:n])
+		s.Grids = append(append(s.Grids, g), programGrids(sides[:n], scale)...)
 		sides = sides[n:]
 	}
 	return s, len(s.Grids) > 0
 }
 
 // partsGrid has the parts of the profiles of one path and workload.
-func partsGrid(sides []explain.Side) Grid {
+func partsGrid(sides []explain.Side) (Grid, number.Scale) {
 	demands := each.Of(sides, func(s explain.Side) float64 { return s.Demand.Value })
 	scale := number.Common(sides[0].Unit, demands...)
 	g := Grid{Title: fmt.Sprintf("%s, %s: parts (%s)", sides[0].Workload, sides[0].Path, scale.Unit), Label: "part"}
@@ -293,7 +338,7 @@ func partsGrid(sides []explain.Side) Grid {
 	for _, s := range sides {
 		g.Notes = append(g.Notes, sampleNotes(s)...)
 	}
-	return g
+	return g, scale
 }
 
 // ErrNoStacks is the error of a format for stacks without any.

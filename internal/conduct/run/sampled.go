@@ -9,16 +9,21 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// kindNotSampled is the failure of a sampled trial without samples.
-const kindNotSampled = "not sampled"
+// kindNotSampled is the failure of a sampled trial without samples, kindNotCounted that of a counted one without counts.
+const (
+	kindNotSampled = "not sampled"
+	kindNotCounted = "not counted"
+)
 
 var errNoSampling = errors.New("this environment cannot sample the CPUs of a path")
 
 // recording is that of one trial.
 type recording struct {
 	env.Recording
+	window time.Duration
 	failed error
 }
 
@@ -35,44 +40,60 @@ func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, e
 	if !c.plan.Explain || c.memory.sampled[t] || t.Workload.Traits().Searches || t.Workload.Tool != "" {
 		return "", nil
 	}
-	rec, ok := c.sample(ctx, t)
+	recs, ok := []result.Record{{Type: result.TypeSampled, Error: &result.Failure{Kind: kindNotSampled}}}, true
+	recs[0], ok = c.record(ctx, t, recs[0], c.sampling(t))
+	if s := recs[0].Stacks; ok && s != nil && s.HasPrograms() && c.can.Count != nil && t.Repetition%plan.CountEvery == 1 {
+		recs = append(recs, result.Record{Type: result.TypeCounted, Error: &result.Failure{Kind: kindNotCounted}})
+		recs[1], ok = c.record(ctx, t, recs[1], c.can.Count)
+	}
 	if !ok {
 		return result.Interrupted, nil
 	}
-	if err := c.out.Append(rec); err != nil {
-		return "", err
+	for i := range recs {
+		if err := errors.Join(c.out.Append(recs[i]), c.keep(&recs[i])); err != nil {
+			return "", err
+		}
 	}
-	return "", c.keep(&rec)
+	return "", nil
 }
 
-// sample is a sampled trial. ok is false if ctx ended first.
-func (c *conductor) sample(ctx context.Context, t plan.Trial) (rec result.Record, ok bool) {
-	r, err := c.record(t)
+// record measures a trial with a recording. Its record has the type of as, and its failure if there is nothing recorded. ok is
+// false if ctx ended first.
+func (c *conductor) record(ctx context.Context, t plan.Trial, as result.Record, prepare func() (env.Recording, error)) (rec result.Record, ok bool) {
+	own, err := prepare()
 	if err != nil {
-		rec = result.Record{Trial: t, Status: result.Failed, Started: time.Now().UTC()}
-		rec.Type, rec.Error = result.TypeSampled, &result.Failure{Kind: kindNotSampled, Message: err.Error()}
-		return rec, ctx.Err() == nil
+		as.Trial, as.Status, as.Started, as.Error.Message = t, result.Failed, time.Now().UTC(), err.Error()
+		return as, ctx.Err() == nil
+	}
+	r := &recording{Recording: own, window: c.plan.Duration}
+	if as.Type == result.TypeSampled {
+		r.window = c.plan.SampledWindow()
 	}
 	c.recording = r
 	rec, ok = c.trial(ctx, t)
 	c.recording = nil
-	rec.Type = result.TypeSampled
-	stacks, err := r.Finish(rec.Client, rec.Server)
+	rec.Type = as.Type
+	seen, err := r.Finish(rec.Client, rec.Server)
 	if err = errors.Join(r.failed, err); err != nil && rec.Status == result.OK {
-		rec.Status, rec.Error = result.Failed, &result.Failure{Kind: kindNotSampled, Message: err.Error()}
-		stacks = nil
+		as.Error.Message = err.Error()
+		rec.Status, rec.Error, seen = result.Failed, as.Error, sample.Recorded{}
 	}
-	rec.Client, rec.Server, rec.Stacks = sliced(rec.Client), sliced(rec.Server), stacks
+	if p := seen.Programs; p != nil && rec.Metrics[metric.ClientCPU] > 0 {
+		window := float64(rec.Client.CPU.ThreadsNs) / rec.Metrics[metric.ClientCPU]
+		p.Units = window * sample.Windows(rec.Client.Intervals, p.BeganNs)
+	}
+	rec.Client, rec.Server, rec.Stacks, rec.Programs = sliced(rec.Client), sliced(rec.Server), seen.Stacks, seen.Programs
 	return rec, ok
 }
 
-// record prepares the recording of a trial.
-func (c *conductor) record(t plan.Trial) (*recording, error) {
-	if c.can.Sample == nil {
-		return nil, errNoSampling
+// sampling prepares to record what the CPUs of a path do.
+func (c *conductor) sampling(t plan.Trial) func() (env.Recording, error) {
+	return func() (env.Recording, error) {
+		if c.can.Sample == nil {
+			return env.Recording{}, errNoSampling
+		}
+		return c.can.Sample(t.Profile, t.Path, c.plan.Warmup+c.plan.SampledWindow())
 	}
-	r, err := c.can.Sample(t.Profile, t.Path, c.plan.Warmup+c.plan.SampledWindow())
-	return &recording{Recording: r}, err
 }
 
 // sliced is the part of an observation by which samples are weighed.

@@ -26,14 +26,14 @@ func (w *sampling) Capabilities() env.Capabilities {
 		w.open++
 		return env.Recording{
 			Start: func() error { w.started++; return nil },
-			Finish: func(client, server *sample.Observation) (*sample.Stacks, error) {
+			Finish: func(client, server *sample.Observation) (seen sample.Recorded, err error) {
 				w.open--
 				if client == nil || server == nil || w.lose != nil {
-					return nil, w.lose
+					return seen, w.lose
 				}
-				s := &sample.Stacks{Event: "cpu-clock"}
-				s.Add(0, "pod", string(v))
-				return s, nil
+				seen.Stacks = &sample.Stacks{Event: "cpu-clock"}
+				seen.Stacks.Add(0, "pod", string(v))
+				return seen, nil
 			},
 		}, nil
 	}}

@@ -169,7 +169,7 @@ func (c *conductor) limit(k plan.Case) time.Duration {
 // span is how long a workload is measured in the trial under way.
 func (c *conductor) span(w plan.Workload) span {
 	if c.recording != nil {
-		return span{c.plan.Warmup, c.plan.SampledWindow()}
+		return span{c.plan.Warmup, c.recording.window}
 	}
 	return span{c.plan.Warmup, cmp.Or(w.Window, c.plan.Duration)}
 }

@@ -38,6 +38,7 @@ type sampled struct {
 	switched prefixes
 	failed   int
 	failure  string
+	counted  []counted
 }
 
 // trial is a sampled trial, by slices.
@@ -67,7 +68,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	if rec.Type == result.TypeTrial {
 		c.last, c.lastDemand = at, demand
 	}
-	if rec.Type != result.TypeSampled {
+	if rec.Type != result.TypeSampled && rec.Type != result.TypeCounted {
 		return nil
 	}
 	if c.cases == nil {
@@ -77,6 +78,10 @@ func (c *Collector) Add(rec *result.Record) error {
 	if s == nil {
 		s = &sampled{}
 		c.cases[k], c.order = s, append(c.order, k)
+	}
+	if rec.Type == result.TypeCounted {
+		s.counted = append(s.counted, count(rec))
+		return nil
 	}
 	if rec.Status != result.OK || rec.Stacks == nil || rec.Client == nil {
 		s.failed++

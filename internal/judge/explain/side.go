@@ -55,6 +55,8 @@ type Side struct {
 	Cost *float64 `json:"cost,omitempty"`
 	// Missing says what the machine did not allow.
 	Missing []string `json:"missing,omitempty"`
+	// Programs are the BPF programs by the kernel's own count too, nil if none was counted.
+	Programs *Programs `json:"programs,omitempty"`
 
 	deviation float64 // of Demand
 	sampled   *sampled
@@ -111,6 +113,7 @@ func (c *Collector) side(a *compare.Analysis, k plan.Case) Side {
 		out.Cost = &cost
 	}
 	c.share(&out, a)
+	out.Programs = out.programs(s.counted)
 	return out
 }
 

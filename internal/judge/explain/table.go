@@ -132,7 +132,7 @@ func plain(name string) string {
 
 // program returns the name of the BPF program that a function is, "" for other functions: bpf_prog_TAG_NAME.
 func program(function string) string {
-	rest, ok := strings.CutPrefix(function, "bpf_prog_")
+	rest, ok := strings.CutPrefix(function, sample.ProgramPrefix)
 	if !ok || len(rest) < 16 {
 		return ""
 	}
@@ -157,7 +157,7 @@ func (t *table) attribute(stack []string) Part {
 	for i := len(stack) - 1; i > 0 && !isUser(stack[i]); i-- {
 		function, caller := plain(stack[i]), plain(stack[i-1])
 		if name := program(function); name != "" && !border {
-			return Part{"bpf " + name, "BPF", "BPF program " + name}
+			return Part{programID + name, "BPF", "BPF program " + name}
 		}
 		if own == Unexplained {
 			if r, ok := t.find(function, caller); ok {

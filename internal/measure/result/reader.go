@@ -159,7 +159,7 @@ func (rec *Record) check() error {
 			return errors.New("it does not say what was raised")
 		}
 		return nil
-	case TypeTrial, TypeSampled:
+	case TypeTrial, TypeSampled, TypeCounted:
 	case "":
 		return errors.New("it has no type; a header here means that two result files were joined")
 	default:

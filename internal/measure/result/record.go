@@ -52,13 +52,15 @@ const (
 	// TypeSampled is a trial whose CPUs were sampled. It explains where the time of the case goes; its rates and times are
 	// those of a disturbed path, and no metric stands on it.
 	TypeSampled = "sampled"
+	// TypeCounted is a trial in which the kernel counted the runs of BPF programs. No metric stands on it either.
+	TypeCounted = "counted"
 	// TypeRaised is what it cost to raise an instance.
 	TypeRaised = "raised"
 )
 
 // Record is one line after the header: a trial, finished or failed.
 type Record struct {
-	// Type is "trial", "sampled", "raised" or "end". Each invocation that could finish in order closes with an "end", so a file that was
+	// Type is "trial", "sampled", "counted", "raised" or "end". Each invocation that could finish in order closes with an "end", so a file that was
 	// resumed may have several: the last one's reason counts, and their times add up.
 	Type string `json:"type"`
 	plan.Trial
@@ -89,6 +91,8 @@ type Record struct {
 	Probes []Probe `json:"probes,omitempty"`
 	// Stacks are what the CPUs of the path executed, if Type is "sampled".
 	Stacks *sample.Stacks `json:"stacks,omitempty"`
+	// Programs are the runs of BPF programs, if Type is "counted".
+	Programs *sample.Programs `json:"programs,omitempty"`
 	// End is set if Type is "end".
 	End *End `json:"end,omitempty"`
 	// Raised is set if Type is "raised".

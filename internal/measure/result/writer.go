@@ -88,9 +88,9 @@ func (w *Writer) Header(h Header) error {
 	return nil
 }
 
-// Append writes a finished or failed trial, sampled or not.
+// Append writes a finished or failed trial, sampled, counted or neither.
 func (w *Writer) Append(r Record) error {
-	if r.Type != TypeSampled {
+	if r.Type != TypeSampled && r.Type != TypeCounted {
 		r.Type = TypeTrial
 	}
 	return w.line(r)

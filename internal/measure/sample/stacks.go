@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 )
 
 // Stacks are what the CPUs of a path executed in one trial, as counted stacks by slice.
@@ -109,6 +110,14 @@ func (s *Stacks) Samples() (all uint64) {
 	}
 	return all
 }
+
+// HasPrograms says whether a function of the stacks is a BPF program.
+func (s *Stacks) HasPrograms() bool {
+	return slices.ContainsFunc(s.Names, func(name string) bool { return strings.HasPrefix(name, ProgramPrefix) })
+}
+
+// ProgramPrefix begins the kernel's name of a BPF program, before its tag.
+const ProgramPrefix = "bpf_prog_"
 
 // Check returns what is wrong with stacks from a file.
 func (s *Stacks) Check() error {

@@ -68,7 +68,7 @@ func resultSchema() (*jsonschema.Schema, error) {
 	header.Properties["schema"].Const = jsonschema.Ptr[any](result.Schema)
 	end.Properties["type"].Const = jsonschema.Ptr[any](result.TypeEnd)
 	raised.Properties["type"].Const = jsonschema.Ptr[any](result.TypeRaised)
-	trial.Properties["type"].Enum = []any{result.TypeTrial, result.TypeSampled}
+	trial.Properties["type"].Enum = []any{result.TypeTrial, result.TypeSampled, result.TypeCounted}
 	trial.Properties["status"].Enum = []any{result.OK, result.Failed}
 	trial.Properties["metrics"].Properties = metrics()
 	delete(trial.Properties, "end")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/explain"
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/tool/insert"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -64,7 +65,7 @@ func write(ctx context.Context, program string, o options, chosen []plant) error
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Windows of %s on %s under %s, each with a sampled trial of twice its length; %d samples in a second.\n\n", window, path, workload, rate)
-	b.WriteString("| planted | windows of a side | difference, µs/transaction | right part | share | most elsewhere | share | found |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("| planted | windows of a side | difference, µs/transaction | right part | share | most elsewhere | share | beyond errors | seen from | found |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, p := range chosen {
 		file := filepath.Join(dir, p.name+".jsonl")
 		if _, err := os.Stat(file); err != nil {
@@ -86,7 +87,8 @@ func write(ctx context.Context, program string, o options, chosen []plant) error
 	return insert.Table(o.document, "explain", b.String())
 }
 
-// A plant is found if at least rightLeast of the difference is in the right part and no more than wrongMost of it in any other.
+// A plant is found if at least rightLeast of the difference is in the right part, and no other part is shown to have more than
+// wrongMost of it.
 const rightLeast, wrongMost = 0.85, 0.03
 
 // row says where the difference went.
@@ -95,29 +97,36 @@ func row(p plant, file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", file, err)
 	}
-	scale := number.Scale{Unit: "µs", Size: 1e3}
-	right := 0.0
+	scale, total := number.Scale{Unit: "µs", Size: 1e3}, abs(d.Total.Value)
+	right, widest, beyond := 0.0, 0.0, 0.0
 	most := explain.Change{Part: explain.Part{Title: "nothing"}}
 	for _, c := range d.Changes {
-		switch {
-		case slices.Contains(p.parts, c.ID):
-			right += c.By.Value
-		case abs(c.By.Value) > abs(most.By.Value):
-			most = c
+		if slices.Contains(p.parts, c.ID) {
+			right += c.By.Value / d.Total.Value
+			continue
 		}
+		low, high := together(c.By, len(d.Changes), d.A.Trials)
+		if shown := max(0, low, -high); shown > beyond || shown == beyond && abs(c.By.Value) > abs(most.By.Value) {
+			most, beyond = c, shown
+		}
+		widest = max(widest, (high-low)/2)
 	}
-	right /= d.Total.Value
-	wrong := abs(most.By.Value / d.Total.Value)
-	found, noise := "no", ""
-	if right >= rightLeast && right <= 2-rightLeast && wrong <= wrongMost {
+	found := "no"
+	if right >= rightLeast && right <= 2-rightLeast && beyond/total <= wrongMost {
 		found = "yes"
 	}
-	if most.Noise {
-		noise = ", within the noise"
-	}
-	return fmt.Sprintf("| %s | %d | %s (%s to %s) | %s | %s | %s: %s%s | %s | %s |\n", p.title, d.A.Trials,
+	return fmt.Sprintf("| %s | %d | %s (%s to %s) | %s | %s | %s: %s | %s | %s | %s | %s |\n", p.title, d.A.Trials,
 		scale.Format(d.Total.Value), scale.Format(d.Total.Low), scale.Format(d.Total.High), strings.Join(p.parts, ", "), number.Percent(right),
-		most.Title, scale.Format(most.By.Value), noise, number.Percent(wrong), found), nil
+		most.Title, scale.Format(most.By.Value), number.Percent(abs(most.By.Value)/total), number.Percent(beyond/total), number.Percent(widest/total), found), nil
+}
+
+// together is the interval of a change that holds for all parts of a difference at once: of n intervals with a confidence of
+// 95 % one in twenty does not have its true value.
+func together(i explain.Interval, n, trials int) (low, high float64) {
+	free := float64(max(2, trials-1))
+	wider := stat.Reach(1-0.05/float64(n), free) / stat.Reach(0.95, free)
+	middle, half := (i.Low+i.High)/2, wider*(i.High-i.Low)/2
+	return middle - half, middle + half
 }
 
 func abs(v float64) float64 { return max(v, -v) }

@@ -12,19 +12,22 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/env/lab/testbed"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/spin"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 const (
 	// subject is the profile whose twin gets the cost.
 	subject = plan.Variant("bridge")
-	// path and workload are where it is measured.
+	// path and workload are where it is measured, payload is the same with messages that fit into one packet of a large MTU.
 	path, workload = "pod-to-pod/cross-node", "rr"
+	payload        = "rr(request=64000,response=64000)"
 	window         = 300 * time.Millisecond
 	// rate is that of samples: more than a run takes, because here their cost does not matter.
 	rate = 3989
@@ -33,19 +36,32 @@ const (
 // unused is an address that no packet has: a rule about it costs its comparison.
 var unused = netip.MustParseAddr("203.0.113.1")
 
-// plant is a cost, and the parts that it belongs to.
+// plant is a cost, and the parts that it belongs to. It needs that many times the trials of others.
 type plant struct {
 	name, title string
 	parts       []string
-	at          func(ctx context.Context, node *netns.NS) (io.Closer, error)
+	times       int
+	// at plants it on a node of the subject's twin.
+	at func(ctx context.Context, node *netns.NS) (io.Closer, error)
+	// against is a second workload: then the cost is what it has more than the first, and at prepares all hosts for it. (optional)
+	against string
+}
+
+// of is the variant that gets the cost.
+func (p plant) of() plan.Variant {
+	if p.against != "" {
+		return subject
+	}
+	return subject.Twin()
 }
 
 var plants = []plant{
-	{"rules10", "10 rules in the forward chain", []string{"rules forward"}, rules(10)},
-	{"rules100", "100 rules in the forward chain", []string{"rules forward"}, rules(100)},
-	{"notrack", "no connection tracking", []string{"conntrack", "nat", "rules prerouting", "rules output"}, untracked},
-	{"hop", "a second bridge, between the node and its network device", []string{"bridge", "br_netfilter", "rules bridge", "receive", "xmit"}, bridged},
-	{"spin", "a BPF program that counts down from 10,000", []string{"bpf " + spin.Name}, spinning},
+	{"rules10", "10 rules in the forward chain", []string{"rules forward"}, 3, rules(10), ""},
+	{"rules100", "100 rules in the forward chain", []string{"rules forward"}, 1, rules(100), ""},
+	{"notrack", "no connection tracking", []string{"conntrack", "nat", "rules prerouting", "rules output", "rules forward"}, 1, untracked, ""},
+	{"hop", "a second bridge, between the node and its network device", []string{"bridge", "br_netfilter", "rules bridge", "receive", "xmit"}, 2, bridged, ""},
+	{"spin", "a BPF program that counts down from 10,000", []string{"bpf " + spin.Name}, 1, spinning, ""},
+	{"copies", "messages of 64 KB in place of one byte, in one packet", []string{"syscall", "memory", "socket"}, 1, wide, payload},
 }
 
 // rules are n rules that no packet matches.
@@ -72,6 +88,17 @@ func untracked(ctx context.Context, node *netns.NS) (io.Closer, error) {
 // spinning attaches a program to the node's device.
 func spinning(_ context.Context, node *netns.NS) (io.Closer, error) {
 	return spin.Attach(node, "eth0", 10_000)
+}
+
+// wide makes the devices of a host pass 64 KB in one packet.
+func wide(ctx context.Context, host *netns.NS) (io.Closer, error) {
+	return nil, host.Do(func() error {
+		const command = `for d in $(ip -o link | sed 's/[0-9]*: \([^:@]*\).*/\1/'); do [ $d = lo ] || ip link set $d mtu 65535; done`
+		if out, err := exec.CommandContext(ctx, "sh", "-ec", command).CombinedOutput(); err != nil {
+			return fmt.Errorf("set the MTU: %w: %s", err, out)
+		}
+		return nil
+	})
 }
 
 // hop puts the network device of a node into a bridge, which gets its addresses, routes and neighbours.
@@ -115,8 +142,8 @@ func (p planted) Capabilities() env.Capabilities {
 	renew := can.Renew
 	can.Renew = func(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 		stands := renew(ctx, names)
-		if err, there := stands[subject.Twin()]; there && err == nil {
-			stands[subject.Twin()] = p.begin(ctx)
+		if err, there := stands[p.of()]; there && err == nil {
+			stands[p.of()] = p.begin(ctx)
 		}
 		return stands
 	}
@@ -125,13 +152,17 @@ func (p planted) Capabilities() env.Capabilities {
 
 // begin plants the cost.
 func (p planted) begin(ctx context.Context) error {
-	inst := p.Instance(subject.Twin())
+	inst := p.Instance(p.of())
 	if inst == nil || inst.Err != nil {
-		return fmt.Errorf("%s is not up", subject.Twin())
+		return fmt.Errorf("%s is not up", p.of())
+	}
+	spaces := each.Of(inst.Nodes, func(n *lab.Node) *netns.NS { return n.NS })
+	if p.against != "" {
+		spaces = each.Of(inst.Hosts(), func(h *lab.Host) *netns.NS { return h.NS })
 	}
 	var errs []error
-	for _, n := range inst.Nodes {
-		c, err := p.at(ctx, n.NS)
+	for _, ns := range spaces {
+		c, err := p.at(ctx, ns)
 		if errs = append(errs, err); c != nil {
 			*p.links = append(*p.links, c)
 		}
@@ -142,16 +173,22 @@ func (p planted) begin(ctx context.Context) error {
 // measure runs the plan with a cost that many times.
 func measure(ctx context.Context, program string, what plant, repetitions int, file string) (err error) {
 	p := plan.Default()
-	p.Name, p.Environment, p.Profiles, p.Baseline, p.Twin, p.Explain = "explain", plan.EnvLab, []plan.Variant{subject}, subject, true, true
-	p.Repetitions, p.Duration = repetitions, window
+	p.Name, p.Environment, p.Profiles, p.Baseline, p.Twin, p.Explain = "explain", plan.EnvLab, []plan.Variant{subject}, subject, what.against == "", true
+	p.Repetitions, p.Duration = repetitions*what.times, window
 	if p.Paths, err = plan.ParsePaths(path); err != nil {
 		return err
 	}
-	w, err := plan.ParseWorkload(workload)
-	if err != nil {
-		return err
+	p.Workloads = nil
+	for _, text := range []string{workload, what.against} {
+		if text == "" {
+			continue
+		}
+		w, err := plan.ParseWorkload(text)
+		if err != nil {
+			return err
+		}
+		p.Workloads = append(p.Workloads, w)
 	}
-	p.Workloads = []plan.Workload{w}
 	p = p.Settle()
 	if err := p.Validate(); err != nil {
 		return err

@@ -161,11 +161,17 @@ func (r *recorder) start() error {
 }
 
 // finish returns the stacks of both nodes, by slices of the client.
-func (r *recorder) finish(client, server *sample.Observation) (all *sample.Stacks, err error) {
+func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
-		return nil, nil
+		return seen, nil
 	}
+	seen.Stacks, err = r.stacks(client, server)
+	return seen, err
+}
+
+// stacks joins those of both nodes.
+func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, error) {
 	windows := sample.InWindow(client.Intervals)
 	nodes := map[uint64]string{}
 	stacks := make([]*sample.Stacks, len(r.on))
@@ -192,7 +198,7 @@ func (r *recorder) finish(client, server *sample.Observation) (all *sample.Stack
 			nodes[inode] = x.node
 		}
 	}
-	all = &sample.Stacks{}
+	all := &sample.Stacks{}
 	for _, s := range stacks {
 		all.Join(s, func(root string) string { return place(root, nodes) })
 	}

@@ -92,11 +92,11 @@ func TestSampleNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := &sample.Observation{Threads: []sample.Thread{{ID: 1}}, Intervals: []sample.Interval{{EndNs: 1}, {EndNs: 2}}}
-	all, err := r.finish(seen, seen)
+	recorded, err := r.finish(seen, seen)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]int{}
+	all, got := recorded.Stacks, map[string]int{}
 	for i := range all.Counts {
 		for frame, n := range all.Of(i) {
 			got[strings.Join(all.Stack(frame), " ")] += n

@@ -10,9 +10,11 @@ import (
 	"github.com/cnibench/cnibench/internal/engine/record"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/runs"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // sampling follows packets for samples. Its programs are loaded once, when the first trial is sampled.
@@ -108,10 +110,10 @@ func spacesOf(inst *lab.Instance) (map[uint32]string, error) {
 }
 
 // finish returns the stacks of the load threads and of the kernel's own work for them, by slices of the client.
-func (r *recorder) finish(client, server *sample.Observation) (stacks *sample.Stacks, err error) {
+func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recorded, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	if client == nil || server == nil {
-		return nil, nil
+		return seen, nil
 	}
 	w := record.Window{
 		BeganNs: client.BeganNs, Slices: sample.InWindow(client.Intervals), Threads: map[int]string{},
@@ -123,5 +125,24 @@ func (r *recorder) finish(client, server *sample.Observation) (stacks *sample.St
 	for _, t := range server.Threads {
 		w.Threads[t.ID] = r.server
 	}
-	return r.Finish(w)
+	seen.Stacks, err = r.Finish(w)
+	return seen, err
+}
+
+// count prepares to count the runs of BPF programs.
+func count() (env.Recording, error) {
+	c, err := runs.Open()
+	if err != nil {
+		return env.Recording{}, err
+	}
+	return env.Recording{Start: c.Start, Finish: func(client, server *sample.Observation) (seen sample.Recorded, err error) {
+		defer func() { err = errors.Join(err, c.Close()) }()
+		if client == nil || server == nil {
+			return seen, nil
+		}
+		list, err := c.Read()
+		seen.Programs = &sample.Programs{BeganNs: c.BeganNs - client.BeganNs, EmptyNs: c.EmptyNs}
+		seen.Programs.List = each.Of(list, func(r runs.Count) sample.Program { return sample.Program(r) })
+		return seen, err
+	}}, nil
 }

@@ -211,7 +211,7 @@ func (e *Environment) Capabilities() env.Capabilities {
 		Follow: func(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error) {
 			return tracing.Follow(ctx, e.lab, r, o)
 		},
-		Roll: e.lab.Roll, NewPods: e.lab.NewPods, Churn: e.lab.Churn, Drops: e.lab.Drops, Full: e.lab.Full, Dead: e.lab.Dead, VerifierLogs: e.lab.VerifierLogs, Sample: e.sample,
+		Roll: e.lab.Roll, NewPods: e.lab.NewPods, Churn: e.lab.Churn, Drops: e.lab.Drops, Full: e.lab.Full, Dead: e.lab.Dead, VerifierLogs: e.lab.VerifierLogs, Sample: e.sample, Count: count,
 		Raised: func(v plan.Variant) map[string]float64 { return e.lab.Instance(v).Raised },
 	}
 }

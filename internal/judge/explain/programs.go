@@ -1,0 +1,152 @@
+package explain
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Program is a BPF program of a side by two accounts: the kernel's own count of its runs and their time, and the samples.
+type Program struct {
+	Name string `json:"name"`
+	// Runs is how often it runs for a unit of work; 0 for a program that others call, which the kernel counts with them.
+	Runs float64 `json:"runs"`
+	// Counted is its time per unit of work by the kernel, without the kernel's readings of the clock. Sampled is its part.
+	Counted Interval `json:"counted"`
+	Sampled Interval `json:"sampled"`
+}
+
+// Programs are the BPF programs of a side.
+type Programs struct {
+	List []Program `json:"list"`
+	// All is their sum: of one program of a chain of tail calls the kernel counts the whole time.
+	All Program `json:"all"`
+	// Agree means that both accounts of the sum do not differ beyond their errors.
+	Agree bool `json:"agree"`
+	// Trials are those in which runs were counted. Failed have none, for Failure.
+	Trials  int    `json:"trials"`
+	Failed  int    `json:"failed,omitempty"`
+	Failure string `json:"failure,omitempty"`
+}
+
+// counted are the programs of one trial: what each has of the trial's CPU time, and how often it ran for a unit of work.
+type counted struct {
+	shares, runs map[string]float64
+	failure      string
+}
+
+// count takes in a counted trial.
+func count(rec *result.Record) counted {
+	if rec.Status != result.OK || rec.Programs == nil {
+		why := "no runs in its record"
+		if rec.Error != nil {
+			why = rec.Error.Message
+		}
+		return counted{failure: why}
+	}
+	demand, units := rec.Metrics[metric.ServiceDemand], rec.Programs.Units
+	if !(demand > 0) || !(units > 0) {
+		return counted{failure: "its work is not known"}
+	}
+	c := counted{shares: map[string]float64{}, runs: map[string]float64{}}
+	for _, p := range rec.Programs.List {
+		ns := max(0, float64(p.Ns)-float64(p.Runs)*rec.Programs.EmptyNs)
+		c.shares[p.Name], c.runs[p.Name] = ns/units/demand, float64(p.Runs)/units
+	}
+	return c
+}
+
+// seldom is how often a program runs for a unit of work that is not of the path.
+const seldom = 0.01
+
+// programs puts the kernel's count of a side beside its samples; nil if nothing was counted.
+func (s *Side) programs(all []counted) *Programs {
+	p := &Programs{}
+	var names []string
+	trials := slices.DeleteFunc(slices.Clone(all), func(c counted) bool { return c.failure != "" })
+	for _, c := range all {
+		if c.failure != "" {
+			p.Failed, p.Failure = p.Failed+1, cmp.Or(p.Failure, c.failure)
+		}
+	}
+	if p.Trials = len(trials); len(all) == 0 || len(s.Parts) == 0 {
+		return nil
+	}
+	for _, c := range trials {
+		for name, n := range c.runs {
+			if n >= seldom && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	used := map[string]bool{}
+	for _, name := range names {
+		part := s.partOf(name)
+		used[part.ID] = true
+		p.List = append(p.List, s.program(trials, part, name))
+	}
+	for _, part := range s.Parts {
+		if strings.HasPrefix(part.ID, programID) && !used[part.ID] && part.Share >= seldom/10 {
+			p.List = append(p.List, Program{Name: part.ID[len(programID):], Sampled: part.Time})
+		}
+	}
+	p.All = s.program(trials, s.summed(func(q Share) bool { return strings.HasPrefix(q.ID, programID) }), names...)
+	off := math.Abs(p.All.Counted.Value - p.All.Sampled.Value)
+	p.Agree = p.Trials > 1 && off <= math.Hypot(p.All.Counted.High-p.All.Counted.Low, p.All.Sampled.High-p.All.Sampled.Low)/2
+	return p
+}
+
+// programID begins the id of a part that is a program.
+const programID = "bpf "
+
+// cut is the length to which the kernel cuts the name of a program.
+const cut = 15
+
+// partOf is the part of a program by the kernel's name of it.
+func (s *Side) partOf(name string) Share {
+	i := slices.IndexFunc(s.Parts, func(q Share) bool {
+		own, ok := strings.CutPrefix(q.ID, programID)
+		return ok && (own == name || len(name) == cut && strings.HasPrefix(own, name))
+	})
+	if i < 0 {
+		return Share{Part: Part{ID: programID + name}}
+	}
+	return s.Parts[i]
+}
+
+// summed is a share that is the sum of others.
+func (s *Side) summed(wanted func(Share) bool) Share {
+	time, variance, free := s.sum(wanted)
+	i := around(time, math.Sqrt(variance), max(2, free))
+	return Share{Part: Part{ID: programID}, Time: Interval{time, max(0, i.Low), i.High}}
+}
+
+// program is one account beside the other: of programs by these names, and of a part.
+func (s *Side) program(trials []counted, part Share, names ...string) Program {
+	p := Program{Name: part.ID[len(programID):], Sampled: part.Time}
+	shares, weights := make([]float64, len(trials)), make([]float64, len(trials))
+	for i, c := range trials {
+		weights[i] = 1
+		for _, name := range names {
+			shares[i] += c.shares[name]
+			p.Runs += c.runs[name] / float64(len(trials))
+		}
+	}
+	if len(trials) == 0 {
+		return p
+	}
+	share, variance, free := stat.WeightedMean(shares, weights)
+	d := s.Demand.Value
+	if math.IsNaN(variance) {
+		variance, free = 0, 1
+	}
+	p.Counted = around(share*d, math.Sqrt(d*d*variance+share*share*s.deviation*s.deviation), max(1, free))
+	p.Counted.Low = max(0, p.Counted.Low)
+	return p
+}

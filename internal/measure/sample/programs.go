@@ -1,0 +1,45 @@
+package sample
+
+// Recorded is what was recorded during one trial beside the observations of its sides: stacks, or the runs of programs.
+type Recorded struct {
+	Stacks   *Stacks
+	Programs *Programs
+}
+
+// Programs are the runs of BPF programs by the kernel's own count, from a moment of a trial to its end.
+type Programs struct {
+	// BeganNs is that moment, in ns after the client's window began; before it, if negative.
+	BeganNs int64 `json:"began_ns"`
+	// Units is how many units of work were done since, 0 if unknown.
+	Units float64 `json:"units"`
+	// EmptyNs is what the kernel counts for a run of a program that does nothing.
+	EmptyNs float64 `json:"empty_ns"`
+	// List has the programs that ran, by name.
+	List []Program `json:"list"`
+}
+
+// Program is how often a BPF program ran, and how long in all. The kernel cuts its name to 15 bytes.
+type Program struct {
+	Name string `json:"name"`
+	Runs uint64 `json:"runs"`
+	Ns   uint64 `json:"ns"`
+}
+
+// Windows returns how many times the operations of the window took place from ns on, 0 if there were none. Inside a slice
+// they are evenly spread.
+func Windows(all []Interval, ns int64) float64 {
+	var since, window float64
+	for _, i := range all {
+		n := float64(i.Operations)
+		if !i.Warmup {
+			window += n
+		}
+		if length := float64(i.EndNs - i.StartNs); length > 0 {
+			since += n * min(1, max(0, float64(i.EndNs-ns)/length))
+		}
+	}
+	if !(window > 0) {
+		return 0
+	}
+	return since / window
+}
