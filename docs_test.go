@@ -215,3 +215,75 @@ func TestReadmeIsShort(t *testing.T) {
 		}
 	}
 }
+
+// questions are what readers come with. Each is answered on a page within two clicks of README, under a heading, by a command
+// or a link.
+var questions = []struct{ question, page, heading, answer string }{
+	{"choose", "docs/how-to/choose-a-cni.md", "2-measure-all-profiles-under-your-conditions", "cnibench run"},
+	{"gate", "docs/how-to/gate-a-pull-request.md", "in-a-workflow", "uses: "},
+	{"own plugin", "docs/how-to/test-your-own-dataplane.md", "3-test-it", "cnibench lab test"},
+	{"why", "docs/how-to/explain-a-difference.md", "explain-two-profiles", "cnibench explain"},
+	{"grow", "docs/how-to/find-the-growth.md", "find-the-growth-what-one-more-service-costs", "cnibench run"},
+	{"repeat", "docs/how-to/repeat-an-article.md", "in-the-lab-in-five-minutes", "cnibench reproduce"},
+	{"publish", "docs/how-to/publish.md", "3-make-the-page", "cnibench report"},
+	{"schedule", "docs/how-to/schedule.md", "measure-a-cluster-on-a-schedule", "kubectl"},
+	{"contribute", "docs/how-to/contribute-a-result.md", "a-result-of-your-own", "cnibench check"},
+}
+
+// clicks returns how many links lead from README to each page.
+func clicks(all map[string]string) map[string]int {
+	far := map[string]int{"README.md": 0}
+	for next := []string{"README.md"}; len(next) > 0; next = next[1:] {
+		for _, target := range links(all[next[0]]) {
+			file, _, _ := strings.Cut(target, "#")
+			to := path.Join(path.Dir(next[0]), file)
+			if _, seen := far[to]; !seen && file != "" && all[to] != "" {
+				far[to] = far[next[0]] + 1
+				next = append(next, to)
+			}
+		}
+	}
+	return far
+}
+
+// answered returns the line of a heading whose section has the answer, 0 if there is none.
+func answered(page, heading, answer string) int {
+	at, code := 0, false
+	for i, line := range strings.Split(page, "\n") {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			code = !code
+		case !code && titled.MatchString(line):
+			at = 0
+			if slices.Contains(anchors(line), heading) {
+				at = i + 1
+			}
+		}
+		if at > 0 && strings.Contains(line, answer) {
+			return at
+		}
+	}
+	return 0
+}
+
+// TestQuestionsAreAnswered follows the links from README.
+func TestQuestionsAreAnswered(t *testing.T) {
+	all := pages(t)
+	far := clicks(all)
+	for _, q := range questions {
+		n, linked := far[q.page]
+		line := answered(all[q.page], q.heading, q.answer)
+		if !linked || n > 2 || line == 0 {
+			t.Errorf("%s: %s#%s: linked %v, %d clicks, line %d: no %q there", q.question, q.page, q.heading, linked, n, line, q.answer)
+			continue
+		}
+		t.Logf("%-10s %d clicks  %s:%d", q.question, n, q.page, line)
+	}
+	small := map[string]string{"README.md": "[a](a.md)", "a.md": "[b](b.md)", "b.md": "[c](c.md)", "c.md": "# C\n## D\ncnibench run\n", "alone.md": "x"}
+	if far := clicks(small); far["c.md"] != 3 || far["alone.md"] != 0 {
+		t.Errorf("clicks %v", far)
+	}
+	if answered(small["c.md"], "c", "cnibench run") != 0 || answered(small["c.md"], "d", "cnibench run") != 2 {
+		t.Error("an answer counts for the heading above its own")
+	}
+}

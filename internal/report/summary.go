@@ -55,6 +55,34 @@ type SummaryRow struct {
 	Letters, Proof string
 }
 
+// Statistics says what the values of the rows are.
+func (s Summary) Statistics() string {
+	var kinds, columns []string
+	for j, column := range s.Columns {
+		for _, row := range s.Rows {
+			c := row.Entries[j].Cell
+			if c == nil || row.Entries[j].Kind != Value {
+				continue
+			}
+			if i := slices.Index(kinds, c.Statistic()); i < 0 {
+				kinds, columns = append(kinds, c.Statistic()), append(columns, column.Name)
+			} else if !strings.HasSuffix(columns[i], column.Name) {
+				columns[i] += ", " + column.Name
+			}
+		}
+	}
+	switch len(kinds) {
+	case 0:
+		return ""
+	case 1:
+		return "A bar is a " + kinds[0] + "."
+	}
+	for i := range kinds {
+		kinds[i] += " (" + columns[i] + ")"
+	}
+	return "A bar is a " + strings.Join(kinds, ", or a ") + "."
+}
+
 // mostNeeds is how many needs a screen has room for.
 const mostNeeds = 5
 

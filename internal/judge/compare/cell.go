@@ -169,6 +169,14 @@ func levelOf(samples []Sample) stat.Level {
 // MostlyFailed says whether more trials failed than have a value: what is left may be the lucky ones.
 func (c Cell) MostlyFailed() bool { return c.Failed > c.N }
 
+// Statistic returns what Median is of the cell: the weighted mean of undisturbed values, or the median of trials.
+func (c Cell) Statistic() string {
+	if c.Typical != nil {
+		return "weighted mean of undisturbed values"
+	}
+	return "median of trials"
+}
+
 // Values returns the samples' values in the order of repetition.
 func (e Estimate) Values() []float64 { return valuesOf(e.Samples) }
 

@@ -32,7 +32,7 @@ func (b *builder) glance(v *view) {
 	narrow, _ := figure.Glance(b.d, b.series, true)
 	v.Glance, v.GlanceNarrow = b.svg(broad), b.svg(narrow)
 	v.GlanceTitle = b.d.Summary.Title
-	v.GlanceNote = "Blue is the best of a column, pale blue the same, orange worse, grey undecided or beside the choice."
+	v.GlanceNote = b.d.Summary.Statistics() + " The line on it is the interval. Blue is the best of a column, pale blue the same, orange worse, grey undecided or beside the choice."
 	var file bytes.Buffer
 	if err := chart.WriteLight(&file, card); err != nil && b.err == nil {
 		b.err = err
