@@ -270,13 +270,17 @@ func (l Lab) programming(v Variant) time.Duration {
 
 // policing is the part of the policies. In nftables the kernel finds a set by going through all of them.
 func (l Lab) policing(p profile.Profile) time.Duration {
-	switch all := l.Policies + l.PoliciesUnselected; {
+	switch sets := l.Policies + l.PoliciesUnselected; {
 	case p.Policy == "none":
 		return 0
 	case p.Policy == "calico-nftables":
-		return time.Duration(all*all) * 1800 * time.Nanosecond
+		return time.Duration(sets*sets) * 1800 * time.Nanosecond
 	case p.Family == "cilium":
 		return time.Duration(l.Policies) * 50 * time.Microsecond
 	}
-	return time.Duration(l.Policies) * 3500 * time.Microsecond
+	all := time.Duration(l.Policies) * 3500 * time.Microsecond
+	if p.Policy == "calico-iptables" {
+		all += time.Duration(l.PoliciesUnselected) * 1500 * time.Microsecond
+	}
+	return all
 }

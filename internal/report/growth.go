@@ -155,7 +155,6 @@ func (w wording) line(l growth.Line) string {
 // crossing says how two profiles lie to each other.
 func (w wording) crossing(c growth.Crossing) string {
 	first, second, of := number.Clean(c.First), number.Clean(c.Second), target(w.Family)
-	from, to := count(float64(w.sweep.Points[0])), count(float64(w.sweep.Points[len(w.sweep.Points)-1]))
 	if c.Relation == stat.Over || c.Relation == stat.Crosses && !c.Falls {
 		first, second = second, first
 	}
@@ -163,7 +162,7 @@ func (w wording) crossing(c growth.Crossing) string {
 	if word := several[things]; word != "" {
 		things = word
 	}
-	where := fmt.Sprintf("at %s to %s %s", from, to, things)
+	where := fmt.Sprintf("at %s to %s %s", count(c.From), count(c.To), things)
 	if c.Relation == stat.Crosses {
 		where = fmt.Sprintf("from %s %s on (%s to %s)", count(c.X), things, count(c.Low), count(c.High))
 	}

@@ -84,14 +84,14 @@ func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
 	}
 }
 
-// raised writes what it cost to raise the instances of variants that stand now.
+// raised writes what it cost to raise the instances of variants that stand now and are measured.
 func (c *conductor) raised(variants []plan.Variant) error {
 	if c.can.Raised == nil {
 		return nil
 	}
 	for _, v := range variants {
-		metrics := c.can.Raised(v)
-		if metrics == nil {
+		metrics, skipped := c.can.Raised(v), func(p result.Profile) bool { return p.Name == v && p.Skipped != "" }
+		if metrics == nil || slices.ContainsFunc(c.survey.profiles, skipped) {
 			continue
 		}
 		if err := c.out.Raised(result.Raised{Profile: v, Instance: max(1, c.instances.last[v]), Metrics: metrics}); err != nil {

@@ -216,6 +216,8 @@ type Crossing struct {
 	X, Low, High float64
 	// Falls says that the first curve lies below the second beyond X, not before it.
 	Falls bool
+	// From and To are the first and the last X of both.
+	From, To float64
 }
 
 // Relation says how two curves lie to each other over the points that both have.
@@ -257,11 +259,11 @@ func Cross(a, b Curve, confidence float64) (Relation, Crossing) {
 			return Unclear, Crossing{}
 		}
 		if first < 0 {
-			return Under, Crossing{}
+			return Under, Crossing{From: from, To: to}
 		}
-		return Over, Crossing{}
+		return Over, Crossing{From: from, To: to}
 	}
-	c := Crossing{Falls: first > 0, Low: from, High: to}
+	c := Crossing{Falls: first > 0, Low: from, High: to, From: from, To: to}
 	for _, x := range xs {
 		if side(x) != first {
 			break

@@ -104,7 +104,7 @@ func TestCross(t *testing.T) {
 				held++
 			}
 		}
-		if how, _ := Cross(c(func(float64) float64 { return 40000 }), a, 0.95); how == Under {
+		if how, x := Cross(c(func(float64) float64 { return 40000 }), a, 0.95); how == Under && x.From == 0 && x.To == 30000 {
 			apart++
 		}
 		if how, _ := Cross(c(func(float64) float64 { return 54000 }), b, 0.95); how == Unclear {

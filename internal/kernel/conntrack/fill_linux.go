@@ -12,7 +12,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
-	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // More message types and attributes of ctnetlink.
@@ -46,8 +45,8 @@ const (
 // direction of each. It needs CAP_NET_ADMIN there.
 func Fill(ns *netns.NS, n int, tuple func(i int) Tuple) error {
 	if limit, err := strconv.Atoi(proc.Text(maxEntriesFile)); err == nil && n > limit-spare {
-		return advice.With(fmt.Errorf("the machine tracks %d connections, and %d need %d: those that are measured need room too", limit, n, n+spare),
-			fmt.Sprintf("take fewer, or: sysctl -w net.netfilter.nf_conntrack_max=%d", n+spare))
+		return fmt.Errorf("%d connections and room for those that are measured are more than the %d that the machine tracks: "+
+			"take fewer, or: sysctl -w net.netfilter.nf_conntrack_max=%d", n, limit, n+spare)
 	}
 	before, err := Count(ns)
 	if err != nil {

@@ -443,3 +443,15 @@ func TestChoice(t *testing.T) {
 		}
 	}
 }
+
+// TestSweepAnswers: the sentences on curves are all on the page, although there is a need for each workload.
+func TestSweepAnswers(t *testing.T) {
+	d := document(t, reporttest.NinePaths(5))
+	d.Growths, d.Answer = make([]report.Growth, 1), []string{"first of the curves", "second of the curves"}
+	page := string(render(t, d))
+	for _, line := range d.Answer {
+		if len(d.Needs) == 0 || !strings.Contains(page, "<li>"+line+"</li>") {
+			t.Errorf("%d needs, %q is not on the page", len(d.Needs), line)
+		}
+	}
+}

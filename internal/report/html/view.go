@@ -189,9 +189,11 @@ func viewOf(d report.Document) (view, error) {
 		}
 	}
 	figures := figure.All(d)
-	v.Needs = b.needs()
-	b.glance(&v)
-	v.Answer = v.Answer[min(len(d.Needs), len(v.Answer)):] // the cards of the needs say those lines
+	if len(d.Growths) == 0 { // the variants of a sweep are points of curves, and no choice
+		v.Needs = b.needs()
+		b.glance(&v)
+		v.Answer = v.Answer[min(len(d.Needs), len(v.Answer)):] // the cards of the needs say those lines
+	}
 	v.Sections = b.sections(figures)
 	if len(v.Sections) > 0 {
 		v.Scale = scale()
