@@ -215,6 +215,9 @@ func sampleNotes(s explain.Side) []string {
 	if s.Lost > 0 {
 		add("%d samples were lost", s.Lost)
 	}
+	if s.Cut > 0 {
+		add("the stacks of %d samples were cut short: missing are their outermost functions (kernel.perf_event_max_stack)", s.Cut)
+	}
 	if s.Throttled > 0 {
 		add("the kernel paused the sampling %d times", s.Throttled)
 	}

@@ -22,8 +22,9 @@ func TestSampleNotes(t *testing.T) {
 		t.Errorf("%q", notes)
 	}
 	for want, change := range map[string]func(*explain.Side){
-		"canal: 7 samples were lost.":                    func(s *explain.Side) { s.Lost = 7 },
-		"canal: the kernel paused the sampling 2 times.": func(s *explain.Side) { s.Throttled = 2 },
+		"canal: 7 samples were lost.": func(s *explain.Side) { s.Lost = 7 },
+		"canal: the stacks of 3 samples were cut short: missing are their outermost functions (kernel.perf_event_max_stack).":   func(s *explain.Side) { s.Cut = 3 },
+		"canal: the kernel paused the sampling 2 times.":                                                                        func(s *explain.Side) { s.Throttled = 2 },
 		"canal: the path is mostly idle: 90% of the samples are of idle CPUs and other tasks, and the parts stand on the rest.": func(s *explain.Side) { s.Foreign = 8100 },
 		"canal: 1 sampled trial without samples: the client was killed.":                                                        func(s *explain.Side) { s.Failed, s.Failure = 1, "the client was killed" },
 		"canal: missing are names of kernel functions, so nothing is explained.":                                                func(s *explain.Side) { s.Missing = []string{"names of kernel functions, so nothing is explained"} },

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -16,10 +17,20 @@ type sampling struct {
 	*world
 	open, started int
 	refuse, lose  error
+	// program is a function of the stacks, counted are the recordings of runs that were begun, of which refuseCount has none.
+	program     string
+	counted     int
+	refuseCount error
 }
 
 func (w *sampling) Capabilities() env.Capabilities {
-	return env.Capabilities{Sample: func(v plan.Variant, _ plan.Path, length time.Duration) (env.Recording, error) {
+	count := func() (env.Recording, error) {
+		w.counted++
+		return env.Recording{Start: func() error { return nil }, Finish: func(client, _ *sample.Observation) (sample.Recorded, error) {
+			return sample.Recorded{Programs: &sample.Programs{EmptyNs: 20, List: []sample.Program{{Name: "p", Runs: 5, Ns: 500}}}}, nil
+		}}, w.refuseCount
+	}
+	return env.Capabilities{Count: count, Sample: func(v plan.Variant, _ plan.Path, length time.Duration) (env.Recording, error) {
 		if w.refuse != nil {
 			return env.Recording{}, w.refuse
 		}
@@ -33,6 +44,9 @@ func (w *sampling) Capabilities() env.Capabilities {
 				}
 				seen.Stacks = &sample.Stacks{Event: "cpu-clock"}
 				seen.Stacks.Add(0, "pod", string(v))
+				if w.program != "" {
+					seen.Stacks.Add(0, "pod", w.program)
+				}
 				return seen, nil
 			},
 		}, nil
@@ -101,5 +115,64 @@ func TestNotSampled(t *testing.T) {
 	_, c, _ := perform(t, newWorld("host", "canal"), p, Options{})
 	if s := sampledOf(c); len(s) == 0 || s[0].Error.Message != errNoSampling.Error() {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestSampledTrialFails: a trial that fails while it is sampled says why and leaves nothing open; the trials keep their numbers.
+func TestSampledTrialFails(t *testing.T) {
+	w, p := &sampling{world: newWorld("host", "canal")}, testPlan("canal")
+	p.Explain = true
+	w.use(func(_ string, p control.Prepare) (*sample.Observation, *control.Error) {
+		if p.Sampled {
+			return nil, &control.Error{Kind: "reset", Message: "connection reset by peer"}
+		}
+		return nil, nil
+	})
+	end, c, _ := perform(t, w, p, Options{})
+	if end.Failed != 0 || len(trials(c)) != len(everyTrial(p)) || w.open != 0 {
+		t.Errorf("end %+v, %d trials, %d recordings open", end, len(trials(c)), w.open)
+	}
+	for _, r := range trials(c) {
+		if r.Status != result.OK || len(r.Metrics) == 0 {
+			t.Errorf("a trial beside: %+v", r)
+		}
+	}
+	for _, r := range sampledOf(c) {
+		if r.Status != result.Failed || r.Error.Kind != "reset" || r.Stacks != nil {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestCounted: where samples have BPF programs, every fourth repetition counts their runs in a trial of its own. It says why it
+// has none; without programs there is no such trial.
+func TestCounted(t *testing.T) {
+	const program = "bpf_prog_08219b7491364280_p"
+	for _, w := range []*sampling{{program: program}, {program: program, refuseCount: errors.New("not permitted")}, {}} {
+		w.world = newWorld("host", "canal")
+		p := testPlan("canal")
+		p.Explain, p.Repetitions = true, plan.CountEvery+1
+		_, c, _ := perform(t, w, p, Options{})
+		want, got := 0, 0
+		for _, r := range sampledOf(c) {
+			if w.program != "" && r.Repetition%plan.CountEvery == 1 {
+				want++
+			}
+		}
+		for _, r := range c.Records {
+			if r.Type != result.TypeCounted {
+				continue
+			}
+			got++
+			if w.refuseCount != nil && (r.Status != result.Failed || r.Error.Kind != kindNotCounted || r.Error.Message != "not permitted" || r.Programs != nil) {
+				t.Errorf("%+v", r)
+			}
+			if w.refuseCount == nil && (r.Status != result.OK || r.Programs == nil || r.Programs.List[0].Runs != 5) {
+				t.Errorf("%+v", r)
+			}
+		}
+		if got != want || w.counted != want || len(trials(c)) != len(everyTrial(p)) {
+			t.Errorf("%d counted, %d recordings, want %d; %d trials", got, w.counted, want, len(trials(c)))
+		}
 	}
 }

@@ -36,6 +36,8 @@ type folder struct {
 	Window
 	symbols perf.Symbols
 	stacks  *sample.Stacks
+	// deepest is how many frames the kernel keeps, 0 if unknown.
+	deepest int
 	// others has the ends of tasks other than load threads.
 	others map[int]string
 }
@@ -64,6 +66,9 @@ func (f *folder) add(s perf.Sample) {
 	if isMeter(kernel) {
 		f.stacks.Meter++
 		return
+	}
+	if f.deepest > 0 && len(s.Kernel)+len(s.User) >= f.deepest {
+		f.stacks.Cut++
 	}
 	if receives(kernel) {
 		switch {

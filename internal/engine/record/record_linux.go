@@ -78,7 +78,7 @@ func (r *Recorder) Finish(w Window) (*sample.Stacks, error) {
 	if err != nil {
 		missing = append(missing, "names of kernel functions, so nothing is explained: "+err.Error())
 	}
-	f := folder{Window: w, symbols: symbols, stacks: &sample.Stacks{
+	f := folder{Window: w, symbols: symbols, deepest: perf.Deepest(), stacks: &sample.Stacks{
 		Event: r.sampler.Event, Rate: r.options.Rate, Lost: got.Lost, Throttled: got.Throttled, Missing: missing,
 	}}
 	for _, s := range got.List {

@@ -196,12 +196,12 @@ func TestMissing(t *testing.T) {
 			case r.Profile == "ptp":
 				r.Status, r.Error, r.Stacks = result.Failed, &result.Failure{Kind: "not sampled", Message: "no right to sample the CPU"}, nil
 			case r.Repetition == 1:
-				r.Stacks.Lost, r.Stacks.Throttled, r.Stacks.Missing = 7, 2, []string{"network namespaces"}
+				r.Stacks.Lost, r.Stacks.Throttled, r.Stacks.Cut, r.Stacks.Missing = 7, 2, 5, []string{"network namespaces"}
 			}
 		}
 	}
 	a, sides := judged(t, recs)
-	if s := sides[0]; s.Lost != 7 || s.Throttled != 2 || fmt.Sprint(s.Missing) != "[network namespaces]" {
+	if s := sides[0]; s.Lost != 7 || s.Cut != 5 || s.Throttled != 2 || fmt.Sprint(s.Missing) != "[network namespaces]" {
 		t.Errorf("%+v", s)
 	}
 	if s := sides[2]; s.Failed != 5 || s.Failure != "no right to sample the CPU" || s.Parts != nil {

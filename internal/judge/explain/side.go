@@ -47,6 +47,8 @@ type Side struct {
 	Lost      uint64 `json:"lost"`
 	Throttled uint64 `json:"throttled"`
 	Foreign   uint64 `json:"foreign"`
+	// Cut samples have no outermost functions.
+	Cut uint64 `json:"cut,omitempty"`
 	// Event is what samples were taken by, Rate how many a second of a busy CPU.
 	Event string `json:"event"`
 	Rate  int    `json:"rate"`
@@ -91,6 +93,7 @@ func (c *Collector) side(a *compare.Analysis, k plan.Case) Side {
 	out := Side{Case: k, Failed: s.failed, Failure: s.failure, Trials: len(s.trials), sampled: s}
 	for _, t := range s.trials {
 		out.Lost, out.Throttled, out.Foreign = out.Lost+t.stacks.Lost, out.Throttled+t.stacks.Throttled, out.Foreign+t.stacks.Foreign
+		out.Cut += t.stacks.Cut
 		out.Event, out.Rate = t.stacks.Event, t.stacks.Rate
 		for _, m := range t.stacks.Missing {
 			if !slices.Contains(out.Missing, m) {

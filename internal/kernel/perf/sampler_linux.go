@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"strconv"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -40,6 +42,15 @@ type Sample struct {
 	Kernel, User []uint64
 	// Space is the inode of the network namespace of the packet that the CPU handled last, 0 if unknown.
 	Space uint32
+}
+
+// Deepest is how many frames of a stack the kernel keeps, the innermost; 0 if unknown.
+func Deepest() int {
+	n, err := strconv.Atoi(proc.Text("/proc/sys/kernel/perf_event_max_stack"))
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // Samples are all that a Sampler took.

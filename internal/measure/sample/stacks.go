@@ -18,6 +18,8 @@ type Stacks struct {
 	Throttled uint64 `json:"throttled,omitempty"`
 	Foreign   uint64 `json:"foreign,omitempty"`
 	Meter     uint64 `json:"meter,omitempty"`
+	// Cut counts the samples whose outermost functions had no room. They are among the counts.
+	Cut uint64 `json:"cut,omitempty"`
 	// Missing says in words what the machine did not allow, and what is not known because of that.
 	Missing []string `json:"missing,omitempty"`
 	// Names are those of functions, and of the network namespaces that are the roots of the stacks.
@@ -83,6 +85,7 @@ func (s *Stacks) Add(slice int, stack ...string) {
 func (s *Stacks) Join(o *Stacks, root func(string) string) {
 	s.Event, s.Rate = o.Event, o.Rate
 	s.Lost, s.Throttled, s.Foreign, s.Meter = s.Lost+o.Lost, s.Throttled+o.Throttled, s.Foreign+o.Foreign, s.Meter+o.Meter
+	s.Cut += o.Cut
 	for _, m := range o.Missing {
 		if !slices.Contains(s.Missing, m) {
 			s.Missing = append(s.Missing, m)

@@ -1,0 +1,28 @@
+package record
+
+import (
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/kernel/perf"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// TestFold counts samples in their slices: those of load threads, those of other tasks apart, and stacks that the kernel cut.
+func TestFold(t *testing.T) {
+	f := folder{
+		Window: Window{BeganNs: 1000, Slices: []sample.Interval{{EndNs: 100}, {StartNs: 100, EndNs: 200}}, Threads: map[int]string{7: "pod"}, CPUs: []int{1}},
+		stacks: &sample.Stacks{}, deepest: 3,
+	}
+	for _, s := range []perf.Sample{
+		{Time: 999, Task: 7},                                             // before the window
+		{Time: 1000, Task: 7, Kernel: []uint64{1, 2}},                    // in the first slice
+		{Time: 1150, Task: 7, Kernel: []uint64{1, 2}, User: []uint64{3}}, // in the second, with as many frames as there is room for
+		{Time: 1150, Task: -1, CPU: 1}, {Time: 1150, Task: -1, CPU: 0},   // other tasks, here and on a CPU that is not of the path
+		{Time: 1300, Task: 7, Kernel: []uint64{1, 2}, User: []uint64{3}}, // after the window
+	} {
+		f.add(s)
+	}
+	if got := f.stacks; got.Samples() != 2 || len(got.Counts) != 2 || got.Foreign != 1 || got.Cut != 1 {
+		t.Errorf("%+v", got)
+	}
+}
