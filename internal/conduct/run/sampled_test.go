@@ -126,7 +126,7 @@ func TestSampledTrialFails(t *testing.T) {
 		if p.Sampled {
 			return nil, &control.Error{Kind: "reset", Message: "connection reset by peer"}
 		}
-		return nil, nil
+		return ordinary(p)
 	})
 	end, c, _ := perform(t, w, p, Options{})
 	if end.Failed != 0 || len(trials(c)) != len(everyTrial(p)) || w.open != 0 {
