@@ -93,6 +93,11 @@ func (p Path) String() string {
 // ByService says whether what is dialled is an address of a Service, which translates TCP and UDP ports and nothing else.
 func (p Path) ByService() bool { return p.Shared() || p.To == Self }
 
+// Neighbours says whether the client and a server without a port of its node are pods of one node.
+func (p Path) Neighbours() bool {
+	return p.From == Pod && (p.To == Pod || p.To == Service) && p.ServerNode() == 0
+}
+
 // ServerNode returns the index of the node that the path ends at: 0 is the node of the client, or the one that is entered.
 func (p Path) ServerNode() int {
 	if p.Locality == CrossNode || p.Locality == Remote || p.To == LoadBalancer {

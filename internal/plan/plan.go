@@ -98,6 +98,8 @@ type Lab struct {
 	Churn Churn `json:"churn,omitzero"`
 	// Conntrack says whether nodes track connections between pods. If not, Services are not served.
 	Conntrack Conntrack `json:"conntrack,omitempty"`
+	// BridgeNetfilter says whether netfilter sees the packets that a bridge switches between pods.
+	BridgeNetfilter BridgeNetfilter `json:"bridge_netfilter,omitempty"`
 }
 
 // Case is one cell of the experiment: a variant of a profile on a path under a workload.
@@ -130,6 +132,8 @@ type (
 	TrafficPolicy string
 	// Conntrack says whether connections between pods are tracked.
 	Conntrack string
+	// BridgeNetfilter says whether netfilter sees bridged packets.
+	BridgeNetfilter string
 	// Position is the place of the measured Services among all.
 	Position string
 	// IptablesBackend is which of the iptables programs write rules.
@@ -156,6 +160,9 @@ const (
 
 	ConntrackOn  Conntrack = "on"
 	ConntrackOff Conntrack = "off"
+
+	BridgeNetfilterOn  BridgeNetfilter = "on"
+	BridgeNetfilterOff BridgeNetfilter = "off"
 
 	// A new connection in iptables mode walks the rules of all Services before its own.
 	PositionFirst  Position = "first"

@@ -124,6 +124,8 @@ func labSettings() []Setting {
 			churns, func(p *Plan) *Churn { return &p.Lab.Churn }),
 		setting(Setting{Key: "lab.conntrack", Flag: "conntrack", Where: InLab, PerVariant: true, Help: "`tracking` of connections between pods: on, or off by notrack rules, without Services"},
 			oneOf(ConntrackOn, ConntrackOff), func(p *Plan) *Conntrack { return &p.Lab.Conntrack }),
+		setting(Setting{Key: "lab.bridgeNetfilter", Flag: "bridge-netfilter", Where: InLab, PerVariant: true, Help: "`netfilter` of bridged packets: on, as Kubernetes requires, or off"},
+			oneOf(BridgeNetfilterOn, BridgeNetfilterOff), func(p *Plan) *BridgeNetfilter { return &p.Lab.BridgeNetfilter }),
 		setting(Setting{Key: "lab.iptables", Flag: "iptables", Where: InLab, Help: "iptables `backend`: nft, legacy or auto"},
 			oneOf(IptablesAuto, IptablesNFT, IptablesLegacy), func(p *Plan) *IptablesBackend { return &p.Lab.Iptables }),
 	}

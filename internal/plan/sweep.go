@@ -228,6 +228,10 @@ func useless(flag string, v Variant) string {
 		if p.Services == "none" {
 			return "no node tracks the connections of " + p.Name + "'s pods, so it has no use for " + flag + leave
 		}
+	case "bridge-netfilter":
+		if !p.FiltersBridge() {
+			return "no pod of " + p.Name + " is on a bridge, so it has no use for " + flag + leave
+		}
 	case "pods-per-node":
 		if p.Name == profile.Raw {
 			return p.Name + " has no pods and no use for " + flag + leave

@@ -83,13 +83,14 @@ func TestSweepRefuses(t *testing.T) {
 		profiles, sweep string
 		want            []string
 	}{
-		"no use":   {"raw,macvlan,cilium-native", "services=0,1", []string{"raw serves no Services", "macvlan serves no Services"}},
-		"twice":    {"cilium-native(services=4)", "services=0,1", []string{"services of its own"}},
-		"no flow":  {"ptp", "message=1,100K", []string{"message 1 is out of range", "message=100000: ping: 100000 is out of range"}},
-		"own flow": {"ptp", "flows=1,4", []string{"rr(flows=2) has flows of its own"}},
-		"policy":   {"flannel-vxlan,calico-vxlan", "policies=0,1", []string{"flannel-vxlan enforces no NetworkPolicies"}},
-		"no track": {"macvlan,ptp(conntrack=off)", "connections=0,1K", []string{"no node tracks the connections of macvlan's pods", "not tracked with conntrack=off"}},
-		"too many": {"ptp(services=1000)", "endpoints=2,200", []string{"more than 100000 endpoints"}},
+		"no use":    {"raw,macvlan,cilium-native", "services=0,1", []string{"raw serves no Services", "macvlan serves no Services"}},
+		"twice":     {"cilium-native(services=4)", "services=0,1", []string{"services of its own"}},
+		"no flow":   {"ptp", "message=1,100K", []string{"message 1 is out of range", "message=100000: ping: 100000 is out of range"}},
+		"own flow":  {"ptp", "flows=1,4", []string{"rr(flows=2) has flows of its own"}},
+		"policy":    {"flannel-vxlan,calico-vxlan", "policies=0,1", []string{"flannel-vxlan enforces no NetworkPolicies"}},
+		"no track":  {"macvlan,ptp(conntrack=off)", "connections=0,1K", []string{"no node tracks the connections of macvlan's pods", "not tracked with conntrack=off"}},
+		"no bridge": {"canal(bridge-netfilter=off)", "services=0,1", []string{"no pod of canal is on a bridge"}},
+		"too many":  {"ptp(services=1000)", "endpoints=2,200", []string{"more than 100000 endpoints"}},
 		"variant": {"cilium-native(service-proxy=nftables),calico-nftables(service-proxy=iptables)", "services=0,1",
 			[]string{"cilium-native serves Services by BPF", "calico-nftables always has"}},
 	} {

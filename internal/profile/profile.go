@@ -160,6 +160,9 @@ func longer(overhead, family int, encapsulation string) int {
 // All returns the catalogue in report order.
 func All() []Profile { return slices.Clone(catalogue()) }
 
+// FiltersBridge says whether the pods of a node are on a bridge whose packets netfilter sees.
+func (p Profile) FiltersBridge() bool { return slices.Contains(p.Needs, "br_netfilter") }
+
 // Lookup returns the profile called name.
 func Lookup(name string) (Profile, bool) {
 	i := slices.IndexFunc(catalogue(), func(p Profile) bool { return p.Name == name })

@@ -37,6 +37,8 @@ const (
 	FactTrafficPolicy = "lab.traffic_policy"
 	// FactConntrack says whether connections between pods are tracked.
 	FactConntrack = "lab.conntrack"
+	// FactBridgeNetfilter says whether netfilter sees bridged packets.
+	FactBridgeNetfilter = "lab.bridge_netfilter"
 	// FactConnections is how many other connections each node tracks.
 	FactConnections = "lab.connections"
 
@@ -72,6 +74,8 @@ func (l *Lab) Facts() facts.Facts {
 		FactTrafficPolicy: string(c.TrafficPolicy),
 		FactConnections:   strconv.Itoa(c.Connections),
 		FactConntrack:     string(cmp.Or(c.Conntrack, plan.ConntrackOn)),
+
+		FactBridgeNetfilter: string(cmp.Or(c.BridgeNetfilter, plan.BridgeNetfilterOn)),
 	}
 	if c.LineRate > 0 {
 		f[FactLineRate] = strconv.FormatFloat(c.LineRate, 'f', 0, 64)

@@ -21,7 +21,8 @@ type Ends struct {
 func (s Spec) Ends(p plan.Path) (Ends, error) {
 	reason := s.unbalanced(p)
 	entered := s.entered(p)
-	if reason == "" {
+	// The stack routes a packet back to the pod that sent it, where the bridge would have to switch it out of its own port.
+	if routed := p.To == plan.Self && s.unfilteredBridge(); reason == "" && !routed {
 		reason = s.dataplane.NotServed(entered)
 		if reason != "" && entered != p && s.announcer() != 0 {
 			reason = "externalTrafficPolicy Local: the node with the endpoint is called, and " + reason
@@ -36,10 +37,18 @@ func (s Spec) Ends(p plan.Path) (Ends, error) {
 	if reason == "" && s.Lab.Conntrack == plan.ConntrackOff && p.ByService() && s.Profile.Services != ebpfServices {
 		reason = "connections between pods are not tracked (conntrack=off), and replies of a Service's endpoint need tracking"
 	}
+	if reason == "" && s.unfilteredBridge() && p.Neighbours() && p.To == plan.Service {
+		reason = "netfilter does not see bridged packets (bridge-netfilter=off), and the bridge passes the endpoint's reply to the client past kube-proxy's translation"
+	}
 	if reason != "" {
 		return Ends{}, s.notServed(p, reason)
 	}
 	return s.Way(p), nil
+}
+
+// unfilteredBridge says that netfilter does not see what the pods' bridge switches, though the profile's would.
+func (s Spec) unfilteredBridge() bool {
+	return s.Lab.BridgeNetfilter == plan.BridgeNetfilterOff && s.Profile.FiltersBridge()
 }
 
 // notByPolicy says why externalTrafficPolicy prevents a path, "" if it does not.

@@ -119,7 +119,7 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) err
 	if err := nft.Load(ctx, ns, tables...); err != nil {
 		return err
 	}
-	if err := sysctl.Set(ns, nodeSettings(n)); err != nil {
+	if err := sysctl.Set(ns, nodeSettings(n, s.Lab.BridgeNetfilter)); err != nil {
 		return fmt.Errorf("settings of the node's daemons: %w", err)
 	}
 	return nil
@@ -158,11 +158,15 @@ func (t tools) load(ctx context.Context, ns *netns.NS, n policy.Node) error {
 }
 
 // nodeSettings returns the settings of kubelet, kube-proxy and the dataplane's daemon.
-func nodeSettings(n policy.Node) []sysctl.Setting {
+func nodeSettings(n policy.Node, bridged plan.BridgeNetfilter) []sysctl.Setting {
 	// Kubernetes requires this setting where it exists.
-	list := []sysctl.Setting{{Name: "net/bridge/bridge-nf-call-iptables", Value: "1", IfPresent: true}}
+	value := "1"
+	if bridged == plan.BridgeNetfilterOff {
+		value = "0"
+	}
+	list := []sysctl.Setting{{Name: "net/bridge/bridge-nf-call-iptables", Value: value, IfPresent: true}}
 	if n.IPv6 {
-		list = append(list, sysctl.Setting{Name: "net/bridge/bridge-nf-call-ip6tables", Value: "1", IfPresent: true})
+		list = append(list, sysctl.Setting{Name: "net/bridge/bridge-nf-call-ip6tables", Value: value, IfPresent: true})
 	}
 	var settings map[string]string
 	if n.Services != nil {

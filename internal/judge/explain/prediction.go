@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -15,28 +16,45 @@ import (
 type Removal struct {
 	// Name is that of the piece, Without says how the dataplane works then.
 	Name, Without string
-	// parts are the parts that go with it.
-	parts []string
-	// variant returns the variant that has all but the piece; nil if the lab has no such variants.
+	// parts are the parts that go with it on every path, neighbours those that go as well between pods of one node.
+	parts, neighbours []string
+	// variant returns the variant that has all but the piece.
 	variant func(plan.Variant) (plan.Variant, error)
 }
 
 var removals = []Removal{
-	{"conntrack", "without connection tracking", []string{"conntrack", "nat"}, untracked},
-	{"tunnel", "without the tunnel", []string{"vxlan", "wireguard"}, routed},
-	{"br_netfilter", "without netfilter on bridges", []string{"br_netfilter"}, nil},
+	{"conntrack", "without connection tracking", []string{"conntrack", "nat"}, nil, untracked},
+	{"tunnel", "without the tunnel", []string{"vxlan", "wireguard"}, nil, routed},
+	// The node's stack sees no packet between pods of one node: all of their netfilter is called by the bridge.
+	{"br_netfilter", "without netfilter on bridges", []string{"br_netfilter"},
+		[]string{"conntrack", "nat", "rules prerouting", "rules forward", "rules postrouting"}, unbridged},
 }
 
-// Removals returns those whose prediction can be measured.
-func Removals() []Removal {
-	return slices.DeleteFunc(slices.Clone(removals), func(r Removal) bool { return r.variant == nil })
+// Removals returns what can be removed.
+func Removals() []Removal { return slices.Clone(removals) }
+
+// on are the parts that go on a path.
+func (r Removal) on(p plan.Path) []string {
+	if p.Neighbours() {
+		return slices.Concat(r.parts, r.neighbours)
+	}
+	return r.parts
 }
 
 // From returns the variant that has all of another but the piece. The error says that the lab has none.
 func (r Removal) From(v plan.Variant) (plan.Variant, error) { return r.variant(v) }
 
-func untracked(v plan.Variant) (plan.Variant, error) {
-	const condition = "conntrack=off"
+func untracked(v plan.Variant) (plan.Variant, error) { return under(v, "conntrack=off") }
+
+func unbridged(v plan.Variant) (plan.Variant, error) {
+	if p, known := profile.Lookup(v.Profile()); known && !p.FiltersBridge() {
+		return "", fmt.Errorf("no pod of profile %q is on a bridge", p.Name)
+	}
+	return under(v, "bridge-netfilter=off")
+}
+
+// under is a variant under one more condition.
+func under(v plan.Variant, condition string) (plan.Variant, error) {
 	if own := v.Conditions(); own != "" {
 		return plan.ParseVariant(v.Profile() + "(" + own + "," + condition + ")")
 	}
@@ -70,7 +88,8 @@ type Prediction struct {
 
 // Predict says what the first side would cost without a piece, and compares that with the second side.
 func (d *Difference) Predict(r Removal) {
-	a, wanted := d.A, func(p Share) bool { return slices.Contains(r.parts, p.ID) }
+	a, gone := d.A, r.on(d.A.Path)
+	wanted := func(p Share) bool { return slices.Contains(gone, p.ID) }
 	time, variance, free := a.sum(wanted)
 	p := Prediction{Remove: r.Name, Measured: d.B.Demand, removal: r}
 	// The parts have their own error beside that of the demand, which both have in common.
@@ -96,7 +115,7 @@ func (p Prediction) findings(d Difference, scale number.Scale) []string {
 	}
 	var others []string
 	for _, c := range d.Changes {
-		if !c.Noise && !slices.Contains(p.removal.parts, c.ID) && len(others) < 3 {
+		if !c.Noise && !slices.Contains(p.removal.on(d.A.Path), c.ID) && len(others) < 3 {
 			others = append(others, fmt.Sprintf("%s (%s)", c.Title, scale.Signed(c.By.Value)))
 		}
 	}

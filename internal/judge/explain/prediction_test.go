@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,12 +37,14 @@ func TestPredict(t *testing.T) {
 
 // TestRemovals: the variants without a piece, and what has none.
 func TestRemovals(t *testing.T) {
-	if got := each.Of(Removals(), func(r Removal) string { return r.Name }); strings.Join(got, " ") != "conntrack tunnel" {
+	if got := each.Of(Removals(), func(r Removal) string { return r.Name }); strings.Join(got, " ") != "conntrack tunnel br_netfilter" {
 		t.Errorf("%v", got)
 	}
 	for text, want := range map[string]plan.Variant{
 		"conntrack canal": "canal(conntrack=off)", "conntrack canal(services=10)": "canal(services=10,conntrack=off)",
 		"conntrack canal(conntrack=off)": "", "tunnel cilium-vxlan(mtu=9000)": "cilium-native(mtu=9000)", "tunnel ptp": "",
+		"br_netfilter bridge": "bridge(bridge-netfilter=off)", "br_netfilter flannel-vxlan(mtu=9000)": "flannel-vxlan(mtu=9000,bridge-netfilter=off)",
+		"br_netfilter canal": "", "br_netfilter cilium-native": "",
 	} {
 		name, of, _ := strings.Cut(text, " ")
 		for _, r := range removals {
@@ -51,6 +54,18 @@ func TestRemovals(t *testing.T) {
 			if got, err := r.From(plan.Variant(of)); got != want || (err != nil) != (want == "") {
 				t.Errorf("%s: %q, %v", text, got, err)
 			}
+		}
+	}
+}
+
+// TestGone: between pods of one node netfilter is called by the bridge alone, so that all of it goes with br_netfilter.
+func TestGone(t *testing.T) {
+	for path, want := range map[plan.Path]bool{
+		{From: plan.Pod, To: plan.Pod, Locality: plan.SameNode}: true, {From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}: false,
+		{From: plan.Pod, To: plan.Host, Locality: plan.SameNode}: false,
+	} {
+		if got := removals[2].on(path); slices.Contains(got, "rules forward") != want || got[0] != "br_netfilter" {
+			t.Errorf("%s: %v", path, got)
 		}
 	}
 }

@@ -110,6 +110,23 @@ func TestUntracked(t *testing.T) {
 	}
 }
 
+// TestUnfilteredBridge: with netfilter off on bridges, profiles are what they claim: no rule counts a packet between pods of a
+// node, and what crosses nodes is tracked. A profile whose rules see the bridge is noticed.
+func TestUnfilteredBridge(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"bridge", "flannel-vxlan"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := Run(context.Background(), raised(t, plan.Lab{BridgeNetfilter: plan.BridgeNetfilterOff}, name))
+			for _, a := range Failed(got) {
+				t.Error(a)
+			}
+			hold(t, run(context.Background(), raised(t, plan.Lab{}, name), table(name).unfilteredBridge()),
+				[]string{"bridge.filtering", "untouched" + same, "conntrack.inner" + same, "refused@pod-to-service/local"}, []string{"conntrack.inner" + cross, "exchange" + cross})
+		})
+	}
+}
+
 // TestNodesThatChooseForThemselves holds Services whose backends every node draws by chance against the table of Maglev.
 func TestNodesThatChooseForThemselves(t *testing.T) {
 	t.Parallel()

@@ -124,7 +124,7 @@ func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 		}
 		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, carried)})
 	}
-	if x.Untouched {
+	if x.Untouched || x.unfiltered && path == expect.PodPodSame {
 		list = append(list, check{"untouched", path, "the rules of the nodes that count packets between pods", untouched(path)})
 	}
 	return list
@@ -241,9 +241,13 @@ func attachChecks(x expectation) []check {
 			check{kind: "forwarding", what: "forwarding on the nodes", probe: nodeSysctl(x.setting("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"), "1")})
 	}
 	if x.Attach.Bridge != "" {
+		filtering := "1"
+		if x.unfiltered {
+			filtering = "0"
+		}
 		list = append(list,
 			check{kind: "bridge", what: "the bridge of the pods' devices", probe: bridgePorts(x.Attach.Bridge)},
-			check{kind: "bridge.filtering", what: "whether netfilter filters bridged packets on the nodes", probe: nodeSysctl(x.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"), "1")})
+			check{kind: "bridge.filtering", what: "whether netfilter filters bridged packets on the nodes", probe: nodeSysctl(x.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"), filtering)})
 	}
 	if x.netkit {
 		list = append(list, check{kind: "pod.device", what: "the devices of each pod, in the pod and on its node, and their MAC addresses", probe: netkitPair})

@@ -36,6 +36,8 @@ type expectation struct {
 	plugged bool
 	// alwaysNew says that no connection between pods is tracked, so that policies see every packet as new.
 	alwaysNew bool
+	// unfiltered says that netfilter does not see what the pods' bridge switches.
+	unfiltered bool
 	// policies is the number of policies that select every pod.
 	policies int
 }
@@ -116,6 +118,20 @@ func (x expectation) untracked() expectation {
 	}
 	x.Served = maps.Clone(x.Served)
 	maps.DeleteFunc(x.Served, func(p plan.Path, _ expect.Client) bool { return p.ByService() && x.Programs == nil })
+	return x
+}
+
+// unfilteredBridge returns x for nodes whose bridges show netfilter nothing. Those of other profiles have none.
+func (x expectation) unfilteredBridge() expectation {
+	if x.Attach == nil || x.Attach.Bridge == "" {
+		return x
+	}
+	x.unfiltered, x.TrackedBetween, x.Tracked = true, x.Tracked, false
+	x.Served, x.Refused = maps.Clone(x.Served), []plan.Path{expect.PodSvcLocal}
+	delete(x.Served, expect.PodSvcLocal)
+	if !x.alwaysNew {
+		x.Served[expect.PodSelf] = expect.FirstOfRange
+	}
 	return x
 }
 

@@ -46,6 +46,9 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	if inst.Spec.Lab.Conntrack == plan.ConntrackOff {
 		want = want.untracked()
 	}
+	if inst.Spec.Lab.BridgeNetfilter == plan.BridgeNetfilterOff {
+		want = want.unfilteredBridge()
+	}
 	want.proxyNFT, want.proxyIPVS, want.policies = inst.Spec.ProxyNFT(), inst.Spec.ProxyIPVS(), inst.Spec.Lab.Policies
 	want.plugged = inst.Spec.Plugged()
 	want.testServices = inst.Service(lab.NoneService) != nil
