@@ -33,7 +33,7 @@ var removals = []Removal{
 // Removals returns what can be removed.
 func Removals() []Removal { return slices.Clone(removals) }
 
-// on are the parts that go on a path.
+// on are the parts that are removed on a path.
 func (r Removal) on(p plan.Path) []string {
 	if p.Neighbours() {
 		return slices.Concat(r.parts, r.neighbours)
