@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -151,8 +152,39 @@ func waterfall(d explain.Difference) Section {
 	}
 	g.Add("sum", scale.Format(d.A.Demand.Value), scale.Format(d.B.Demand.Value), scale.Signed(d.Total.Value), interval(scale, d.Total), "")
 	g.Notes = append(sampleNotes(d.A), sampleNotes(d.B)...)
-	s.Grids = append([]Grid{g}, programGrids([]explain.Side{d.A, d.B}, scale)...)
+	sides := []explain.Side{d.A, d.B}
+	s.Grids = append([]Grid{g}, slices.Concat(programGrids(sides, scale), counterGrids(sides))...)
 	return s
+}
+
+// counterGrids are what the processor counted for sides of one path and workload, none where the machine has no counters.
+func counterGrids(sides []explain.Side) []Grid {
+	work := sides[0].Workload.Traits().Work
+	g := Grid{Title: "Processor counters for one " + work, Label: "counter", Columns: each.Of(sides, func(s explain.Side) string { return number.Clean(s.Profile) })}
+	for _, name := range metric.Counted {
+		var list []float64
+		for _, s := range sides {
+			if i, ok := s.Counters[name]; ok {
+				list = append(list, i.Value)
+			} else {
+				list = append(list, math.NaN())
+			}
+		}
+		if !slices.ContainsFunc(list, number.Finite) {
+			continue
+		}
+		m, _ := metric.Lookup(name)
+		scale := number.Common("1", list...)
+		title := strings.TrimSuffix(m.Title, " per unit of work")
+		if scale.Unit != "1" {
+			title += " (" + scale.Unit + ")"
+		}
+		g.Add(title, each.Of(list, scale.Format)...)
+	}
+	if len(g.Labels) == 0 {
+		return nil
+	}
+	return []Grid{g}
 }
 
 // programGrids are the BPF programs of sides by the kernel's count and by the samples, one grid for each side that has any.
@@ -296,7 +328,7 @@ func explained(sides []explain.Side) (Section, bool) {
 			n++
 		}
 		g, scale := partsGrid(sides[:n])
-		s.Grids = append(append(s.Grids, g), programGrids(sides[:n], scale)...)
+		s.Grids = append(append(s.Grids, g), slices.Concat(programGrids(sides[:n], scale), counterGrids(sides[:n]))...)
 		sides = sides[n:]
 	}
 	return s, len(s.Grids) > 0

@@ -1,11 +1,13 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // TestSampleNotes: what is missing from a side is named, and a side without faults has one note.
@@ -34,5 +36,21 @@ func TestSampleNotes(t *testing.T) {
 		if notes := sampleNotes(side(change)); notes[len(notes)-1] != want {
 			t.Errorf("want %q in\n%s", want, strings.Join(notes, "\n"))
 		}
+	}
+}
+
+// TestCounterGrid: processor counters of sides, absent for a side without, and no table where the machine has none.
+func TestCounterGrid(t *testing.T) {
+	rr := plan.Workload{Spec: plan.RR{}}.Normalize()
+	none := explain.Side{Case: plan.Case{Profile: "canal", Workload: rr}}
+	if g := counterGrids([]explain.Side{none, none}); g != nil {
+		t.Errorf("%+v", g)
+	}
+	side := none
+	side.Counters = map[string]explain.Interval{metric.Instructions: {Value: 61_200}, metric.CyclesPer: {Value: 0.714}}
+	g := counterGrids([]explain.Side{side, none})
+	if len(g) != 1 || strings.Join(g[0].Labels, ", ") != "instructions (k), cycles per instruction" || g[0].Title != "Processor counters for one transaction" ||
+		strings.Join(slices.Concat(g[0].Cells...), " ") != "61.2 – 0.714 –" {
+		t.Errorf("%+v", g)
 	}
 }

@@ -78,12 +78,27 @@ func (c *conductor) record(ctx context.Context, t plan.Trial, as result.Record, 
 		as.Error.Message = err.Error()
 		rec.Status, rec.Error, seen = result.Failed, as.Error, sample.Recorded{}
 	}
-	if p := seen.Programs; p != nil && rec.Metrics[metric.ClientCPU] > 0 {
-		window := float64(rec.Client.CPU.ThreadsNs) / rec.Metrics[metric.ClientCPU]
-		p.Units = window * sample.Windows(rec.Client.Intervals, p.BeganNs)
+	if per := rec.Metrics[metric.ClientCPU]; per > 0 {
+		units := float64(rec.Client.CPU.ThreadsNs) / per
+		if p := seen.Programs; p != nil {
+			p.Units = units * sample.Windows(rec.Client.Intervals, p.BeganNs)
+		}
+		if s := seen.Stacks; s != nil {
+			counted(rec.Metrics, s.Counters, units)
+		}
 	}
 	rec.Client, rec.Server, rec.Stacks, rec.Programs = sliced(rec.Client), sliced(rec.Server), seen.Stacks, seen.Programs
 	return rec, ok
+}
+
+// counted adds metrics by the processor's own counters.
+func counted(to, counters map[string]float64, units float64) {
+	for name, n := range counters {
+		to[name] = n / units
+	}
+	if n := to[metric.Instructions]; n > 0 && to[metric.Cycles] > 0 {
+		to[metric.CyclesPer] = to[metric.Cycles] / n
+	}
 }
 
 // sampling prepares to record what the CPUs of a path do.

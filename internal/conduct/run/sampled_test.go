@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // sampling is a world whose CPUs can be sampled. It counts the recordings that were opened and not finished.
@@ -21,6 +22,7 @@ type sampling struct {
 	program     string
 	counted     int
 	refuseCount error
+	counters    map[string]float64
 }
 
 func (w *sampling) Capabilities() env.Capabilities {
@@ -42,7 +44,7 @@ func (w *sampling) Capabilities() env.Capabilities {
 				if client == nil || server == nil || w.lose != nil {
 					return seen, w.lose
 				}
-				seen.Stacks = &sample.Stacks{Event: "cpu-clock"}
+				seen.Stacks = &sample.Stacks{Event: "cpu-clock", Counters: w.counters}
 				seen.Stacks.Add(0, "pod", string(v))
 				if w.program != "" {
 					seen.Stacks.Add(0, "pod", w.program)
@@ -173,6 +175,27 @@ func TestCounted(t *testing.T) {
 		}
 		if got != want || w.counted != want || len(trials(c)) != len(everyTrial(p)) {
 			t.Errorf("%d counted, %d recordings, want %d; %d trials", got, w.counted, want, len(trials(c)))
+		}
+	}
+}
+
+// TestProcessorCounters: what the processor counted in a sampled trial becomes metrics per unit of work of that trial; without
+// counters there are none.
+func TestProcessorCounters(t *testing.T) {
+	for _, counters := range []map[string]float64{nil, {metric.Instructions: 6e6, metric.Cycles: 3e6}} {
+		w, p := &sampling{world: newWorld("host", "canal"), counters: counters}, testPlan("canal")
+		p.Explain = true
+		_, c, _ := perform(t, w, p, Options{})
+		for _, r := range sampledOf(c) {
+			n, ok := r.Metrics[metric.Instructions]
+			if ok != (counters != nil) || ok && (r.Metrics[metric.CyclesPer] != 0.5 || n != 2*r.Metrics[metric.Cycles] || !(n > 0)) {
+				t.Errorf("%v of %v", r.Metrics, counters)
+			}
+		}
+		for _, r := range trials(c) {
+			if _, ok := r.Metrics[metric.Instructions]; ok {
+				t.Errorf("a trial that was not sampled has %v", r.Metrics)
+			}
 		}
 	}
 }

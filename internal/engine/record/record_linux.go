@@ -24,12 +24,15 @@ type Options struct {
 	Length time.Duration
 	// Tracker follows packets from one network namespace to the next. nil does not. (optional)
 	Tracker *space.Tracker
+	// Count are the events that the CPUs count meanwhile, unless packets are followed, which takes instructions of its own. (optional)
+	Count []perf.Event
 }
 
 // Recorder records one trial.
 type Recorder struct {
 	options Options
 	sampler *perf.Sampler
+	counted *perf.Counters
 	// Missing says in words what the machine did not allow, and what is not known because of that.
 	Missing []string
 }
@@ -46,17 +49,27 @@ func Open(o Options) (r *Recorder, err error) {
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
+	if o.Tracker != nil {
+		o.Count = nil
+	}
+	r.counted, err = perf.OpenCounters(o.Count, o.CPUs)
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
 	return r, nil
 }
 
-// Start begins to take samples.
-func (r *Recorder) Start() error { return r.sampler.Start() }
+// Start begins to take samples and to count.
+func (r *Recorder) Start() error { return errors.Join(r.counted.Start(), r.sampler.Start()) }
 
 // Close releases the events, and no longer follows packets.
 func (r *Recorder) Close() error {
 	var err error
 	if r.sampler != nil {
 		err, r.sampler = r.sampler.Close(), nil
+	}
+	if r.counted != nil {
+		err = errors.Join(err, r.counted.Close())
 	}
 	if r.options.Tracker != nil {
 		err = errors.Join(err, r.options.Tracker.Rest())
@@ -66,7 +79,7 @@ func (r *Recorder) Close() error {
 
 // Finish ends the sampling and returns the stacks that lie in a window. Names of functions are those of this moment.
 func (r *Recorder) Finish(w Window) (*sample.Stacks, error) {
-	if err := r.sampler.Stop(); err != nil {
+	if err := errors.Join(r.sampler.Stop(), r.counted.Stop()); err != nil {
 		return nil, err
 	}
 	got, err := r.sampler.Read()
@@ -81,6 +94,9 @@ func (r *Recorder) Finish(w Window) (*sample.Stacks, error) {
 	f := folder{Window: w, symbols: symbols, deepest: perf.Deepest(), stacks: &sample.Stacks{
 		Event: r.sampler.Event, Rate: r.options.Rate, Lost: got.Lost, Throttled: got.Throttled, Missing: missing,
 	}}
+	if n := len(w.Slices); n > 0 {
+		f.stacks.Counters = r.counted.Between(w.BeganNs, w.BeganNs+w.Slices[n-1].EndNs, w.CPUs)
+	}
 	for _, s := range got.List {
 		f.add(s)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
+	"github.com/cnibench/cnibench/internal/kernel/perf"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -101,7 +102,7 @@ func (s *server) begin(b control.SamplerBegin) error {
 		}
 		b.CPUs = online
 	}
-	r, err := Open(Options{CPUs: b.CPUs, Rate: b.Rate, Length: b.Length, Tracker: s.tracker})
+	r, err := Open(Options{CPUs: b.CPUs, Rate: b.Rate, Length: b.Length, Tracker: s.tracker, Count: perf.Hardware})
 	if err != nil {
 		return err
 	}

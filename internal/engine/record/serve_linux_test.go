@@ -2,6 +2,7 @@ package record
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"runtime"
@@ -10,7 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
+	"github.com/cnibench/cnibench/internal/kernel/perf"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -96,5 +101,44 @@ func TestServe(t *testing.T) {
 	}
 	if reads == 0 {
 		t.Errorf("no sample of this thread in a system call: %+v", a.Stacks)
+	}
+}
+
+// TestCount: what CPUs count meanwhile is with the stacks, unless packets are followed.
+func TestCount(t *testing.T) {
+	clock := perf.Event{Name: "clock", Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK}
+	tracker, failed := space.Load()
+	if failed == nil {
+		defer tracker.Close()
+	}
+	for _, follow := range []*space.Tracker{nil, tracker} {
+		r, err := Open(Options{CPUs: []int{0}, Rate: 499, Length: time.Second, Tracker: follow, Count: []perf.Event{clock}})
+		if errors.Is(err, perf.ErrRight) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if err := r.Start(); err != nil {
+			t.Fatal(err)
+		}
+		began := thread.Monotonic()
+		for thread.Monotonic() < began+int64(60*time.Millisecond) {
+		}
+		got, err := r.Finish(Window{BeganNs: began, Slices: []sample.Interval{{EndNs: int64(50 * time.Millisecond)}}, CPUs: []int{0}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, ok := got.Counters["clock"]; ok != (follow == nil) || ok && (n < 45e6 || n > 55e6) {
+			t.Errorf("packets followed %v: %v", follow != nil, got.Counters)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if failed != nil {
+			t.Logf("packets are not followed: %v", failed)
+			break
+		}
 	}
 }

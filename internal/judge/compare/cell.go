@@ -252,7 +252,7 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 		}
 		add(SomeFailed, a.failed, "%d of %s failed%s", a.failed, number.Counted(a.trials, "trial"), why)
 	}
-	if missing := a.trials - a.failed - s.valued - s.odd; missing > 0 {
+	if missing := a.trials - a.failed - s.valued - s.odd; missing > 0 && !slices.Contains(metric.Counted, name) {
 		add(Missing, missing, "%d of %d finished trials have no such number and are not in the median", missing, a.trials-a.failed)
 	}
 	if s.odd > 0 {

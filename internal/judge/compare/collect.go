@@ -75,18 +75,26 @@ type series struct {
 	finished bool
 }
 
-// Add takes in a trial; records of other types are passed over. The error says that the result is larger than any that
+// Add takes in a trial, and of a sampled one what the processor counted; records of other types are passed over. The error says that the result is larger than any that
 // a plan makes.
 func (c *Collector) Add(rec *result.Record) error {
 	if rec.Type == result.TypeEnd {
 		c.session++
 	}
-	if rec.Type != result.TypeTrial {
-		return nil
-	}
 	k := rec.Case
 	k.Workload = k.Workload.Normalize()
 	a := c.byCase[k]
+	if rec.Type == result.TypeSampled && a != nil {
+		for _, name := range metric.Counted {
+			if v, ok := rec.Metrics[name]; ok {
+				c.value(a, name, v, rec)
+			}
+		}
+		return c.within()
+	}
+	if rec.Type != result.TypeTrial {
+		return nil
+	}
 	if a == nil {
 		if c.byCase == nil {
 			c.byCase, c.names = map[plan.Case]*attempts{}, map[string]bool{}

@@ -109,6 +109,33 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// TestCounted: instructions of sampled trials have a verdict of their own; the other numbers of such a trial do not count.
+func TestCounted(t *testing.T) {
+	sampled := func(profile string, values ...float64) []result.Record {
+		recs := trials(profile, podPod, metric.Instructions, values...)
+		for i := range recs {
+			recs[i].Type = result.TypeSampled
+			recs[i].Metrics[metric.ServiceDemand] = 1
+		}
+		return recs
+	}
+	a := analyse(t, header("raw", "raw", "canal"), trials("raw", podPod, metric.ServiceDemand, 100, 101, 99, 100, 100), trials("canal", podPod, metric.ServiceDemand, 100, 99, 101, 100, 100),
+		sampled("raw", 60e3, 60.1e3, 59.9e3, 60e3, 60.2e3)[1:], sampled("canal", 90e3, 90.1e3, 89.9e3, 90e3, 90.2e3)[1:])
+	k := Key{plan.Case{Profile: "canal", Path: podPod, Workload: rr}, metric.Instructions}
+	cell, ok := a.Cell(k)
+	if !ok || cell.N != 4 || cell.Unit != "1/transaction" || cell.Median < 89e3 || slices.ContainsFunc(cell.Warnings, func(w Warning) bool { return w.ID == Missing }) {
+		t.Errorf("%+v", cell)
+	}
+	i := slices.IndexFunc(a.Comparisons, func(x Comparison) bool { return x.Key == k })
+	if i < 0 || a.Comparisons[i].Verdict != Worse {
+		t.Errorf("%+v", a.Comparisons)
+	}
+	k.Metric = metric.ServiceDemand
+	if cell, _ := a.Cell(k); cell.N != 5 || cell.Median < 90 {
+		t.Errorf("%+v", cell)
+	}
+}
+
 func TestFloor(t *testing.T) {
 	steady := []float64{100, 100, 100, 100, 100}
 	for _, c := range []struct {

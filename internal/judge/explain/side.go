@@ -55,6 +55,8 @@ type Side struct {
 	// Cost is the share of the CPU time of a sampled trial that is the sampling's, the median over trials; nil if it is not
 	// known.
 	Cost *float64 `json:"cost,omitempty"`
+	// Counters are what the processor counted for a unit of work, by metric.
+	Counters map[string]Interval `json:"counters,omitempty"`
 	// Missing says what the machine did not allow.
 	Missing []string `json:"missing,omitempty"`
 	// Programs are the BPF programs by the kernel's own count too, nil if none was counted.
@@ -99,6 +101,14 @@ func (c *Collector) side(a *compare.Analysis, k plan.Case) Side {
 			if !slices.Contains(out.Missing, m) {
 				out.Missing = append(out.Missing, m)
 			}
+		}
+	}
+	for _, name := range metric.Counted {
+		if cell, ok := a.Cell(compare.Key{Case: k, Metric: name}); ok && cell.N > 0 {
+			if out.Counters == nil {
+				out.Counters = map[string]Interval{}
+			}
+			out.Counters[name] = Interval{cell.Median, cell.Low, cell.High}
 		}
 	}
 	cell, ok := a.Cell(compare.Key{Case: k, Metric: metric.ServiceDemand})

@@ -50,7 +50,7 @@ const (
 	TypeTrial = "trial"
 	TypeEnd   = "end"
 	// TypeSampled is a trial whose CPUs were sampled. It explains where the time of the case goes; its rates and times are
-	// those of a disturbed path, and no metric stands on it.
+	// those of a disturbed path, and no metric stands on it but those that the processor counts (metric.Counted).
 	TypeSampled = "sampled"
 	// TypeCounted is a trial in which the kernel counted the runs of BPF programs. No metric stands on it either.
 	TypeCounted = "counted"

@@ -20,6 +20,9 @@ type Stacks struct {
 	Meter     uint64 `json:"meter,omitempty"`
 	// Cut counts the samples whose outermost functions had no room. They are among the counts.
 	Cut uint64 `json:"cut,omitempty"`
+	// Counters say how often each event of the processor happened on the path's CPUs in the window, whatever ran there, by the name of
+	// its metric. What the machine does not count is absent.
+	Counters map[string]float64 `json:"counters,omitempty"`
 	// Missing says in words what the machine did not allow, and what is not known because of that.
 	Missing []string `json:"missing,omitempty"`
 	// Names are those of functions, and of the network namespaces that are the roots of the stacks.
@@ -86,6 +89,12 @@ func (s *Stacks) Join(o *Stacks, root func(string) string) {
 	s.Event, s.Rate = o.Event, o.Rate
 	s.Lost, s.Throttled, s.Foreign, s.Meter = s.Lost+o.Lost, s.Throttled+o.Throttled, s.Foreign+o.Foreign, s.Meter+o.Meter
 	s.Cut += o.Cut
+	for name, n := range o.Counters {
+		if s.Counters == nil {
+			s.Counters = map[string]float64{}
+		}
+		s.Counters[name] += n
+	}
 	for _, m := range o.Missing {
 		if !slices.Contains(s.Missing, m) {
 			s.Missing = append(s.Missing, m)

@@ -31,7 +31,7 @@ func page() string {
 	for _, m := range metric.All() {
 		unit := m.Unit
 		if metric.UnitFor(m.Name, "work") != unit {
-			unit = "ns per unit of work"
+			unit = strings.TrimSuffix(metric.UnitFor(m.Name, "work"), "/work") + " per unit of work"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, unit, m.Better, m.Definition, m.Source)
 	}

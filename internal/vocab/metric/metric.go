@@ -69,6 +69,11 @@ const (
 	ErrorRate       = "error_rate"
 	CPUUtilization  = "cpu_utilization"
 	SoftIRQShare    = "softirq_share"
+	Instructions    = "instructions"
+	Cycles          = "cycles"
+	CacheMisses     = "cache_misses"
+	BranchMisses    = "branch_misses"
+	CyclesPer       = "cycles_per_instruction"
 	Memory          = "memory"
 	PDV             = "pdv"
 	ClientCPU       = "cpu.client"
@@ -270,6 +275,12 @@ var catalogue = []Metric{
 	{Name: ClientCPU, Title: "CPU time of the client per unit of work", Unit: "ns", Better: Lower, Definition: "The part of service demand charged to the client's threads.", Source: "netperf manual, local service demand"},
 	{Name: ServerCPU, Title: "CPU time of the server per unit of work", Unit: "ns", Better: Lower, Definition: "The part of service demand charged to the server's threads.", Source: "netperf manual, remote service demand"},
 	{Name: KernelCPU, Title: "CPU time of ksoftirqd per unit of work", Unit: "ns", Better: Lower, Definition: "The part of service demand charged to ksoftirqd, and to interrupts where the kernel accounts them apart.", Source: "docs/reference/numbers.md"},
+	{Name: Instructions, Title: "instructions per unit of work", Unit: "1", Better: Lower, Headline: true,
+		Definition: "Instructions of the path's CPUs for one unit of work, whatever ran there, by the processor's own counter in the sampled trials of run --explain; absent where the machine has none.", Source: "perf_event_open(2), PERF_COUNT_HW_INSTRUCTIONS"},
+	{Name: Cycles, Title: "cycles per unit of work", Unit: "1", Better: Lower, Definition: "Cycles of the path's CPUs for one unit of work, counted like the instructions.", Source: "perf_event_open(2), PERF_COUNT_HW_CPU_CYCLES"},
+	{Name: CyclesPer, Title: "cycles per instruction", Unit: "1", Better: Neither, Definition: "Cycles over instructions of the path's CPUs.", Source: "perf-stat(1)"},
+	{Name: CacheMisses, Title: "cache misses per unit of work", Unit: "1", Better: Lower, Definition: "Accesses to memory that no cache held, for one unit of work, counted like the instructions.", Source: "perf_event_open(2), PERF_COUNT_HW_CACHE_MISSES"},
+	{Name: BranchMisses, Title: "mispredicted branches per unit of work", Unit: "1", Better: Lower, Definition: "Branches that the processor predicted wrongly, for one unit of work, counted like the instructions.", Source: "perf_event_open(2), PERF_COUNT_HW_BRANCH_MISSES"},
 	{Name: CPUUtilization, Title: "CPU utilization, idle run subtracted", Unit: "ratio", Better: Neither,
 		Definition: "Busy share of the CPUs of the path in the window less the busy share measured before the run.", Source: "netperf manual, CPU utilization"},
 	{Name: SoftIRQShare, Title: "share of busy time in softirq", Unit: "ratio", Better: Neither,
@@ -294,6 +305,9 @@ var catalogue = []Metric{
 		Definition: "CPU time that all nodes take to apply such a change, programs such as iptables-restore included.", Source: "getrusage(2)"},
 	{Name: Memory, Title: "memory of the endpoint", Unit: "B", Better: Neither, Definition: "Resident memory of the two load processes.", Source: "proc(5), statm"},
 }
+
+// Counted are the metrics of sampled trials that count, by the processor's own counters.
+var Counted = []string{Instructions, Cycles, CyclesPer, CacheMisses, BranchMisses}
 
 // States are the metrics of what the state of an instance costs.
 var States = []string{ProgramTime, ProgramCPU, StateMemory, StateMaps, StateChange, StateChangeCPU}
@@ -334,11 +348,13 @@ func Percentiles(family string) iter.Seq2[string, float64] {
 }
 
 // UnitFor returns the unit of metric name for a workload whose unit of work is work ("transaction", "KB", "packet").
-// Metrics of CPU time per unit of work carry the unit of work in their unit; all others ignore it.
+// Metrics of CPU time and of events per unit of work carry the unit of work in their unit; all others ignore it.
 func UnitFor(name, work string) string {
 	switch name {
 	case ServiceDemand, ClientCPU, ServerCPU, KernelCPU:
 		return "ns/" + work
+	case Instructions, Cycles, CacheMisses, BranchMisses:
+		return "1/" + work
 	}
 	return byName[name].Unit
 }

@@ -25,6 +25,7 @@ func TestUnitFollowsWork(t *testing.T) {
 	for _, c := range []struct{ name, work, want string }{
 		{ServiceDemand, "KB", "ns/KB"},
 		{ServerCPU, "transaction", "ns/transaction"},
+		{Instructions, "KB", "1/KB"},
 		{Goodput, "KB", "bit/s"},
 		{"rtt.p99", "transaction", "ns"},
 	} {

@@ -202,8 +202,11 @@ func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, e
 	for _, s := range stacks {
 		all.Join(s, func(root string) string { return place(root, nodes) })
 	}
-	if own := all.Samples(); len(r.on) > 1 && client.Machine == server.Machine && slices.Equal(client.LoadCPUs, server.LoadCPUs) && all.Foreign > own {
-		all.Foreign = (all.Foreign - own) / 2 // each sampler took the samples of the other node for foreign
+	if len(r.on) > 1 && client.Machine == server.Machine && slices.Equal(client.LoadCPUs, server.LoadCPUs) {
+		if own := all.Samples(); all.Foreign > own {
+			all.Foreign = (all.Foreign - own) / 2 // each sampler took the samples of the other node for foreign
+		}
+		all.Counters = stacks[0].Counters // both counted the same CPUs
 	}
 	return all, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/runs"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
+	"github.com/cnibench/cnibench/internal/kernel/perf"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -74,7 +75,7 @@ func (e *Environment) sample(v plan.Variant, p plan.Path, length time.Duration) 
 	if r.spaces, err = spacesOf(inst); err != nil {
 		return env.Recording{}, err
 	}
-	o := record.Options{CPUs: pathCPUs(inst, ends), Rate: e.sampling.rate, Length: length}
+	o := record.Options{CPUs: pathCPUs(inst, ends), Rate: e.sampling.rate, Length: length, Count: perf.Hardware}
 	var failed error
 	o.Tracker, failed = e.sampling.follow(plan.Single(v, p))
 	r.unknown = o.Tracker == nil && failed == nil

@@ -1,0 +1,196 @@
+package perf
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Event is what a CPU can count.
+type Event struct {
+	Name   string
+	Type   uint32
+	Config uint64
+}
+
+// Hardware are the events of a processor's own counters, by the names of their metrics.
+var Hardware = []Event{
+	{metric.Instructions, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_INSTRUCTIONS},
+	{metric.Cycles, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES},
+	{metric.CacheMisses, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CACHE_MISSES},
+	{metric.BranchMisses, unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_BRANCH_MISSES},
+}
+
+// every is how often counters are read: a window may begin and end between two readings, which are then interpolated.
+const every = 20 * time.Millisecond
+
+// Counters count events of some CPUs, whatever runs there.
+type Counters struct {
+	list       []*counter
+	stop, done chan struct{}
+	failed     error
+}
+
+// counter counts an event of a CPU.
+type counter struct {
+	event    string
+	cpu, fd  int
+	readings []reading
+}
+
+// reading is what a counter has at a moment. It counts while it is running; more counters than the processor has take turns.
+type reading struct {
+	at                      int64
+	value, enabled, running uint64
+}
+
+// OpenCounters makes counters of events. An event that this machine does not count, on one of the CPUs, is left out.
+func OpenCounters(events []Event, cpus []int) (*Counters, error) {
+	c := &Counters{}
+	for _, e := range events {
+		before := len(c.list)
+		for _, cpu := range cpus {
+			a := unix.PerfEventAttr{
+				Type: e.Type, Config: e.Config, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})), Bits: unix.PerfBitDisabled,
+				Read_format: unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING,
+			}
+			fd, err := unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
+				if err := c.drop(before); err != nil {
+					return nil, errors.Join(err, c.Close())
+				}
+				break
+			}
+			if err != nil {
+				return nil, errors.Join(fmt.Errorf("count %s on CPU %d: %w", e.Name, cpu, os.NewSyscallError("perf_event_open", err)), c.Close())
+			}
+			c.list = append(c.list, &counter{event: e.Name, cpu: cpu, fd: fd})
+		}
+	}
+	return c, nil
+}
+
+// drop releases the counters from the i-th on.
+func (c *Counters) drop(i int) error {
+	var errs []error
+	for _, x := range c.list[i:] {
+		errs = append(errs, unix.Close(x.fd))
+	}
+	c.list = c.list[:i]
+	return errors.Join(errs...)
+}
+
+// Start begins to count.
+func (c *Counters) Start() error {
+	if len(c.list) == 0 {
+		return nil
+	}
+	for _, x := range c.list {
+		if err := unix.IoctlSetInt(x.fd, unix.PERF_EVENT_IOC_ENABLE, 0); err != nil {
+			return os.NewSyscallError("ioctl PERF_EVENT_IOC_ENABLE", err)
+		}
+	}
+	c.stop, c.done = make(chan struct{}), make(chan struct{})
+	if err := c.read(); err != nil {
+		return err
+	}
+	go func() {
+		defer close(c.done)
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for c.failed == nil {
+			select {
+			case <-tick.C:
+				c.failed = c.read()
+			case <-c.stop:
+				c.failed = c.read()
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+// Stop ends it.
+func (c *Counters) Stop() error {
+	if c.stop == nil {
+		return nil
+	}
+	close(c.stop)
+	<-c.done
+	c.stop = nil
+	return c.failed
+}
+
+func (c *Counters) read() error {
+	for _, x := range c.list {
+		var b [24]byte
+		at := thread.Monotonic()
+		if _, err := unix.Read(x.fd, b[:]); err != nil { // all of it or an error
+			return fmt.Errorf("read the counter of %s on CPU %d: %w", x.event, x.cpu, err)
+		}
+		word := func(i int) uint64 { return binary.NativeEndian.Uint64(b[8*i:]) }
+		x.readings = append(x.readings, reading{at, word(0), word(1), word(2)})
+	}
+	return nil
+}
+
+// Between returns how often each event happened on some of the CPUs from one moment of the monotonic clock to another. An event that
+// one of these CPUs did not count then is absent. No CPUs are all. Call it after Stop.
+func (c *Counters) Between(from, to int64, cpus []int) map[string]float64 {
+	all, absent := map[string]float64{}, map[string]bool{}
+	for _, x := range c.list {
+		if len(cpus) > 0 && !slices.Contains(cpus, x.cpu) {
+			continue
+		}
+		n, ok := x.between(from, to)
+		all[x.event] += n
+		absent[x.event] = absent[x.event] || !ok
+	}
+	for event, no := range absent {
+		if no {
+			delete(all, event)
+		}
+	}
+	return all
+}
+
+// between is what is counted between two moments, as if the counter had been running all the time.
+func (x *counter) between(from, to int64) (n float64, ok bool) {
+	a, begun := x.at(from)
+	b, ended := x.at(to)
+	running := b[2] - a[2]
+	if !begun || !ended || !(running > 0) {
+		return 0, false
+	}
+	return (b[0] - a[0]) * (b[1] - a[1]) / running, true
+}
+
+// at is value, enabled and running at a moment, between two readings.
+func (x *counter) at(t int64) (v [3]float64, ok bool) {
+	i, _ := slices.BinarySearchFunc(x.readings, t, func(r reading, t int64) int { return cmp.Compare(r.at, t) })
+	if i == len(x.readings) || i == 0 && x.readings[0].at != t {
+		return v, false
+	}
+	b := x.readings[i]
+	a := x.readings[max(0, i-1)]
+	part := 0.0
+	if b.at > a.at {
+		part = float64(t-a.at) / float64(b.at-a.at)
+	}
+	between := func(a, b uint64) float64 { return float64(a) + part*float64(b-a) }
+	return [3]float64{between(a.value, b.value), between(a.enabled, b.enabled), between(a.running, b.running)}, true
+}
+
+// Close releases the counters.
+func (c *Counters) Close() error { return errors.Join(c.Stop(), c.drop(0)) }
