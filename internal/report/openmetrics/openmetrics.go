@@ -356,9 +356,13 @@ var bases = map[string]base{
 	"B":              {"bytes", 1},
 	"ratio":          {"ratio", 1},
 	"1":              {"", 1},
+	"1/transaction":  {"per_transaction", 1},
+	"1/request":      {"per_request", 1},
+	"1/packet":       {"per_packet", 1},
+	"1/KB":           {"per_byte", 1e3},
 }
 
-// works are the units of work that a unit of CPU time may be per.
+// works are the units of work that a unit of CPU time or of events may be per.
 var works = []string{"transaction", "request", "KB", "packet"}
 
 // stems are the names of metrics whose own name says a unit.
