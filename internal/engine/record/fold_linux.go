@@ -124,6 +124,9 @@ func receives(kernel []string) bool {
 
 func isMeter(kernel []string) bool {
 	return slices.ContainsFunc(kernel[max(0, len(kernel)-4):], func(name string) bool {
-		return strings.HasSuffix(name, "_cnibench_space") || name == "__bpf_trace_netif_receive_skb" || name == "__traceiter_netif_receive_skb"
+		return strings.HasSuffix(name, "_cnibench_space") || slices.Contains(calls, name)
 	})
 }
+
+// calls are what calls the program that follows packets: of the tracepoint, of its class, of any tracepoint with one argument.
+var calls = []string{"__traceiter_netif_receive_skb", "__bpf_trace_netif_receive_skb", "__bpf_trace_net_dev_template", "bpf_trace_run1"}

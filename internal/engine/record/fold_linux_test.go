@@ -1,6 +1,7 @@
 package record
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/kernel/perf"
@@ -24,5 +25,20 @@ func TestFold(t *testing.T) {
 	}
 	if got := f.stacks; got.Samples() != 2 || len(got.Counts) != 2 || got.Foreign != 1 || got.Cut != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestIsMeter: the program that follows packets and what calls it are the meter, what a packet does next is not.
+func TestIsMeter(t *testing.T) {
+	for stack, want := range map[string]bool{
+		"__netif_receive_skb_core.constprop.0;bpf_trace_run1;__rcu_read_lock":                                                true,
+		"__netif_receive_skb_core.constprop.0;bpf_trace_run1;bpf_prog_0011223344556677_cnibench_space":                       true,
+		"__netif_receive_skb_core.constprop.0;__bpf_trace_net_dev_template":                                                  true,
+		"__netif_receive_skb_core.constprop.0;br_handle_frame":                                                               false,
+		"__netif_receive_skb_core.constprop.0;sch_handle_ingress;tcx_run;bpf_prog_0011223344556677_from_netdev;bpf_redirect": false,
+	} {
+		if got := isMeter(strings.Split(stack, ";")); got != want {
+			t.Errorf("%s: %v", stack, got)
+		}
 	}
 }

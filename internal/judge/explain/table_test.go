@@ -3,6 +3,7 @@ package explain
 import (
 	"bufio"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -31,6 +32,62 @@ func TestRecorded(t *testing.T) {
 	}
 	if n < 40 {
 		t.Errorf("%d stacks", n)
+	}
+}
+
+// TestAnotherKernel attributes what a distribution's kernel has shown, of profiles that this kernel partly lacks: nearly all of it
+// is explained, and the pieces that tell the profiles apart are found.
+func TestAnotherKernel(t *testing.T) {
+	table, err := parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("testdata/linux-6.12-debian.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	samples, all := map[string]map[string]int{}, map[string]int{}
+	var stack []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		w := strings.Fields(line)
+		depth, err := strconv.Atoi(w[0])
+		if err != nil || depth > len(stack) {
+			t.Fatalf("line %q", line)
+		}
+		stack = append(stack[:depth], w[1])
+		if len(w) < 3 {
+			continue
+		}
+		n, err := strconv.Atoi(w[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		profile := stack[0]
+		if samples[profile] == nil {
+			samples[profile] = map[string]int{}
+		}
+		samples[profile][table.attribute(stack[1:]).ID] += n
+		all[profile] += n
+	}
+	for profile, want := range map[string][]string{
+		"flannel-vxlan": {"vxlan", "bridge", "br_netfilter", "conntrack", "nat", "rules forward"}, "canal": {"vxlan", "conntrack", "rules prerouting", "rules forward"},
+		"cilium-native": {"bpf handle_ip", "bpf policy", "bpf handle_netdev", "redirect"}, "flannel-wireguard": {"wireguard", "bridge"}, "ipvlan": {"macvlan"},
+	} {
+		got := samples[profile]
+		if all[profile] < 300 || float64(got["unexplained"]) > 0.05*float64(all[profile]) || got["rules elsewhere"] > 0 {
+			t.Errorf("%s: %v of %d samples", profile, got, all[profile])
+		}
+		for _, id := range want {
+			if float64(got[id]) < 0.005*float64(all[profile]) {
+				t.Errorf("%s: %d of %d samples are in %s", profile, got[id], all[profile], id)
+			}
+		}
+		if profile != "cilium-native" && got["bpf"] > 0 {
+			t.Errorf("%s has no BPF program, and %d samples are of BPF", profile, got["bpf"])
+		}
 	}
 }
 
