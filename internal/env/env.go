@@ -75,8 +75,8 @@ type Capabilities struct {
 	Follow func(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error)
 	// Sample prepares to record what the CPUs of a path do during a trial of at most length.
 	Sample func(v plan.Variant, p plan.Path, length time.Duration) (Recording, error)
-	// Count prepares to count the runs of BPF programs during a trial.
-	Count func() (Recording, error)
+	// Count prepares to count the runs of BPF programs during a trial on a path, of at most length.
+	Count func(v plan.Variant, p plan.Path, length time.Duration) (Recording, error)
 	// VerifierLogs returns what the kernel's verifier said about refused BPF programs, by variant.
 	VerifierLogs func() map[string]string
 }

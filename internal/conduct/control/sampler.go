@@ -10,7 +10,7 @@ import (
 // JSON: it begins with a SamplerAnswer, and gives one to each SamplerAsk. It ends with its input.
 var SamplerArgs = []string{"/cnibench", "sample"}
 
-// SamplerAsk is one of: prepare (Begin), take samples (Start), return them (Window).
+// SamplerAsk is one of: prepare (Begin), take samples or count runs (Start), return them (Window).
 type SamplerAsk struct {
 	Begin  *SamplerBegin  `json:"begin,omitempty"`
 	Start  bool           `json:"start,omitempty"`
@@ -27,6 +27,8 @@ type SamplerBegin struct {
 	Length time.Duration `json:"length"`
 	// Follow asks to follow packets from one network namespace to the next.
 	Follow bool `json:"follow,omitempty"`
+	// Programs asks to count the runs of BPF programs, and to sample nothing.
+	Programs bool `json:"programs,omitempty"`
 }
 
 // SamplerWindow says which samples count, and whose they are.
@@ -54,6 +56,8 @@ type SamplerAnswer struct {
 	// network namespace. Spaces are the namespaces of the processes on this node.
 	Stacks *sample.Stacks `json:"stacks,omitempty"`
 	Spaces []uint64       `json:"spaces,omitempty"`
+	// Programs answer Window if they were asked for.
+	Programs *sample.Programs `json:"programs,omitempty"`
 }
 
 // SpaceRoot begins the root of a stack in a network namespace, before its inode.

@@ -44,7 +44,7 @@ func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, e
 	recs[0], ok = c.record(ctx, t, recs[0], c.sampling(t))
 	if s := recs[0].Stacks; ok && s != nil && s.HasPrograms() && c.can.Count != nil && t.Repetition%plan.CountEvery == 1 {
 		recs = append(recs, result.Record{Type: result.TypeCounted, Error: &result.Failure{Kind: kindNotCounted}})
-		recs[1], ok = c.record(ctx, t, recs[1], c.can.Count)
+		recs[1], ok = c.record(ctx, t, recs[1], func() (env.Recording, error) { return c.can.Count(t.Profile, t.Path, c.plan.Warmup+c.plan.Duration) })
 	}
 	if !ok {
 		return result.Interrupted, nil

@@ -26,7 +26,7 @@ type sampling struct {
 }
 
 func (w *sampling) Capabilities() env.Capabilities {
-	count := func() (env.Recording, error) {
+	count := func(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
 		w.counted++
 		return env.Recording{Start: func() error { return nil }, Finish: func(client, _ *sample.Observation) (sample.Recorded, error) {
 			return sample.Recorded{Programs: &sample.Programs{EmptyNs: 20, List: []sample.Program{{Name: "p", Runs: 5, Ns: 500}}}}, nil

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/kernel/bpf/runs"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
 	"github.com/cnibench/cnibench/internal/kernel/perf"
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // slack is how much longer than a trial its rings have room for.
@@ -101,4 +103,12 @@ func (r *Recorder) Finish(w Window) (*sample.Stacks, error) {
 		f.add(s)
 	}
 	return f.stacks, nil
+}
+
+// Programs are the runs that are counted, in a trial whose window began at a moment of this machine's monotonic clock.
+func Programs(c *runs.Counter, beganNs int64) (*sample.Programs, error) {
+	list, err := c.Read()
+	return &sample.Programs{
+		BeganNs: c.BeganNs - beganNs, EmptyNs: c.EmptyNs, List: each.Of(list, func(r runs.Count) sample.Program { return sample.Program(r) }),
+	}, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/runs"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
 	"github.com/cnibench/cnibench/internal/kernel/perf"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
@@ -24,8 +25,10 @@ const life = 2 * time.Minute
 // server is a sampler at its work.
 type server struct {
 	recorder *Recorder
-	tracker  *space.Tracker
-	tasks    []proc.Task
+	// counter takes the place of recorder where the runs of BPF programs are counted.
+	counter *runs.Counter
+	tracker *space.Tracker
+	tasks   []proc.Task
 }
 
 // Serve is the sampler of a node: it answers what in asks for on out, until in or ctx ends.
@@ -80,8 +83,13 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 
 func (s *server) answer(ask control.SamplerAsk) (a control.SamplerAnswer, err error) {
 	switch {
-	case ask.Begin != nil && s.recorder == nil:
+	case ask.Begin != nil && s.recorder == nil && s.counter == nil:
 		return a, s.begin(*ask.Begin)
+	case ask.Start && s.counter != nil:
+		return a, s.counter.Start()
+	case ask.Window != nil && s.counter != nil:
+		a.Programs, err = Programs(s.counter, ask.Window.BeganNs)
+		return a, err
 	case ask.Start && s.recorder != nil:
 		return a, errors.Join(s.note(), s.recorder.Start())
 	case ask.Window != nil && s.recorder != nil:
@@ -90,7 +98,11 @@ func (s *server) answer(ask control.SamplerAsk) (a control.SamplerAnswer, err er
 	return a, errors.New("the sampler was asked out of turn")
 }
 
-func (s *server) begin(b control.SamplerBegin) error {
+func (s *server) begin(b control.SamplerBegin) (err error) {
+	if b.Programs {
+		s.counter, err = runs.Open()
+		return err
+	}
 	var failed error
 	if b.Follow {
 		s.tracker, failed = space.Load()
@@ -158,6 +170,9 @@ func (s *server) outer(ends map[string][]sample.Thread) (map[int]string, error) 
 
 func (s *server) close() error {
 	var errs []error
+	if s.counter != nil {
+		errs = append(errs, s.counter.Close())
+	}
 	if s.recorder != nil {
 		errs = append(errs, s.recorder.Close())
 	}

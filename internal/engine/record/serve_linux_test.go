@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
@@ -140,5 +142,36 @@ func TestCount(t *testing.T) {
 			t.Logf("packets are not followed: %v", failed)
 			break
 		}
+	}
+}
+
+// TestServePrograms: a sampler that counts the runs of BPF programs has those between start and window, and samples nothing.
+func TestServePrograms(t *testing.T) {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "served_runs", Type: ebpf.SocketFilter, License: "Dual BSD/GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer p.Close()
+	ask := serving(t)
+	if a := ask(control.SamplerAsk{Begin: &control.SamplerBegin{Programs: true, Length: time.Second}}); strings.Contains(a.Error, "not permitted") {
+		t.Skip(a.Error)
+	} else if a.Error != "" {
+		t.Fatal(a.Error)
+	}
+	began := thread.Monotonic()
+	if a := ask(control.SamplerAsk{Start: true}); a.Error != "" {
+		t.Fatal(a.Error)
+	}
+	if _, err := p.Run(&ebpf.RunOptions{Data: make([]byte, 64), Repeat: 500}); err != nil {
+		t.Fatal(err)
+	}
+	a := ask(control.SamplerAsk{Window: &control.SamplerWindow{BeganNs: began}})
+	if a.Error != "" || a.Stacks != nil || a.Programs == nil || a.Programs.BeganNs < 0 {
+		t.Fatalf("%+v", a)
+	}
+	if i := slices.IndexFunc(a.Programs.List, func(x sample.Program) bool { return x.Name == "served_runs" }); i < 0 || a.Programs.List[i].Runs != 500 {
+		t.Errorf("%+v", a.Programs)
 	}
 }

@@ -221,6 +221,12 @@ func (e *Environment) Capabilities() env.Capabilities {
 			}
 			return env.Recording{}, errors.ErrUnsupported
 		},
+		Count: func(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
+			if count := e.of(v).Capabilities().Count; count != nil {
+				return count(v, p, length)
+			}
+			return env.Recording{}, errors.ErrUnsupported
+		},
 		Recover:      e.clusters.Capabilities().Recover, // the lab loses nothing
 		VerifierLogs: lab.VerifierLogs,
 	}

@@ -1,5 +1,7 @@
 package sample
 
+import "slices"
+
 // Recorded is what was recorded during one trial beside the observations of its sides: stacks, or the runs of programs.
 type Recorded struct {
 	Stacks   *Stacks
@@ -42,4 +44,27 @@ func Windows(all []Interval, ns int64) float64 {
 		return 0
 	}
 	return since / window
+}
+
+// Join adds the runs of another machine.
+func (p *Programs) Join(o *Programs) {
+	mine, others := p.runs(), o.runs()
+	if all := mine + others; all > 0 {
+		p.EmptyNs = (p.EmptyNs*mine + o.EmptyNs*others) / all
+	}
+	for _, x := range o.List {
+		i := slices.IndexFunc(p.List, func(y Program) bool { return y.Name == x.Name })
+		if i < 0 {
+			p.List = append(p.List, x)
+			continue
+		}
+		p.List[i].Runs, p.List[i].Ns = p.List[i].Runs+x.Runs, p.List[i].Ns+x.Ns
+	}
+}
+
+func (p *Programs) runs() (all float64) {
+	for _, x := range p.List {
+		all += float64(x.Runs)
+	}
+	return all
 }

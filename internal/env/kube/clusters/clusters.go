@@ -184,7 +184,7 @@ func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, 
 
 // Capabilities returns what clusters can do.
 func (e *Environment) Capabilities() env.Capabilities {
-	return env.Capabilities{Roll: e.roll, Recover: e.recover, Policies: e.policies, Renew: e.renew, Renews: e.renews, NewPods: e.newPods, LatePods: true, Sample: e.sample}
+	return env.Capabilities{Roll: e.roll, Recover: e.recover, Policies: e.policies, Renew: e.renew, Renews: e.renews, NewPods: e.newPods, LatePods: true, Sample: e.sample, Count: e.count}
 }
 
 // renews returns all variants of a cluster: they share its pods.

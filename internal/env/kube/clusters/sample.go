@@ -116,39 +116,101 @@ type recorder struct {
 	follows, unknown, apart bool
 }
 
-// sample prepares to record what the CPUs of the nodes of a path do.
-func (e *Environment) sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
-	s, route := e.at(v), plan.Single(v, p).Local()
+// onNodes starts the samplers of the nodes of a path. one says that the nodes are on one machine.
+func (e *Environment) onNodes(v plan.Variant, p plan.Path, length time.Duration) (r *recorder, one bool, err error) {
+	s := e.at(v)
 	if s.samplers == nil {
-		return env.Recording{}, errors.New("the nodes have no samplers: they come with --inspect")
+		return nil, false, errors.New("the nodes have no samplers: they come with --inspect")
 	}
-	nodes, err := s.cluster.NodesOf(route)
+	nodes, err := s.cluster.NodesOf(plan.Single(v, p).Local())
 	if err != nil {
-		return env.Recording{}, err
+		return nil, false, err
 	}
-	r := &recorder{apart: e.Conditions().IRQApart, server: len(slices.Compact(slices.Clone(nodes))) - 1}
+	r = &recorder{apart: e.Conditions().IRQApart, server: len(slices.Compact(slices.Clone(nodes))) - 1}
 	for _, node := range slices.Compact(nodes) {
 		x, err := s.samplers.start(node, length+2*samplerPatience)
 		if err != nil {
-			return env.Recording{}, errors.Join(err, r.Close())
+			return nil, false, errors.Join(err, r.Close())
 		}
 		r.on = append(r.on, x)
 	}
-	turn := s.samplers.turns[route]
-	s.samplers.turns[route]++
+	return r, r.server > 0 && r.on[0].machine != "" && r.on[0].machine == r.on[1].machine, nil
+}
+
+// begin prepares the samplers.
+func (r *recorder) begin(b control.SamplerBegin) error {
+	for _, x := range r.on {
+		if _, err := x.Ask(control.SamplerAsk{Begin: &b}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sample prepares to record what the CPUs of the nodes of a path do.
+func (e *Environment) sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
+	r, one, err := e.onNodes(v, p, length)
+	if err != nil {
+		return env.Recording{}, err
+	}
+	turns, route := e.at(v).samplers.turns, plan.Single(v, p).Local()
+	turn := turns[route]
+	turns[route]++
 	// Nodes of one machine have something between them that is not of the CNI.
-	one := r.server > 0 && r.on[0].machine != "" && r.on[0].machine == r.on[1].machine
 	r.follows, r.unknown = one && turn%sample.FollowEvery == 0, one && turn%sample.FollowEvery != 0
 	begin := control.SamplerBegin{CPUs: e.plan.Cluster.CPUs, Rate: sample.Rate, Length: length, Follow: r.follows}
 	if one { // both samplers sample the same CPUs
 		begin.Rate /= 2
 	}
-	for _, x := range r.on {
-		if _, err := x.Ask(control.SamplerAsk{Begin: &begin}); err != nil {
-			return env.Recording{}, errors.Join(err, r.Close())
-		}
+	if err := r.begin(begin); err != nil {
+		return env.Recording{}, errors.Join(err, r.Close())
 	}
 	return env.Recording{Start: r.start, Finish: r.finish}, nil
+}
+
+// count prepares to count the runs of BPF programs on the nodes of a path. The kernel counts those of a whole machine.
+func (e *Environment) count(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
+	r, one, err := e.onNodes(v, p, length)
+	if err != nil {
+		return env.Recording{}, err
+	}
+	if one {
+		err = r.on[1].Close()
+		r.on = r.on[:1]
+	}
+	if err = errors.Join(err, r.begin(control.SamplerBegin{Length: length, Programs: true})); err != nil {
+		return env.Recording{}, errors.Join(err, r.Close())
+	}
+	return env.Recording{Start: r.start, Finish: r.counts}, nil
+}
+
+// counts are the programs that ran on the nodes.
+func (r *recorder) counts(client, server *sample.Observation) (seen sample.Recorded, err error) {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if client == nil || server == nil {
+		return seen, nil
+	}
+	var all *sample.Programs
+	for i, x := range r.on {
+		w := control.SamplerWindow{BeganNs: client.BeganNs}
+		if i > 0 { // another clock
+			w.BeganNs = server.BeganNs
+		}
+		a, err := x.Ask(control.SamplerAsk{Window: &w})
+		if err == nil && a.Programs == nil {
+			err = fmt.Errorf("sampler on node %s: no programs in its answer", x.node)
+		}
+		if err != nil {
+			return seen, err
+		}
+		if i == 0 {
+			all = a.Programs
+			continue
+		}
+		all.Join(a.Programs)
+	}
+	seen.Programs = all
+	return seen, nil
 }
 
 func (r *recorder) start() error {

@@ -3,7 +3,9 @@ package clusters
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -113,6 +115,48 @@ func TestSampleNodes(t *testing.T) {
 	}
 	if _, err := s.start("c", time.Minute); err == nil || !strings.Contains(err.Error(), "no sampler runs on node c") {
 		t.Error(err)
+	}
+}
+
+// TestCountNodes: runs of BPF programs on two machines are added up; a sampler that counts nothing is an error.
+func TestCountNodes(t *testing.T) {
+	for _, empty := range []bool{false, true} {
+		s, _ := posted(t, func(pod string, d *json.Decoder, e *json.Encoder) string {
+			_ = e.Encode(control.SamplerAnswer{Machine: pod})
+			for {
+				var ask control.SamplerAsk
+				if d.Decode(&ask) != nil {
+					return ""
+				}
+				a := control.SamplerAnswer{}
+				if ask.Window != nil && !empty {
+					a.Programs = &sample.Programs{BeganNs: -5, EmptyNs: 20, List: []sample.Program{{Name: "from_netdev", Runs: 7, Ns: 700}, {Name: pod, Runs: 1, Ns: 50}}}
+				}
+				_ = e.Encode(a)
+			}
+		})
+		r := &recorder{server: 1}
+		for _, node := range []string{"a", "b"} {
+			x, err := s.start(node, time.Minute)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.on = append(r.on, x)
+		}
+		if err := errors.Join(r.begin(control.SamplerBegin{Programs: true}), r.start()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := r.counts(&sample.Observation{Machine: "1"}, &sample.Observation{Machine: "2"})
+		if empty {
+			if err == nil || !strings.Contains(err.Error(), "sampler on node a: no programs") {
+				t.Error(err)
+			}
+			continue
+		}
+		want := sample.Programs{BeganNs: -5, EmptyNs: 20, List: []sample.Program{{Name: "from_netdev", Runs: 14, Ns: 1400}, {Name: "node-1", Runs: 1, Ns: 50}, {Name: "node-2", Runs: 1, Ns: 50}}}
+		if err != nil || !reflect.DeepEqual(*got.Programs, want) {
+			t.Errorf("%+v, %v", got.Programs, err)
+		}
 	}
 }
 

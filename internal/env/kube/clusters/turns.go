@@ -186,6 +186,9 @@ func (e *Turns) Capabilities() env.Capabilities {
 		Sample: func(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
 			return e.now.sample(v, p, length)
 		},
+		Count: func(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
+			return e.now.count(v, p, length)
+		},
 		Policies: func(ctx context.Context, v plan.Variant, p plan.Path) []string {
 			return e.now.policies(ctx, v, p)
 		},

@@ -114,7 +114,8 @@ func lookoutPods(namespace string, o LookoutOptions) []*corev1.Pod {
 		host.Spec.Volumes = []corev1.Volume{{Name: "cni", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/etc/cni/net.d"}}}}
 		c := &host.Spec.Containers[0]
 		c.VolumeMounts = []corev1.VolumeMount{{Name: "cni", MountPath: "/etc/cni/net.d", ReadOnly: true}}
-		// NET_ADMIN and SYS_ADMIN list chains and programs, NET_RAW sees frames. Nothing is changed with them.
+		// NET_ADMIN and SYS_ADMIN list chains and programs, NET_RAW sees frames. Nothing is changed with them. With SYS_ADMIN a sampler has
+		// the kernel count the runs of programs, too.
 		c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN", "NET_RAW", "SYS_ADMIN", "DAC_READ_SEARCH"}
 		if o.Sampling {
 			// They find the load threads among the processes of the node, read kernel symbols, and have room for samples.

@@ -15,7 +15,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/perf"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // sampling follows packets for samples. Its programs are loaded once, when the first trial is sampled.
@@ -130,8 +129,8 @@ func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recor
 	return seen, err
 }
 
-// count prepares to count the runs of BPF programs.
-func count() (env.Recording, error) {
+// count prepares to count the runs of BPF programs: the kernel counts those of the whole machine.
+func count(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
 	c, err := runs.Open()
 	if err != nil {
 		return env.Recording{}, err
@@ -141,9 +140,7 @@ func count() (env.Recording, error) {
 		if client == nil || server == nil {
 			return seen, nil
 		}
-		list, err := c.Read()
-		seen.Programs = &sample.Programs{BeganNs: c.BeganNs - client.BeganNs, EmptyNs: c.EmptyNs}
-		seen.Programs.List = each.Of(list, func(r runs.Count) sample.Program { return sample.Program(r) })
+		seen.Programs, err = record.Programs(c, client.BeganNs)
 		return seen, err
 	}}, nil
 }
