@@ -167,6 +167,10 @@ func (t Traits) Datagrams() bool { return t.Work == Packet && !t.Searches }
 // Exchanges reports whether each request has a response.
 func (t Traits) Exchanges() bool { return t.Work == Transaction || t.Work == Request }
 
+// Standing says whether requests go over standing flows, Reconnecting whether each has a connection of its own.
+func (t Traits) Standing() bool     { return t.Work == Transaction && !t.Reconnect && !t.Kernel }
+func (t Traits) Reconnecting() bool { return t.Work == Transaction && t.Reconnect }
+
 // Open reports whether requests follow a schedule that waits for no response.
 func (t Traits) Open() bool { return t.Arrival == Constant || t.Arrival == Poisson }
 

@@ -31,7 +31,6 @@ func (b *builder) answer(cut []compare.Table, needs []Need) []string {
 func (b *builder) mainPath(cut []compare.Table) (plan.Path, bool) {
 	var best plan.Path
 	most := 0
-	preferred := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 	for i, p := range b.analysis.Paths {
 		n := 0
 		for _, t := range cut {
@@ -41,7 +40,7 @@ func (b *builder) mainPath(cut []compare.Table) (plan.Path, bool) {
 				}
 			}
 		}
-		if n > 0 && p == preferred {
+		if n > 0 && p == plan.MainPath {
 			return p, true
 		}
 		if n > most {

@@ -117,6 +117,37 @@ func TestGatherIsBounded(t *testing.T) {
 	}
 }
 
+// TestTail: the answer speaks of the highest percentile that is known to 5 %.
+func TestTail(t *testing.T) {
+	for want, scatter := range map[string]map[string]float64{
+		"rtt.p99": {"rtt.p99": 0.01, "rtt.p90": 0.01},
+		"rtt.p90": {"rtt.p99": 0.30, "rtt.p90": 0.01},
+	} {
+		checkTail(t, want, scatter)
+	}
+	checkTail(t, "rtt.p99", map[string]float64{"rtt.p99": 0.30, "rtt.p90": 0.30}) // neither is known
+}
+
+func checkTail(t *testing.T, want string, scatter map[string]float64) {
+	t.Helper()
+	r := reporttest.NinePaths(8)
+	for i, rec := range r.Records {
+		for m, s := range scatter {
+			if rec.Metrics["rtt.p50"] > 0 {
+				rec.Metrics[m] = 1e4 * (1 + s*float64(rec.Repetition%4))
+			}
+		}
+		r.Records[i] = rec
+	}
+	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := d.Needs[len(d.Needs)-1]; n.Name != "Tail latency" || n.Metric.Name != want {
+		t.Errorf("with a scatter of %v, %s is answered by %s", scatter, n.Name, n.Metric.Name)
+	}
+}
+
 func TestNeeds(t *testing.T) {
 	r := reporttest.NinePaths(8)
 	d, err := reporttest.Build(r.Header, r.Records, report.Options{})

@@ -48,7 +48,12 @@ type want struct {
 	workload plan.Workload
 	// metrics are those that answer it, the first that was measured.
 	metrics []string
+	// or answers it where the one metric is not known well enough.
+	or string
 }
+
+// wellKnown is the half-width up to which a tail is known well enough for an answer.
+const wellKnown = 0.05
 
 // needs are those that the result answers, in the order of the answer.
 func (b *builder) needs(cut []compare.Table, metrics []metric.Metric) []Need {
@@ -60,12 +65,30 @@ func (b *builder) needs(cut []compare.Table, metrics []metric.Metric) []Need {
 	for _, w := range b.wants(path) {
 		for _, m := range inOrder(metrics, w.metrics) {
 			if n, ok := b.need(w, m); ok {
-				out = append(out, n)
+				out = append(out, b.better(w, n))
 				break
 			}
 		}
 	}
 	return out
+}
+
+// better returns n by the other metric of w if the best and the worst of n are not known well enough and by that one they are.
+func (b *builder) better(w want, n Need) Need {
+	other, ok := metric.Lookup(w.or)
+	if !ok || n.halfWidth() <= wellKnown {
+		return n
+	}
+	w.metrics = []string{w.or}
+	if known, ok := b.need(w, other); ok && known.halfWidth() <= wellKnown {
+		return known
+	}
+	return n
+}
+
+// halfWidth is that of the best or the worst of the choice, whichever is wider.
+func (n Need) halfWidth() float64 {
+	return max(n.Choice[0].Cell.HalfWidth(), n.Choice[len(n.Choice)-1].Cell.HalfWidth())
 }
 
 // inOrder puts the metrics of those names first, in their order.
@@ -87,30 +110,30 @@ func (b *builder) wants(path plan.Path) []want {
 		if w.Traits().Open() && slices.ContainsFunc(all, func(x plan.Workload) bool { return x.Kind() == w.Kind() && !x.Traits().Open() }) {
 			continue
 		}
-		out = append(out, want{w.Kind().Title(), path, w, b.deciding(w)})
+		out = append(out, want{w.Kind().Title(), path, w, b.deciding(w), ""})
 	}
-	typical := first(all, standing, reconnecting, plan.Traits.Exchanges)
+	typical := plan.Typical(all)
 	for _, s := range []struct {
 		name  string
 		paths []plan.Path
 	}{
-		{"Services", []plan.Path{{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, {From: plan.Pod, To: plan.Service, Locality: plan.Local}}},
-		{"From outside", []plan.Path{{From: plan.External, To: plan.NodePort, Locality: plan.Remote}, {From: plan.External, To: plan.NodePort, Locality: plan.Local}, {From: plan.External, To: plan.LoadBalancer}}},
+		{"Services", plan.ServicePaths},
+		{"From outside", plan.OutsidePaths},
 	} {
 		for _, p := range s.paths {
 			if p != path && slices.Contains(b.analysis.Paths, p) {
-				out = append(out, want{s.name, p, typical, b.deciding(typical)})
+				out = append(out, want{s.name, p, typical, b.deciding(typical), ""})
 				break
 			}
 		}
 	}
 	if b.inLab() {
-		if w := first(all, standing); standing(w.Traits()) {
-			out = append(out, want{"Tail latency", path, w, []string{"rtt.p99"}})
+		if w := plan.FirstOf(all, plan.Traits.Standing); w.Traits().Standing() {
+			out = append(out, want{"Tail latency", path, w, []string{"rtt.p99"}, "rtt.p90"})
 		}
 		return out
 	}
-	return append(out, want{"CPU efficiency", path, typical, []string{metric.ServiceDemand}})
+	return append(out, want{"CPU efficiency", path, typical, []string{metric.ServiceDemand}, ""})
 }
 
 // deciding are the metrics that decide for a workload.
@@ -123,23 +146,6 @@ func (b *builder) deciding(w plan.Workload) []string {
 
 func (b *builder) inLab() bool {
 	return b.header.Origin == "" && b.header.Plan.Environment != "kubernetes"
-}
-
-// standing reports whether requests go over standing flows, reconnecting whether each has a connection of its own.
-func standing(t plan.Traits) bool     { return t.Work == plan.Transaction && !t.Reconnect && !t.Kernel }
-func reconnecting(t plan.Traits) bool { return t.Work == plan.Transaction && t.Reconnect }
-
-// first returns the first workload of the first form that any workload has, or else the first workload.
-func first(all []plan.Workload, of ...func(plan.Traits) bool) plan.Workload {
-	for _, is := range of {
-		if i := slices.IndexFunc(all, func(w plan.Workload) bool { return is(w.Traits()) }); i >= 0 {
-			return all[i]
-		}
-	}
-	if len(all) == 0 {
-		return plan.Workload{}
-	}
-	return all[0]
 }
 
 // need is how the profiles stand in w by m; false if none has a number, or if another metric than m was wanted where

@@ -142,9 +142,9 @@ func (n Need) place() int {
 	switch {
 	case n.Name != string(n.Workload.Kind()) && n.Name != n.Workload.Kind().Title():
 		return 4
-	case standing(t):
+	case t.Standing():
 		return 0
-	case reconnecting(t):
+	case t.Reconnecting():
 		return 1
 	case t.Bulk():
 		return 2

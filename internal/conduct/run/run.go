@@ -5,7 +5,8 @@
 // (schedule.go), stage by stage where profiles cannot run at the same time (stages.go). A trial (trial.go) prepares the
 // server, then the client, starts both and waits for both. Its outcome is one record, finished or failed. Agents are
 // processes that stay between trials (agents.go). After the plan's repetitions, what is neither decided nor known to the
-// plan's precision is measured again, together with its baseline (precision.go). Where the environment can, profiles are
+// plan's precision is measured again, together with its baseline (precision.go); a plan without one spends what is left of its
+// budget on more repetitions (spare.go). Where the environment can, profiles are
 // raised anew for each block of repetitions (instances.go).
 //
 // Nothing is retried: the record of a failed trial says why, and its agents are replaced. An interrupted trial writes
@@ -99,6 +100,8 @@ type conductor struct {
 	windows      time.Duration
 	// share is the part of the budget that may be spent by the end of the stage under way; 0 is all of it.
 	share float64
+	// fitted says that the windows of this run are as short as its budget made them.
+	fitted bool
 	// changed says which facts of a resumed file's header do not hold any more.
 	changed   []string
 	instances instances
@@ -123,7 +126,9 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	c.instances = instances{last: map[plan.Variant]int{}, block: map[plan.Variant]int{}, broken: map[plan.Route]error{}}
 	res := c.options.Resumed
 	if res == nil {
+		open := p.Duration == 0 && p.Budget > 0 && p.Precision == 0 && !p.Explain && c.can.Stages == nil
 		p = p.Fit(len(c.survey.served))
+		c.fitted = open && p.Duration < plan.LongestFit
 		if err := p.Validate(); err != nil {
 			return p, fmt.Errorf("plan: %w", err)
 		}

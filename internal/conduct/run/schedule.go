@@ -73,7 +73,7 @@ func (c *conductor) repetitions(ctx context.Context) (string, error) {
 		}
 	}
 	if c.plan.Precision == 0 {
-		return result.Complete, nil
+		return c.spare(ctx)
 	}
 	for rep := c.plan.Repetitions + 1; ; rep++ {
 		wanted, err := c.undecided()
@@ -143,6 +143,9 @@ func (c *conductor) stop(ctx context.Context, rep int, other time.Duration) stri
 		return result.Interrupted
 	}
 	if left, bounded := c.budgetLeft(); bounded && left < other+c.plan.TrialTime() {
+		if c.fitted && rep > c.plan.Repetitions {
+			return result.OverBudget // of what the plan asks for, nothing is missing
+		}
 		c.note("the budget of %s is spent in repetition %d: %d trials are not measured", c.plan.Budget, rep, c.progress.total-c.progress.done)
 		return result.OverBudget
 	}

@@ -1,0 +1,68 @@
+package run
+
+import (
+	"context"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// spareMargin is how much longer a repetition may take than those before it, so that it still fits into the budget.
+const spareMargin = 1.1
+
+// spare spends what is left of a budget that the windows were fitted to: on whole repetitions while one fits, then on the
+// cases that the answer speaks of, each repetition on new instances. What is measured depends on the time alone, never on
+// what was found.
+func (c *conductor) spare(ctx context.Context) (string, error) {
+	if !c.fitted {
+		return result.Complete, nil
+	}
+	answers := c.plan.Answers()
+	for rep := c.plan.Repetitions + 1; rep <= plan.MaxRepetitionsLimit; rep++ {
+		selected := map[plan.Case]bool{}
+		for k := range c.survey.served {
+			selected[k] = true
+		}
+		if !c.affords(selected) {
+			var main []plan.Case
+			for k := range c.survey.served {
+				if answers(k) {
+					main = append(main, k)
+				}
+			}
+			selected = c.withBaseline(main)
+		}
+		if len(selected) == 0 || !c.affords(selected) {
+			break
+		}
+		c.progress.total += len(selected)
+		reason, err := c.repetition(ctx, rep, func(k plan.Case) bool { return selected[k] })
+		if err != nil || reason == result.Interrupted {
+			return reason, err
+		}
+		if reason != "" {
+			break
+		}
+	}
+	return result.Complete, nil
+}
+
+// affords says whether one more repetition of cases fits into what is left of the budget, at the pace of those before it.
+func (c *conductor) affords(cases map[plan.Case]bool) bool {
+	var raised []plan.Variant
+	seen := map[plan.Variant]bool{}
+	for k := range cases {
+		if !seen[k.Profile] {
+			seen[k.Profile] = true
+			raised = append(raised, k.Profile)
+		}
+	}
+	need := time.Duration(len(cases)) * c.plan.TrialTime()
+	if c.can.Renew != nil {
+		need += c.plan.RaiseTime(raised)
+	}
+	pace := float64(c.progress.spent) / float64(c.plan.Expected(len(c.survey.served)))
+	left, bounded := c.budgetLeft()
+	return bounded && time.Duration(max(1, pace)*spareMargin*float64(need)) < left
+}
