@@ -203,7 +203,11 @@ func programGrids(sides []explain.Side, scale number.Scale) []Grid {
 				g.Add(title, number.Absent, number.Absent, "", scale.Format(x.Sampled.Value), fromTo(scale, x.Sampled))
 				return
 			}
-			g.Add(title, number.Number(x.Runs), scale.Format(x.Counted.Value), fromTo(scale, x.Counted), scale.Format(x.Sampled.Value), fromTo(scale, x.Sampled))
+			within := fromTo(scale, x.Counted)
+			if p.Trials < 2 {
+				within = number.Absent
+			}
+			g.Add(title, number.Number(x.Runs), scale.Format(x.Counted.Value), within, scale.Format(x.Sampled.Value), fromTo(scale, x.Sampled))
 		}
 		for _, x := range p.List {
 			row(number.Clean(x.Name), x)
@@ -214,7 +218,7 @@ func programGrids(sides []explain.Side, scale number.Scale) []Grid {
 			agree = "The two accounts differ beyond their errors"
 		}
 		if p.Trials < 2 {
-			agree = "One trial has no error"
+			agree = "One trial has no interval"
 		}
 		if p.Trials > 0 {
 			g.Notes = append(g.Notes, fmt.Sprintf("%s. Runs are for a unit of work, counted in %s; programs without runs are called by others.", agree, number.Counted(p.Trials, "trial")))

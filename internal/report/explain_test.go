@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // TestSampleNotes: what is missing from a side is named, and a side without faults has one note.
@@ -52,5 +53,19 @@ func TestCounterGrid(t *testing.T) {
 	if len(g) != 1 || strings.Join(g[0].Labels, ", ") != "instructions (k), cycles per instruction" || g[0].Title != "Processor counters for one transaction" ||
 		strings.Join(slices.Concat(g[0].Cells...), " ") != "61.2 – 0.714 –" {
 		t.Errorf("%+v", g)
+	}
+}
+
+// TestOneCountedTrial: the scatter of what is counted once is not known, so no interval is printed.
+func TestOneCountedTrial(t *testing.T) {
+	one := explain.Program{Name: "tail", Runs: 6, Counted: explain.Interval{Value: 3e3, Low: 2e3, High: 4e3}, Sampled: explain.Interval{Value: 3e3, Low: 2e3, High: 4e3}}
+	for trials, want := range map[int]string{1: number.Absent, 2: "2.00 to 4.00"} {
+		s := explain.Side{Case: plan.Case{Profile: "cilium-native"}, Programs: &explain.Programs{List: []explain.Program{one}, All: one, Trials: trials}}
+		g := programGrids([]explain.Side{s}, number.Common("ns", 3e3))[0]
+		for _, cells := range g.Cells {
+			if cells[2] != want {
+				t.Errorf("%d trials: the interval of what was counted is %q", trials, cells[2])
+			}
+		}
 	}
 }
