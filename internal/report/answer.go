@@ -55,7 +55,7 @@ func (b *builder) tally(cut []compare.Table) []string {
 	all := slices.DeleteFunc(comparisons(cut...), func(x compare.Comparison) bool { return x.Verdict == compare.None })
 	base := number.Clean(b.analysis.Baseline)
 	if len(all) == 0 {
-		if base == "" || len(b.analysis.Profiles) < 2 {
+		if base == "" || len(b.analysis.Profiles) < 2 || !b.header.Plan.Sweep.IsZero() {
 			return nil
 		}
 		return []string{fmt.Sprintf("No cell can be compared with %s.", base)}

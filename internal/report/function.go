@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -193,15 +194,40 @@ func abilitySection(all []Ability) []Section {
 	}
 	does := Grid{Label: "profile", Columns: each.Of(profile.Functions, func(f profile.Function) string { return f.Name })}
 	proven := Grid{Label: "profile", Columns: []string{"proven"}, Prose: true}
+	var functions, proofs []Ability
 	for _, a := range all {
+		functions, proofs = merge(functions, a, sameFunctions), merge(proofs, a, sameProof)
+	}
+	for _, a := range functions {
 		does.Add(number.Clean(a.Profile), each.Of(profile.Functions, func(f profile.Function) string {
 			return cmp.Or(a.Functions[f.Name], number.Absent)
 		})...)
-		text := a.Proof.text()
-		if len(a.Models) > 0 {
-			text += "; the lab imitates: " + number.Clean(strings.Join(a.Models, "; "))
-		}
-		proven.Add(number.Clean(a.Profile), text)
+	}
+	for _, a := range proofs {
+		proven.Add(number.Clean(a.Profile), a.proven())
 	}
 	return []Section{{Heading: AbilityHeading, Grids: []Grid{does, proven}}}
+}
+
+// proven is what is proven of a profile, and what of it is imitated.
+func (a Ability) proven() string {
+	text := a.Proof.text()
+	if len(a.Models) > 0 {
+		text += "; the lab imitates: " + number.Clean(strings.Join(a.Models, "; "))
+	}
+	return text
+}
+
+func sameFunctions(a, b Ability) bool { return maps.Equal(a.Functions, b.Functions) }
+func sameProof(a, b Ability) bool     { return a.proven() == b.proven() }
+
+// merge adds a to those before it, or lets its profile's name stand for it and a variant of that profile with the same row.
+func merge(all []Ability, a Ability, same func(a, b Ability) bool) []Ability {
+	for i, b := range all {
+		if b.Profile.Profile() == a.Profile.Profile() && same(a, b) {
+			all[i].Profile = plan.Variant(a.Profile.Profile())
+			return all
+		}
+	}
+	return append(all, a)
 }

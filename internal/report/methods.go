@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -42,9 +44,13 @@ func (b *builder) methods(d Document) string {
 	if !b.inLab() {
 		where = "on a Kubernetes cluster"
 	}
-	profiles := each.Of(b.summaryOrder(d.Needs), func(v plan.Variant) string { return number.Clean(v) })
+	order, swept := b.summaryOrder(d.Needs), ""
+	if !p.Sweep.IsZero() {
+		order, swept = p.Profiles, ", each with "+p.Sweep.String()
+	}
+	profiles := each.Of(order, func(v plan.Variant) string { return number.Clean(v) })
 	said := []string{
-		fmt.Sprintf("We measured %s %s: %s.", number.Counted(len(profiles), "profile"), where, strings.Join(profiles, ", ")),
+		fmt.Sprintf("We measured %s %s: %s%s.", number.Counted(len(profiles), "profile"), where, strings.Join(profiles, ", "), number.Clean(swept)),
 		fmt.Sprintf("The paths were %s; the workloads were %s.", strings.Join(plan.Texts(b.analysis.Paths), ", "), number.Clean(strings.Join(plan.Texts(b.analysis.Workloads), ", "))),
 	}
 	if d.Summary != nil && d.Summary.Certainty != "" {
@@ -58,7 +64,11 @@ func (b *builder) methods(d Document) string {
 		said = append(said, fmt.Sprintf("Conditions: NIC model %s, MTU %s, CPU placement %s.", number.Clean(cmp.Or(d.Facts[facts.NIC], string(p.Lab.NIC))),
 			number.Clean(cmp.Or(d.Facts[facts.MTU], fmt.Sprint(p.Lab.MTU))), number.Clean(cmp.Or(d.Facts[facts.Placement], string(p.Lab.CPU)))))
 	}
-	said = append(said, fmt.Sprintf("Values are medians; a difference counts if its interval excludes the margin of %s.", number.Percent(b.analysis.Margin)))
+	values := "medians"
+	if slices.ContainsFunc(b.analysis.Cells, func(c compare.Cell) bool { return c.Typical != nil }) {
+		values = "undisturbed (weighted means of what was measured near the machine's full speed) for CPU time, rates and times, else medians"
+	}
+	said = append(said, fmt.Sprintf("Values are %s; a difference counts if its interval excludes the margin of %s.", values, number.Percent(b.analysis.Margin)))
 	return strings.Join(append(said, "Run: "+d.Citation), " ")
 }
 

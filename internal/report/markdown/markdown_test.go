@@ -19,7 +19,7 @@ func render(t *testing.T, r reporttest.Result) []byte {
 func TestGolden(t *testing.T) {
 	for name, r := range map[string]reporttest.Result{
 		"nine-paths.md": reporttest.NinePaths(5), "one-trial.md": reporttest.Small(1), "all-failed.md": reporttest.AllFailed(),
-		"empty.md": {}, "hostile.md": reporttest.Hostile(), "not-numbers.md": reporttest.NotNumbers(),
+		"empty.md": {}, "growth.md": reporttest.Growth(), "hostile.md": reporttest.Hostile(), "not-numbers.md": reporttest.NotNumbers(),
 	} {
 		t.Run(name, func(t *testing.T) { golden.Check(t, name, render(t, r)) })
 	}

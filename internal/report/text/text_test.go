@@ -45,6 +45,7 @@ func TestGolden(t *testing.T) {
 		{"all-failed.txt", reporttest.AllFailed(), report.Options{}, Options{}},
 		{"not-numbers.txt", reporttest.NotNumbers(), report.Options{}, Options{}},
 		{"hostile.txt", reporttest.Hostile(), report.Options{}, Options{}},
+		{"growth.txt", reporttest.Growth(), report.Options{}, Options{}},
 		{"empty.txt", reporttest.Result{}, report.Options{}, Options{}},
 	} {
 		c.opt.All = true
