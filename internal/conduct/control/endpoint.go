@@ -36,6 +36,9 @@ type Endpoint struct {
 type Ends struct {
 	Client  Endpoint
 	Servers []Endpoint
+	// Ready prepares the route for its next trial, which another route of the variant may have come before; nil if there is
+	// nothing to prepare.
+	Ready func() error
 }
 
 // Backend is one of the servers of a route through a Service; Index counts from 0.

@@ -213,6 +213,11 @@ func (c *conductor) ask(j job) control.Prepare {
 
 // prepare starts an agent at each end that has none and makes both ready: the servers, then the client.
 func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*control.Client, []*control.Client, error) {
+	if e.Ready != nil {
+		if err := e.Ready(); err != nil {
+			return nil, nil, err
+		}
+	}
 	ask := c.ask(j)
 	cl, servers, err := c.started(ctx, e)
 	if err != nil {

@@ -10,7 +10,45 @@ import (
 	"unsafe"
 
 	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/plan"
 )
+
+// TestStreamOpensItsWindows: a stream that asks for CUBIC has Reno until the middle of the warm-up, and CUBIC in the window.
+func TestStreamOpensItsWindows(t *testing.T) {
+	needNamespace(t)
+	for _, c := range []struct {
+		spec         plan.Spec
+		before, then string
+	}{
+		{plan.Stream{Congestion: "cubic", Flows: 2}, "reno", "cubic"},
+		{plan.Stream{Congestion: "cubic", Bidirectional: true}, "reno", "cubic"},
+		{plan.Stream{Congestion: "reno"}, "reno", "reno"},
+		{plan.RR{Congestion: "cubic"}, "cubic", "cubic"},
+	} {
+		server, client := pair(t, options(plan.Workload{Spec: c.spec}))
+		inForce := func(want string) {
+			t.Helper()
+			for _, side := range []*Trial{client, server} {
+				for _, w := range side.workers() {
+					if got, err := sock.Congestion(w.fd); got != want || err != nil {
+						t.Errorf("%+v: congestion control is %q (%v), want %q", c.spec, got, err, want)
+					}
+				}
+			}
+		}
+		inForce(c.before)
+		serving, loading := start(t.Context(), server), start(t.Context(), client)
+		for _, r := range append(wait(t, loading, 1), wait(t, serving, 1)...) {
+			if r.err != nil {
+				t.Fatalf("%+v: %v", c.spec, r.err)
+			}
+			if r.o.TCP.Congestion != c.then {
+				t.Errorf("%+v: %s measured %q, want %q", c.spec, r.o.Side, r.o.TCP.Congestion, c.then)
+			}
+		}
+		inForce(c.then)
+	}
+}
 
 // TestCongestionThatIsNotAllowed takes the thread the right to choose, as an ordinary pod has none: the system's stays, and
 // can be read back.
@@ -49,6 +87,10 @@ func TestCongestionThatIsNotAllowed(t *testing.T) {
 		}
 		if err := setCongestion(fd, barred[0]); err != nil {
 			t.Errorf("%s: %v", barred[0], err)
+		}
+		stream := &Trial{traits: plan.Workload{Spec: plan.Stream{Congestion: "cubic"}}.Traits()}
+		if err := stream.open(fd); err != nil {
+			t.Errorf("open: %v", err)
 		}
 		if got, err := sock.Congestion(fd); got != usual || err != nil {
 			t.Errorf("congestion control is %q (%v), want the system's %q", got, err, usual)

@@ -142,8 +142,46 @@ func (t *Trial) load(index, fd int) error {
 		if err := sock.SetTimeouts(fd, timeout); err != nil {
 			return err
 		}
+		if err := t.open(fd); err != nil {
+			return err
+		}
 	}
 	return t.spawn(index, fd)
+}
+
+// opening is the congestion control that a stream of CUBIC begins with. On a path of microseconds HyStart ends CUBIC's slow
+// start at a window that chance decides, and from there it grows for half a second. As long as the window limits a flow, the
+// acknowledgements send and not the sender's system calls, which costs a sixth to a third less. Reno has no HyStart: its
+// slow start ends at a loss, or where the window no longer limits the flow.
+const opening, opened = "reno", "cubic"
+
+// opens says whether flows begin with the congestion control opening.
+func (t *Trial) opens() bool {
+	return t.traits.Bulk() && t.transport() == sock.Stream && t.traits.Congestion == opened
+}
+
+// open has a flow begin with slow start alone. A user who may not choose CUBIC has the system's, and keeps it.
+func (t *Trial) open(fd int) error {
+	if !t.opens() {
+		return nil
+	}
+	if now, err := sock.Congestion(fd); err != nil || now != opened {
+		return err
+	}
+	return setCongestion(fd, opening)
+}
+
+// settleWindows gives every flow the congestion control that it was asked for, which keeps the window that it finds.
+func (t *Trial) settleWindows() error {
+	if !t.opens() {
+		return nil
+	}
+	for _, w := range t.workers() {
+		if err := setCongestion(w.fd, opened); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (t *Trial) target() sock.Addr {

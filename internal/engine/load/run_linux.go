@@ -41,7 +41,7 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	}
 	rows := newRows(t)
 	t.release()
-	if err := t.pass(ctx, rows, t.o.Warmup); err != nil {
+	if err := t.warmUp(ctx, rows); err != nil {
 		return nil, t.giveUp(ctx, err)
 	}
 	begin := edge{states: t.states(), drops: t.drops()}
@@ -65,6 +65,17 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 		return nil, t.giveUp(ctx, err)
 	}
 	return t.observe(&begin, &end, rows)
+}
+
+// warmUp passes the time before the window. Flows have opened their congestion windows after half of it.
+func (t *Trial) warmUp(ctx context.Context, rows *rows) error {
+	if err := t.pass(ctx, rows, t.o.Warmup/2); err != nil {
+		return err
+	}
+	if err := t.settleWindows(); err != nil {
+		return err
+	}
+	return t.pass(ctx, rows, t.o.Warmup-t.o.Warmup/2)
 }
 
 // await waits for the first connection of a server that awaits one.

@@ -44,8 +44,9 @@ const (
 
 	FactChurn = "lab.churn"         // changes during the trials
 	FactProxy = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
-	// FactSendBuffer is the least, default and largest send buffer of a TCP socket in bytes.
-	FactSendBuffer = "lab.tcp_wmem"
+	// FactSendBuffer and FactReceiveBuffer are the least, default and largest buffers of a TCP socket in bytes.
+	FactSendBuffer    = "lab.tcp_wmem"
+	FactReceiveBuffer = "lab.tcp_rmem"
 	// FactDefaultCongestion is the default congestion control of sockets in the lab.
 	FactDefaultCongestion = "tcp.congestion.default"
 )
@@ -70,6 +71,7 @@ func (l *Lab) Facts() facts.Facts {
 		FactChurn:       c.Churn.String(),
 		FactSendBuffer:  sendBuffer,
 
+		FactReceiveBuffer: receiveBuffer,
 		FactPolicies:      fmt.Sprintf("%d, and %d that select no pod", c.Policies, c.PoliciesUnselected),
 		FactTrafficPolicy: string(c.TrafficPolicy),
 		FactConnections:   strconv.Itoa(c.Connections),

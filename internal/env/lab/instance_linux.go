@@ -55,6 +55,8 @@ type Host struct {
 
 	// aside has the CPUs on which its processes start; nil is any.
 	aside []int
+	// uncut are devices whose super-packets can only be limited: another device can cut them, as a macvlan's NIC does.
+	uncut []string
 	// group holds the processes of the node and its pods; nil without cgroup v2.
 	group *cgroup.Group
 }

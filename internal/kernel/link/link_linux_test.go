@@ -281,7 +281,13 @@ func TestSegmentationGoesOffAndStaysOff(t *testing.T) {
 		t.Fatalf("a fresh veth has %v on: nothing to switch off", before)
 	}
 	for _, at := range []*Handle{h, pod} {
-		must(t, at.SegmentationOff(), at.SegmentationOff()) // twice is as good as once
+		for range 2 { // twice is as good as once
+			kept, err := at.SegmentationOff()
+			must(t, err)
+			if want := map[*Handle][]string{pod: {"mv"}}[at]; !slices.Equal(kept, want) {
+				t.Errorf("devices %v keep features, want %v", kept, want)
+			}
+		}
 		all, err := at.Devices()
 		must(t, err)
 		for _, d := range all {
@@ -301,6 +307,10 @@ func TestSegmentationGoesOffAndStaysOff(t *testing.T) {
 	}
 	if _, err := h.Segmentation("missing"); err == nil {
 		t.Error("a missing device has features")
+	}
+	must(t, pod.LimitSegments("mv", AnySegments))
+	if err := pod.LimitSegments("missing", 1); err == nil {
+		t.Error("a missing device was limited")
 	}
 }
 

@@ -13,42 +13,49 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
+// AnySegments is as many segments as a super-packet may have at all.
+const AnySegments = 65535
+
 // SegmentationOff makes every device of the namespace but lo refuse super-packets in both directions: no TSO, no GSO
-// (inside tunnels neither), no GRO. For a device that keeps a feature (macvlan always does) it limits super-packets to
-// one segment. It reads back what is in force.
-func (h *Handle) SegmentationOff() error {
+// (inside tunnels neither), no GRO. A device that keeps a feature (macvlan always does) is limited to super-packets of one
+// segment, and its name is returned. What is in force is read back.
+func (h *Handle) SegmentationOff() (kept []string, err error) {
 	links, _, err := h.links()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return h.withEthtool(func(e ethtool) error {
+	err = h.withEthtool(func(e ethtool) error {
 		for _, l := range links {
-			if l.Attrs().Name == Loopback {
+			name := l.Attrs().Name
+			if name == Loopback {
 				continue
 			}
-			if err := h.deviceOff(e, l); err != nil {
-				return fmt.Errorf("switch segmentation of %s off: %w", l.Attrs().Name, err)
+			left, err := off(e, name)
+			if err == nil && len(left) > 0 {
+				kept = append(kept, name)
+				err = h.LimitSegments(name, 1)
+			}
+			if err != nil {
+				return fmt.Errorf("switch segmentation of %s off: %w", name, err)
 			}
 		}
 		return nil
 	})
+	return kept, err
 }
 
-func (h *Handle) deviceOff(e ethtool, l netlink.Link) error {
-	name := l.Attrs().Name
-	left, err := off(e, name)
-	if err != nil || len(left) == 0 {
+// LimitSegments limits how many segments a super-packet that is made for a device may have.
+func (h *Handle) LimitSegments(dev string, segments int) error {
+	what := fmt.Sprintf("limit super-packets of %s to %d segments", dev, segments)
+	if err := h.change(dev, what, func(l netlink.Link) error { return h.nl.LinkSetGSOMaxSegs(l, segments) }); err != nil {
 		return err
 	}
-	if err := h.nl.LinkSetGSOMaxSegs(l, 1); err != nil {
-		return fmt.Errorf("%s stay on, and limiting them: %w", strings.Join(left, ", "), err)
-	}
-	back, err := h.nl.LinkByName(name)
+	back, err := h.nl.LinkByName(dev)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: read back: %w", what, err)
 	}
-	if got := back.Attrs().GSOMaxSegs; got != 1 {
-		return fmt.Errorf("%s stay on, and super-packets still have up to %d segments", strings.Join(left, ", "), got)
+	if got := back.Attrs().GSOMaxSegs; int(got) != segments {
+		return fmt.Errorf("%s: they still have up to %d", what, got)
 	}
 	return nil
 }

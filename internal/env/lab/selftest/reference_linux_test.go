@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -282,7 +281,7 @@ func segmentationOff(t *testing.T, inst *lab.Instance) {
 		for _, h := range append([]*lab.Host{&n.Host}, hostsOf(n.Pods)...) {
 			at, err := link.Open(h.NS)
 			if err == nil {
-				err = errors.Join(at.SegmentationOff())
+				_, err = at.SegmentationOff()
 				at.Close()
 			}
 			if err != nil {
