@@ -1,8 +1,8 @@
 // Command power measures what a comparison of two result files can see. It plants a cost of known size into a profile of the
-// lab, rules in the path of every forwarded packet, runs one plan with the cost and without, and counts in how many pairs of
+// lab, which every packet between the nodes pays, runs one plan with the cost and without, and counts in how many pairs of
 // files the comparison finds it. Pairs without a cost say how often it finds what is not there.
 //
-// Read campaign (what is measured), plant_linux.go (the cost) and table.go (what is written).
+// Read campaign (what is measured), plant_linux.go (the cost) and table_linux.go (what is written).
 package main
 
 import (
@@ -31,8 +31,6 @@ const (
 	// subject is the profile that the cost is planted into, path where it is measured.
 	subject = plan.Variant("bridge")
 	path    = "pod-to-pod/cross-node"
-	// probing is how many rules tell what one costs, and are there in one slice of ten.
-	probing = 400
 	// repetitions of windows are what the default plan has for fifteen cases.
 	repetitions = 12
 	window      = 300 * time.Millisecond
@@ -41,11 +39,12 @@ const (
 // margins are those that pairs are judged by: the usual one, and one below the smallest cost.
 var margins = []float64{plan.DefaultMargin, 0.01}
 
-// cost is what is planted: rules in the path, all the time or in one slice of ten, or a program beside the path that takes
-// the CPU for as long as those slices last.
+// cost is what is planted: pieces of work in the path, all the time or in one slice of ten, or a program beside the path that
+// takes the CPU for as long as those slices last.
 type cost struct {
 	name string
-	// share is that of the subject's service demand that rules cost together; those of slices are probing.
+	of   *kind
+	// share is that of the subject's service demand that the pieces cost together; in slices there are as many as probe.
 	share float64
 	when  when
 }
@@ -58,7 +57,12 @@ const (
 	apart  when = "none; another program has the CPU for one slice of ten"
 )
 
-var costs = []cost{{"0", 0, always}, {"2", 0.02, always}, {"5", 0.05, always}, {"10", 0.1, always}, {"slices", 0, sliced}, {"apart", 0, apart}}
+var costs = []cost{
+	{"0", rules, 0, always}, {"2", rules, 0.02, always}, {"5", rules, 0.05, always}, {"10", rules, 0.1, always},
+	{"instructions2", instructions, 0.02, always}, {"instructions5", instructions, 0.05, always}, {"instructions10", instructions, 0.1, always},
+	{"copies2", copies, 0.02, always}, {"copies5", copies, 0.05, always}, {"copies10", copies, 0.1, always},
+	{"slices", rules, 0, sliced}, {"apart", rules, 0, apart},
+}
 
 func main() {
 	var c campaign
@@ -121,9 +125,10 @@ func (c campaign) write(ctx context.Context, document string) error {
 // row is what came of one cost under one workload.
 type row struct {
 	workload string
-	rules    int
+	of       *kind
+	pieces   int
 	when     when
-	// share is what was planted, by the cost of a rule.
+	// share is what was planted, by the cost of a piece.
 	share float64
 	// seen are the ratios that the pairs showed, whole those of whole windows, verdicts what they were called by each margin.
 	seen, whole []float64
@@ -134,27 +139,14 @@ type row struct {
 func (c *campaign) rows(ctx context.Context) ([]row, error) {
 	var rows []row
 	for _, name := range []string{"rr", "crr"} {
-		perRule, err := c.perRule(ctx, name)
+		some, err := c.planned(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		some := each.Of(c.costs, func(k cost) row {
-			r := row{workload: name, when: k.when, verdicts: map[float64]map[compare.Verdict]int{}}
-			switch k.when {
-			case always:
-				r.rules = int(math.Round(k.share / perRule))
-				r.share = float64(r.rules) * perRule
-			case sliced:
-				// A slice with rules has less work than one without.
-				r.rules = probing
-				r.share = 1/(1-duty+duty/(1+probing*perRule)) - 1
-			}
-			return r
-		})
 		var equal []compare.Side
 		// Costs take turns, so that all of them meet the same hours of the machine.
 		for n := range c.pairs {
-			base, err := c.measured(ctx, row{workload: name, when: always}, fmt.Sprintf("base-%d", n))
+			base, err := c.measured(ctx, row{workload: name, of: rules, when: always}, fmt.Sprintf("base-%d", n))
 			if err != nil {
 				return nil, err
 			}
@@ -180,11 +172,43 @@ func (c *campaign) rows(ctx context.Context) ([]row, error) {
 	return rows, nil
 }
 
-// perRule is the cost of one rule as a share of the subject's service demand, from many.
-func (c campaign) perRule(ctx context.Context, workload string) (float64, error) {
+// planned returns the rows of one workload before they are measured.
+func (c campaign) planned(ctx context.Context, workload string) ([]row, error) {
+	var some []row
+	perPiece := map[*kind]float64{}
+	for _, k := range c.costs {
+		r := row{workload: workload, of: k.of, when: k.when, verdicts: map[float64]map[compare.Verdict]int{}}
+		per, known := perPiece[k.of]
+		if !known {
+			var err error
+			if per, err = c.perPiece(ctx, workload, k.of); err != nil {
+				return nil, err
+			}
+			perPiece[k.of] = per
+		}
+		switch k.when {
+		case always:
+			r.pieces = int(math.Round(k.share / per))
+			r.share = float64(r.pieces) * per
+		case sliced:
+			// A slice with the cost has less work than one without.
+			r.pieces = k.of.probe
+			r.share = 1/(1-duty+duty/(1+float64(r.pieces)*per)) - 1
+		}
+		some = append(some, r)
+	}
+	return some, nil
+}
+
+// perPiece is the cost of one piece as a share of the subject's service demand, from many.
+func (c campaign) perPiece(ctx context.Context, workload string, of *kind) (float64, error) {
 	var levels []float64
-	for _, rules := range []int{0, probing} {
-		s, err := c.measured(ctx, row{workload: workload, rules: rules, when: always}, fmt.Sprintf("probe-%d", rules))
+	for _, pieces := range []int{0, of.probe} {
+		name := "probe-0"
+		if pieces > 0 {
+			name = fmt.Sprintf("probe-%s-%d", of.name, pieces)
+		}
+		s, err := c.measured(ctx, row{workload: workload, of: of, pieces: pieces, when: always}, name)
 		if err != nil {
 			return 0, err
 		}
@@ -194,9 +218,9 @@ func (c campaign) perRule(ctx context.Context, workload string) (float64, error)
 		}
 		levels = append(levels, q)
 	}
-	share := (levels[1]/levels[0] - 1) / probing
+	share := (levels[1]/levels[0] - 1) / float64(of.probe)
 	if share <= 0 {
-		return 0, fmt.Errorf("%s: %d rules cost nothing that can be measured", workload, probing)
+		return 0, fmt.Errorf("%s: %d %s cost nothing that can be measured", workload, of.probe, of.name)
 	}
 	return share, nil
 }
@@ -294,7 +318,7 @@ func (c campaign) measured(ctx context.Context, r row, name string) (compare.Sid
 		return compare.Side{}, err
 	}
 	if _, err := os.Stat(file); err != nil {
-		fmt.Fprintf(os.Stderr, "power: %s with %d rules %s: %s\n", r.workload, r.rules, r.when, file)
+		fmt.Fprintf(os.Stderr, "power: %s with %d %s %s: %s\n", r.workload, r.pieces, r.of.name, r.when, file)
 		if err := c.measure(ctx, r, file); err != nil {
 			return compare.Side{}, errors.Join(fmt.Errorf("%s: %w", file, err), os.Remove(file))
 		}

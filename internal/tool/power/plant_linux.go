@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"runtime"
@@ -12,8 +13,11 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab/testbed"
 	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/spin"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -30,15 +34,53 @@ const (
 	duty  = 1.0 / cycle
 )
 
-// planted is the lab with rules on the nodes of the subject.
+// kind is a cost that comes in pieces.
+type kind struct {
+	name string
+	// probe is how many tell what one costs.
+	probe int
+	// plant has each packet that a node takes in from its network, or forwards, pay for n pieces, in place of what was planted
+	// there before. What it returns is closed in the end; (optional).
+	plant func(ctx context.Context, node *netns.NS, n int) (io.Closer, error)
+}
+
+var (
+	rules        = &kind{"rules", 400, plantRules}
+	instructions = &kind{"turns of a loop of two instructions", 10_000, bpf(spin.Attach)}
+	copies       = &kind{fmt.Sprintf("copies of %d bytes", spin.Copied), 400, bpf(spin.Copy)}
+)
+
+// bpf plants a program that works n times.
+func bpf(attach func(*netns.NS, string, int32) (io.Closer, error)) func(context.Context, *netns.NS, int) (io.Closer, error) {
+	return func(_ context.Context, node *netns.NS, n int) (io.Closer, error) {
+		if n == 0 {
+			return nil, nil
+		}
+		return attach(node, dataplane.NIC, int32(n))
+	}
+}
+
+// plantRules replaces the rules of a node by n that no packet matches.
+func plantRules(ctx context.Context, node *netns.NS, n int) (io.Closer, error) {
+	table := nft.NewTable(nft.IPv4, "planted")
+	chain := table.Base("forward", nft.Hook{Type: "filter", Hook: "forward", Priority: nft.RawPriority})
+	for range n {
+		chain.Add(nft.Is(nft.SourceAddr, unused), nft.Drop)
+	}
+	return nil, nft.Replace(ctx, node, table)
+}
+
+// planted is the lab with a cost on the nodes of the subject.
 type planted struct {
 	*testbed.Environment
 	row
 	// mu is held while rules are changed: instances are raised while others' rules come and go.
 	mu *sync.Mutex
+	// links hold programs on devices that go with their instance.
+	links *[]io.Closer
 }
 
-// Capabilities are those of the lab; what is raised anew gets its rules again.
+// Capabilities are those of the lab; what is raised anew gets its cost again.
 func (p planted) Capabilities() env.Capabilities {
 	can := p.Environment.Capabilities()
 	renew := can.Renew
@@ -57,25 +99,23 @@ func (p planted) Capabilities() env.Capabilities {
 // begin makes a new instance ready.
 func (p planted) begin(ctx context.Context) error {
 	if p.when == always {
-		return p.plant(ctx, p.rules)
+		return p.plant(ctx, p.pieces)
 	}
 	return p.plant(ctx, 0)
 }
 
-// plant replaces the rules on the nodes of the subject.
-func (p planted) plant(ctx context.Context, rules int) error {
-	table := nft.NewTable(nft.IPv4, "planted")
-	chain := table.Base("forward", nft.Hook{Type: "filter", Hook: "forward", Priority: nft.RawPriority})
-	for range rules {
-		chain.Add(nft.Is(nft.SourceAddr, unused), nft.Drop)
-	}
+// plant has the nodes of the subject cost that many pieces.
+func (p planted) plant(ctx context.Context, pieces int) error {
 	inst := p.Instance(subject)
 	if inst == nil {
 		return fmt.Errorf("%s does not stand", subject)
 	}
 	var errs []error
 	for _, n := range inst.Nodes {
-		errs = append(errs, nft.Replace(ctx, n.NS, table))
+		c, err := p.of.plant(ctx, n.NS, pieces)
+		if errs = append(errs, err); c != nil {
+			*p.links = append(*p.links, c)
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -112,7 +152,7 @@ func (p planted) turn(ctx context.Context, n int) error {
 	case n < 2 && p.when == sliced:
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return p.plant(ctx, p.rules*(1-n))
+		return p.plant(ctx, p.pieces*(1-n))
 	}
 	return nil
 }
@@ -140,8 +180,13 @@ func (c campaign) measure(ctx context.Context, r row, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	at := planted{e, r, new(sync.Mutex)}
-	defer func() { err = env.Close(ctx, e, err) }()
+	at := planted{e, r, new(sync.Mutex), new([]io.Closer)}
+	defer func() {
+		for _, c := range *at.links {
+			_ = c.Close() // fails for those whose device has gone
+		}
+		err = env.Close(ctx, e, err)
+	}()
 	if err := at.begin(ctx); err != nil {
 		return err
 	}

@@ -10,15 +10,15 @@ import (
 // render writes what was found.
 func (c campaign) render(rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d pairs of files for each row, each file with raw, its twin and %s on %s: %d windows of %s, every second on an instance of its own. Planted are rules that no packet matches, before all others of the forwarding nodes; what one costs is measured with %d. Both shown values are medians of the pairs. Verdicts: worse / better / the same / undecided.\n\n",
-		c.pairs, subject, path, repetitions, window, probing)
-	b.WriteString("| workload | rules | planted | shown | by whole windows |")
+	fmt.Fprintf(&b, "%d pairs of files for each row, each file with raw, its twin and %s on %s: %d windows of %s, every second on an instance of its own. Planted are rules that no packet matches, before all others of the forwarding nodes, and BPF programs on the nodes' network devices that count or copy; what a piece costs is measured with many. Both shown values are medians of the pairs. Verdicts: worse / better / the same / undecided.\n\n",
+		c.pairs, subject, path, repetitions, window)
+	b.WriteString("| workload | cost | planted | shown | by whole windows |")
 	for _, m := range margins {
 		fmt.Fprintf(&b, " margin %.0f %% |", 100*m)
 	}
 	b.WriteString("\n|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
-		what, least := fmt.Sprintf("%d %s", r.rules, r.when), ""
+		what, least := fmt.Sprintf("%d %s %s", r.pieces, r.of.name, r.when), ""
 		switch r.when {
 		case apart:
 			what = string(r.when)

@@ -2,13 +2,14 @@ package spin
 
 import (
 	"errors"
+	"io"
 	"os"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
-// TestAttach: the kernel accepts the program, on a device that exists.
+// TestAttach: the kernel accepts the programs, on a device that exists.
 func TestAttach(t *testing.T) {
 	ns, err := netns.New()
 	if errors.Is(err, os.ErrPermission) {
@@ -18,17 +19,19 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ns.Close()
-	c, err := Attach(ns, "lo", 2000)
-	if errors.Is(err, os.ErrPermission) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := Attach(ns, "eth0", 1); err == nil {
-		t.Error("attached to a device that does not exist")
+	for name, put := range map[string]func(*netns.NS, string, int32) (io.Closer, error){"instructions": Attach, "copies": Copy} {
+		c, err := put(ns, "lo", 10_000)
+		if errors.Is(err, os.ErrPermission) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := put(ns, "eth0", 1); err == nil {
+			t.Errorf("%s: attached to a device that does not exist", name)
+		}
 	}
 }
