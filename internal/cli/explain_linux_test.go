@@ -24,7 +24,7 @@ func TestExplainWithout(t *testing.T) {
 		under, more []string
 		want        []string
 	}{
-		"kernel symbols": {[]string{"setpriv", "--bounding-set=-syslog"}, nil, []string{"missing are names of kernel functions, so nothing is explained", "is not explained: this kernel has functions"}},
+		"kernel symbols": {[]string{"setpriv", "--bounding-set=-syslog"}, nil, []string{"missing are names of kernel functions, so nothing is explained"}},
 		"BTF": {[]string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs none /sys/kernel/btf && exec "$@"`, "sh"}, nil,
 			[]string{"missing are network namespaces of packets, so the switch is among the other parts"}},
 		"the right to sample": {[]string{"unshare", "--user", "--map-root-user", "--net", "--mount"}, nil, []string{"no right to sample the CPU"}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/explain"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -151,8 +152,8 @@ func waterfall(d explain.Difference) Section {
 		g.Add(number.Counted(small, "smaller part"), scale.Format(rest.A), scale.Format(rest.B), scale.Signed(rest.By.Value), "", "")
 	}
 	g.Add("sum", scale.Format(d.A.Demand.Value), scale.Format(d.B.Demand.Value), scale.Signed(d.Total.Value), interval(scale, d.Total), "")
-	g.Notes = append(sampleNotes(d.A), sampleNotes(d.B)...)
 	sides := []explain.Side{d.A, d.B}
+	g.Notes = sampleNotes(sides)
 	s.Grids = append([]Grid{g}, slices.Concat(programGrids(sides, scale), counterGrids(sides))...)
 	return s
 }
@@ -239,14 +240,52 @@ func interval(scale number.Scale, i explain.Interval) string {
 	return scale.Signed(i.Low) + " to " + scale.Signed(i.High)
 }
 
-// sampleNotes say what a side stands on and what is missing.
-func sampleNotes(s explain.Side) []string {
-	name := number.Clean(s.Profile)
-	note := fmt.Sprintf("%s: %d samples by %s at %d Hz in %s", name, s.Samples, s.Event, s.Rate, number.Counted(s.Trials, "trial"))
-	if s.Cost != nil {
-		note += fmt.Sprintf("; sampling takes %s of the CPU time", number.Percent(max(0, *s.Cost)))
+// sampleNotes say what sides stand on, together, and what is missing from each.
+func sampleNotes(sides []explain.Side) []string {
+	var samples, trials, costs []float64
+	var by []string
+	var missing []string
+	for _, s := range sides {
+		missing = append(missing, missingNotes(s)...)
+		if s.Trials == 0 {
+			continue
+		}
+		samples, trials = append(samples, float64(s.Samples)), append(trials, float64(s.Trials))
+		if s.Cost != nil {
+			costs = append(costs, max(0, *s.Cost))
+		}
+		if event := fmt.Sprintf("%s at %d Hz", s.Event, s.Rate); !slices.Contains(by, event) {
+			by = append(by, event)
+		}
 	}
-	notes := []string{note + "."}
+	if len(samples) == 0 {
+		return missing
+	}
+	whole := func(v float64) string { return fmt.Sprintf("%.0f", v) }
+	each := ""
+	if len(samples) > 1 {
+		each = " of each profile"
+	}
+	note := fmt.Sprintf("%s samples%s by %s, in %s trials", ranging(samples, whole), each, strings.Join(by, " or "), ranging(trials, whole))
+	if len(costs) > 0 {
+		note += fmt.Sprintf("; sampling takes %s of the CPU time", ranging(costs, number.Percent))
+	}
+	return append([]string{note + "."}, missing...)
+}
+
+// ranging is the least and the largest of values, or one of them if they look alike.
+func ranging(values []float64, format func(float64) string) string {
+	low, high := format(slices.Min(values)), format(slices.Max(values))
+	if low == high {
+		return low
+	}
+	return low + " to " + high
+}
+
+// missingNotes say what is missing from a side.
+func missingNotes(s explain.Side) []string {
+	name := number.Clean(s.Profile)
+	var notes []string
 	add := func(format string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(format, args...)+".") }
 	if s.Lost > 0 {
 		add("%d samples were lost", s.Lost)
@@ -267,7 +306,8 @@ func sampleNotes(s explain.Side) []string {
 	for _, m := range s.Missing {
 		add("missing are %s", number.Clean(m))
 	}
-	if share := s.Part(explain.Unexplained.ID).Share; share > unexplainedMost {
+	nameless := slices.ContainsFunc(s.Missing, func(m string) bool { return strings.HasPrefix(m, sample.NoSymbols) })
+	if share := s.Part(explain.Unexplained.ID).Share; share > unexplainedMost && !nameless {
 		add("%s is not explained: this kernel has functions that the table of parts does not know", number.Percent(share))
 	}
 	return notes
@@ -351,12 +391,28 @@ func partsGrid(sides []explain.Side) (Grid, number.Scale) {
 			g.Notes = append(g.Notes, number.Clean(why)+".")
 		}
 	}
+	var errs []float64
+	for _, s := range sides {
+		for _, p := range shown {
+			if t := s.Part(p.ID).Time; t.High > t.Low {
+				errs = append(errs, (t.High-t.Low)/2)
+			}
+		}
+	}
+	slices.Sort(errs)
+	format := scale.Format
+	if len(errs) > 0 {
+		middle := errs[len(errs)/2]
+		format = scale.Within(middle)
+		g.Notes = append(g.Notes, fmt.Sprintf("Half of the parts are known to %s %s or better, the least known to %s (95 %% confidence).",
+			scale.Format(middle), scale.Unit, scale.Format(errs[len(errs)-1])))
+	}
 	for _, p := range shown {
 		g.Add(number.Clean(p.Title), each.Of(sides, func(s explain.Side) string {
 			if len(s.Parts) == 0 {
 				return number.Absent
 			}
-			return scale.Format(s.Part(p.ID).Time.Value)
+			return format(s.Part(p.ID).Time.Value)
 		})...)
 	}
 	if len(order) > len(shown) {
@@ -365,18 +421,16 @@ func partsGrid(sides []explain.Side) (Grid, number.Scale) {
 			for _, p := range order[len(shown):] {
 				rest += s.Part(p.ID).Time.Value
 			}
-			return scale.Format(rest)
+			return format(rest)
 		})...)
 	}
 	g.Add("sum", each.Of(demands, func(v float64) string {
 		if v == 0 {
 			return number.Absent
 		}
-		return scale.Format(v)
+		return format(v)
 	})...)
-	for _, s := range sides {
-		g.Notes = append(g.Notes, sampleNotes(s)...)
-	}
+	g.Notes = append(g.Notes, sampleNotes(sides)...)
 	return g, scale
 }
 

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/judge/explain"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// TestSampleNotes: what is missing from a side is named, and a side without faults has one note.
+// TestSampleNotes: what is missing from a side is named, and sides without faults share one note.
 func TestSampleNotes(t *testing.T) {
 	side := func(change func(*explain.Side)) explain.Side {
 		s := explain.Side{
@@ -21,8 +22,16 @@ func TestSampleNotes(t *testing.T) {
 		change(&s)
 		return s
 	}
-	if notes := sampleNotes(side(func(*explain.Side) {})); len(notes) != 1 || notes[0] != "canal: 900 samples by cpu-clock at 499 Hz in 3 trials." {
-		t.Errorf("%q", notes)
+	sound := side(func(*explain.Side) {})
+	costly := side(func(s *explain.Side) { cost := 0.02; s.Samples, s.Cost = 1200, &cost })
+	for want, sides := range map[string][]explain.Side{
+		"900 samples by cpu-clock at 499 Hz, in 3 trials.":                                                            {sound},
+		"900 samples of each profile by cpu-clock at 499 Hz, in 3 trials.":                                            {sound, sound},
+		"900 to 1200 samples of each profile by cpu-clock at 499 Hz, in 3 trials; sampling takes 2% of the CPU time.": {sound, costly},
+	} {
+		if notes := sampleNotes(sides); len(notes) != 1 || notes[0] != want {
+			t.Errorf("%q, want %q", notes, want)
+		}
 	}
 	for want, change := range map[string]func(*explain.Side){
 		"canal: 7 samples were lost.": func(s *explain.Side) { s.Lost = 7 },
@@ -30,13 +39,31 @@ func TestSampleNotes(t *testing.T) {
 		"canal: the kernel paused the sampling 2 times.":                                                                        func(s *explain.Side) { s.Throttled = 2 },
 		"canal: the path is mostly idle: 90% of the samples are of idle CPUs and other tasks, and the parts stand on the rest.": func(s *explain.Side) { s.Foreign = 8100 },
 		"canal: 1 sampled trial without samples: the client was killed.":                                                        func(s *explain.Side) { s.Failed, s.Failure = 1, "the client was killed" },
-		"canal: missing are names of kernel functions, so nothing is explained.":                                                func(s *explain.Side) { s.Missing = []string{"names of kernel functions, so nothing is explained"} },
 		"canal: 60% is not explained: this kernel has functions that the table of parts does not know.":                         func(s *explain.Side) { s.Parts[1].Share = 0.6 },
-		"canal: 900 samples by cpu-clock at 499 Hz in 3 trials; sampling takes 2% of the CPU time.":                             func(s *explain.Side) { cost := 0.02; s.Cost = &cost },
+		// Without names of functions it is not the table that lacks them.
+		"canal: missing are names of kernel functions, so nothing is explained: kptr_restrict.": func(s *explain.Side) {
+			s.Missing, s.Parts[1].Share = []string{sample.NoSymbols + ": kptr_restrict"}, 1
+		},
 	} {
-		if notes := sampleNotes(side(change)); notes[len(notes)-1] != want {
+		if notes := sampleNotes([]explain.Side{side(change), sound}); len(notes) != 2 || notes[1] != want {
 			t.Errorf("want %q in\n%s", want, strings.Join(notes, "\n"))
 		}
+	}
+}
+
+// TestPartsAreKnownTo: a table of parts says how well they are known.
+func TestPartsAreKnownTo(t *testing.T) {
+	s := explain.Side{
+		Case: plan.Case{Profile: "canal", Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}, Unit: "ns", Samples: 250, Trials: 4, Event: "cpu-clock", Rate: 499,
+		Demand: explain.Interval{Value: 40_000},
+		Parts: []explain.Share{
+			{Part: explain.Part{ID: "ip", Title: "IP"}, Share: 0.75, Time: explain.Interval{Value: 30_000, Low: 28_500, High: 31_500}},
+			{Part: explain.Part{ID: "veth", Title: "veth"}, Share: 0.25, Time: explain.Interval{Value: 10_000, Low: 9_000, High: 11_000}},
+		},
+	}
+	g, _ := partsGrid([]explain.Side{s})
+	if want := "Half of the parts are known to 1.50 µs or better, the least known to 1.50"; len(g.Notes) != 2 || !strings.HasPrefix(g.Notes[0], want) {
+		t.Errorf("%q, want %q first", g.Notes, want)
 	}
 }
 

@@ -91,7 +91,7 @@ func (r *Recorder) Finish(w Window) (*sample.Stacks, error) {
 	missing := r.Missing
 	symbols, err := perf.ReadKernel()
 	if err != nil {
-		missing = append(missing, "names of kernel functions, so nothing is explained: "+err.Error())
+		missing = append(missing, sample.NoSymbols+": "+err.Error())
 	}
 	f := folder{Window: w, symbols: symbols, deepest: perf.Deepest(), stacks: &sample.Stacks{
 		Event: r.sampler.Event, Rate: r.options.Rate, Lost: got.Lost, Throttled: got.Throttled, Missing: missing,

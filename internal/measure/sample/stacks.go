@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// NoSymbols begins what Stacks.Missing says where functions of the kernel have no names.
+const NoSymbols = "names of kernel functions, so nothing is explained"
+
 // Stacks are what the CPUs of a path executed in one trial, as counted stacks by slice.
 type Stacks struct {
 	// Event is what samples were taken by, "cycles" or "cpu-clock"; Rate is how many in a second of a busy CPU.
@@ -23,7 +26,7 @@ type Stacks struct {
 	// Counters say how often each event of the processor happened on the path's CPUs in the window, whatever ran there, by the name of
 	// its metric. What the machine does not count is absent.
 	Counters map[string]float64 `json:"counters,omitempty"`
-	// Missing says in words what the machine did not allow, and what is not known because of that.
+	// Missing says in words what the machine did not allow, and what is not known because of that: NoSymbols among others.
 	Missing []string `json:"missing,omitempty"`
 	// Names are those of functions, and of the network namespaces that are the roots of the stacks.
 	Names []string `json:"names"`

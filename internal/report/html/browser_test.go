@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 )
 
@@ -245,6 +246,36 @@ func TestBrowserFits(t *testing.T) {
 	if c := b.complaints(); len(c) > 0 {
 		t.Errorf("the console says %q", c)
 	}
+}
+
+// TestBrowserWideTable: on a phone a table of many profiles, such as the parts of an explanation, scrolls within itself, with
+// the names of its rows in sight.
+func TestBrowserWideTable(t *testing.T) {
+	b := open(t)
+	g := report.Grid{Title: "rr, pod-to-pod/cross-node: parts (µs/transaction)", Label: "part"}
+	row := []string{}
+	for i := range 12 {
+		g.Columns, row = append(g.Columns, fmt.Sprintf("cilium-native-legacy-%d", i)), append(row, "12.3")
+	}
+	g.Add("softirq entry, backlog and receive", row...)
+	d := document(t, reporttest.Small(1))
+	d.Sections = append(d.Sections, report.Section{Heading: "Where the CPU time goes", Asked: true, Grids: []report.Grid{g}})
+	b.size(390, 900, "light")
+	b.visit(render(t, d))
+	if got := script[int](b, "return document.documentElement.scrollWidth"); got > 390 {
+		t.Errorf("the page is %d pixels wide", got)
+	}
+	seen := script[[3]float64](b, `
+		const head = [...document.querySelectorAll('th[scope=row]')].find(h => h.textContent.includes('backlog'));
+		const box = head.closest('.scroll');
+		head.scrollIntoView();
+		const before = head.getBoundingClientRect().left;
+		box.scrollLeft = 400;
+		return [box.scrollLeft, before, head.getBoundingClientRect().left];`)
+	if seen[0] != 400 || seen[1] < 0 || seen[2] < 0 || seen[2] > seen[1]+1 {
+		t.Errorf("scrolled by %v pixels, the name of the row moved from %v to %v", seen[0], seen[1], seen[2])
+	}
+	b.screenshot("wide-table")
 }
 
 // values are the values of a column of the table as it stands, null where there is none.

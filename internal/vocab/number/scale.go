@@ -89,6 +89,23 @@ func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 // Format writes v, in base units, in the scale's unit with three significant digits.
 func (s Scale) Format(v float64) string { return Number(v / s.Size) }
 
+// Within returns how values that are known to within an error are written: no digit is finer than a fifth of the error.
+func (s Scale) Within(err float64) func(float64) string {
+	if !(err > 0) {
+		return s.Format
+	}
+	decimals := min(max(0, int(math.Ceil(-math.Log10(err/s.Size/5)))), 6)
+	return func(v float64) string {
+		switch {
+		case v == 0:
+			return "0"
+		case !Finite(v):
+			return Absent
+		}
+		return strconv.FormatFloat(v/s.Size, 'f', decimals, 64)
+	}
+}
+
 // Signed writes a change with its sign.
 func (s Scale) Signed(v float64) string {
 	text := s.Format(math.Abs(v))

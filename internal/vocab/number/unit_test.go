@@ -189,3 +189,19 @@ func TestCounted(t *testing.T) {
 		}
 	}
 }
+
+// TestWithin: digits end where a number is not known any more.
+func TestWithin(t *testing.T) {
+	us := Scale{"µs", 1e3}
+	for _, c := range []struct {
+		err, v float64
+		want   string
+	}{
+		{1500, 6954, "7.0"}, {1500, 20.5, "0.0"}, {1500, 0, "0"}, {200, 1782, "1.78"}, {12, 1782.4, "1.782"}, {8000, 43_412, "43"}, {60_000, 43_412, "43"},
+		{0, 1782, "1.78"}, {math.NaN(), 1782, "1.78"}, {200, math.NaN(), Absent},
+	} {
+		if got := us.Within(c.err)(c.v); got != c.want {
+			t.Errorf("%v known to within %v is %q, want %q", c.v, c.err, got, c.want)
+		}
+	}
+}
