@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/explain"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -94,6 +95,9 @@ func stacked(sides []explain.Side, s Series) Figure {
 	return Figure{Kind: Parts, Heading: sides[0].Path.String(), Path: sides[0].Path, Workload: sides[0].Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
 }
 
+// notFollowed is the root of stacks that handle packets of an unknown namespace.
+const notFollowed = "packets that were not followed"
+
 // flame merges the stacks of both sides; ok is false if they were not kept.
 func flame(d explain.Difference) (Figure, bool) {
 	scale := number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
@@ -102,7 +106,10 @@ func flame(d explain.Difference) (Figure, bool) {
 	add := func(s explain.Side, to func(*chart.FlameFrame) *float64) {
 		for _, x := range s.Stacks() {
 			f := &root
-			for _, name := range x.Frames {
+			for i, name := range x.Frames {
+				if i == 0 && name == sample.UnknownSpace {
+					name = notFollowed
+				}
 				if at[f] == nil {
 					at[f] = map[string]*chart.FlameFrame{}
 				}

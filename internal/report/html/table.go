@@ -82,7 +82,7 @@ var leads = []chapter{
 var chapters = []chapter{
 	{figure.Waterfall, "waterfall", "From one to the other", nil},
 	{figure.Flame, "flame", "Functions", []string{
-		"Functions below their callers, as wide as both profiles spend in them together. Blue: the second spends less. Orange: it spends more.",
+		"Functions below their callers, as wide as both profiles spend in them together. Blue: the second spends less. Orange: it spends more. Roots are network namespaces: one sampled trial in four follows packets, so that most stacks of the others have none.",
 	}},
 	{figure.Parts, "parts", "Parts of the service demand", nil},
 	{figure.Growths, "growth", "Growth", report.GrowthNotes},
