@@ -206,3 +206,15 @@ func TestExpressions(t *testing.T) {
 		t.Error("conditions")
 	}
 }
+
+// TestRowOf: a campaign of one scenario keeps the rows of the others.
+func TestRowOf(t *testing.T) {
+	table := "\n| base and change | verdict |\n|---|---|\n| two equal files | kept |\n| two equal files beside bursts | undecided |\n\n"
+	for about, want := range map[string]string{
+		"two equal files": "| two equal files | kept |\n", "two equal files beside bursts": "| two equal files beside bursts | undecided |\n", "equal": "",
+	} {
+		if got := rowOf(table, about); got != want {
+			t.Errorf("the row about %s is %q, want %q", about, got, want)
+		}
+	}
+}

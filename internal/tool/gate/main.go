@@ -46,11 +46,18 @@ func campaign(ctx context.Context, program, only, document string) error {
 	if err != nil {
 		return err
 	}
+	before := ""
+	if document != "" {
+		if before, err = insert.Read(document, "gate"); err != nil {
+			return err
+		}
+	}
 	var table strings.Builder
 	table.WriteString("| base and change | verdict | comment | time | what the action says |\n|---|---|---|---|---|\n")
 	var wrong []error
 	for _, s := range scenarios {
 		if only != "" && s.name != only {
+			table.WriteString(rowOf(before, s.about))
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "gate: %s\n", s.name)
@@ -73,4 +80,14 @@ func campaign(ctx context.Context, program, only, document string) error {
 		return errors.Join(wrong...)
 	}
 	return errors.Join(insert.Table(document, "gate", table.String()), errors.Join(wrong...))
+}
+
+// rowOf is the row about a scenario in a table that was written before, or "".
+func rowOf(table, about string) string {
+	for line := range strings.Lines(table) {
+		if strings.HasPrefix(line, "| "+about+" |") {
+			return line
+		}
+	}
+	return ""
 }

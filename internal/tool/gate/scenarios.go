@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/cnibench/cnibench/internal/tool/neighbour"
 )
 
 // scenario is a pair whose verdict is known.
@@ -16,8 +18,10 @@ type scenario struct {
 	name, about string
 	// base and change are two profile files, or one of the repository.
 	base, change string
-	// plugins says that the files need the reference plugins, busy that others work on every CPU.
-	plugins, busy bool
+	// budgets are those of the action; its default if empty.
+	budgets string
+	// plugins says that the files need the reference plugins, busy that others work on every CPU, bursts that they do now and then.
+	plugins, busy, bursts bool
 	// verdict is the output of the action, or one of two.
 	verdict string
 }
@@ -54,6 +58,8 @@ var scenarios = []scenario{
 	{name: "plugin", about: "a plugin, and its build with an extra pair of veth devices", base: bridge("base"),
 		change: "examples/profiles/mine.yaml", plugins: true, verdict: "broken"},
 	{name: "busy", about: "two equal dataplane files on a machine that is too busy", base: calico("base", 0), change: calico("change", 0), busy: true, verdict: "kept or undecided"},
+	{name: "busy-tail", about: "two equal dataplane files beside bursts of work, with the budget `rr.p99 > +5%`", base: calico("base", 0), change: calico("change", 0),
+		budgets: "rr.p99 > +5%", bursts: true, verdict: "undecided"},
 	{name: "broken", about: "a change that iptables does not accept", base: calico("base", 0),
 		change: strings.Replace(calico("change", 1), "-j DROP", "-j NOWHERE", 1), verdict: "failed"},
 	{name: "no-build", about: "a change whose plugin was not built", base: bridge("base"), change: strings.Replace(bridge("change"), "change-bin", "absent", 1),
@@ -110,8 +116,18 @@ func (s scenario) run(ctx context.Context, root, program string) (d done, err er
 			go occupy(ctx)
 		}
 	}
+	if s.bursts {
+		others, err := neighbour.Parse("bursts")
+		if err != nil {
+			return d, err
+		}
+		defer others[0].Start(ctx)()
+	}
 	j.inputs = map[string]string{"base": "base.yaml", "change": "change.yaml", "cnibench": program,
 		"args": "--paths pod-to-pod/cross-node --workloads rr,crr"}
+	if s.budgets != "" {
+		j.inputs["fail-on"] = s.budgets
+	}
 	o, err := j.runs(ctx)
 	return done{o.outputs["verdict"], o.summary, j.comment(), j.dir}, err
 }

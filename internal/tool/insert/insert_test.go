@@ -18,6 +18,9 @@ func TestTable(t *testing.T) {
 	if got, err := os.ReadFile(file); err != nil || string(got) != "a\n"+begin+"\nnew\n\n"+end+"b\n" {
 		t.Errorf("%q %v", got, err)
 	}
+	if got, err := Read(file, "truth"); got != "\nnew\n\n" || err != nil {
+		t.Errorf("read back: %q %v", got, err)
+	}
 	if err := Table(file, "aa", "new\n"); err == nil {
 		t.Error("a document without the comments was accepted")
 	}
