@@ -69,6 +69,8 @@ type Lab struct {
 	NIC         NIC       `json:"nic"`
 	CPU         Placement `json:"cpu"`
 	MTU         int       `json:"mtu"`
+	// RPS says whether receive work of a node and its pods is steered to the node's CPUs.
+	RPS RPS `json:"rps,omitempty"`
 	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
 	LineRate float64 `json:"line_rate,omitempty"`
 	// Delay and Loss are known faults of every wire between a host and the switch, for tests of the measurement itself:
@@ -126,6 +128,8 @@ type (
 	NIC string
 	// Placement is which CPUs the nodes of a lab work on.
 	Placement string
+	// RPS is receive packet steering.
+	RPS string
 	// ProxyMode is the mode of kube-proxy.
 	ProxyMode string
 	// TrafficPolicy is the externalTrafficPolicy of Services.
@@ -150,6 +154,11 @@ const (
 	PlacementOne   Placement = "one"
 	PlacementSplit Placement = "split"
 
+	// RPSAuto is on where each node has CPUs of its own.
+	RPSAuto RPS = "auto"
+	RPSOn   RPS = "on"
+	RPSOff  RPS = "off"
+
 	ProxyIptables ProxyMode = "iptables"
 	ProxyNftables ProxyMode = "nftables"
 	ProxyIPVS     ProxyMode = "ipvs"
@@ -173,3 +182,6 @@ const (
 	IptablesNFT    IptablesBackend = "nft"
 	IptablesLegacy IptablesBackend = "legacy"
 )
+
+// Explicit says whether somebody asked for steering, or for none.
+func (r RPS) Explicit() bool { return r == RPSOn || r == RPSOff }

@@ -242,19 +242,20 @@ func useless(flag string, v Variant) string {
 
 // excluded says which conditions of l exclude each other, "" if none do.
 func (l Lab) excluded() string {
-	if n := l.Services * max(l.Endpoints, 1); n > MaxEndpoints {
-		return fmt.Sprintf("%d Services of %d endpoints are more than %d endpoints: take fewer of one", l.Services, l.Endpoints, MaxEndpoints)
+	var wrong []string
+	refuse := func(when bool, format string, args ...any) {
+		if when {
+			wrong = append(wrong, fmt.Sprintf(format, args...))
+		}
 	}
-	if !l.Churn.IsZero() && (l.Delay > 0 || l.Loss > 0) {
-		return "churn is looked for by probes, which delay and loss of the wires would mislead: leave out one of the two"
-	}
-	if l.Connections > 0 && l.Conntrack == ConntrackOff {
-		return "connections are not tracked with conntrack=off: leave out one of the two"
-	}
-	if l.Services > MaxServices6 && l.Family == 6 {
-		return fmt.Sprintf("IPv6 has addresses for %d Services: take IPv4 or fewer", MaxServices6)
-	}
-	return ""
+	n := l.Services * max(l.Endpoints, 1)
+	refuse(n > MaxEndpoints, "%d Services of %d endpoints are more than %d endpoints: take fewer of one", l.Services, l.Endpoints, MaxEndpoints)
+	refuse(!l.Churn.IsZero() && (l.Delay > 0 || l.Loss > 0),
+		"churn is looked for by probes, which delay and loss of the wires would mislead: leave out one of the two")
+	refuse(l.Connections > 0 && l.Conntrack == ConntrackOff, "connections are not tracked with conntrack=off: leave out one of the two")
+	refuse(l.Services > MaxServices6 && l.Family == 6, "IPv6 has addresses for %d Services: take IPv4 or fewer", MaxServices6)
+	refuse(l.CPU == PlacementOne && l.RPS.Explicit(), "all work is on one CPU (cpu=one), so rps=%s has no use: take cpu=split", l.RPS)
+	return strings.Join(wrong, "; ")
 }
 
 // programming is about how long it takes to program the Services and policies of a variant on its nodes, on two CPUs.

@@ -17,6 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -50,6 +51,9 @@ func (l *Lab) build(ctx context.Context, spec Spec) (*Instance, error) {
 			h.Close()
 		}
 	}()
+	if spec.Lab.RPS.Explicit() && b.place.mode == plan.PlacementOne {
+		return nil, fmt.Errorf("profile %q: %w", spec.Name, errOneCPU)
+	}
 	err := b.take(ctx, step{"namespaces", b.namespaces}, step{"underlay", b.underlay}, step{"dataplane", b.dataplane}, step{"NIC model", b.nics})
 	if err == nil {
 		err = b.program(ctx)
@@ -379,10 +383,8 @@ func (b *builder) nics(context.Context) error {
 				return fmt.Errorf("%s: %w", h.Name, err)
 			}
 		}
-		if b.place.mode == plan.PlacementSplit && h != b.inst.Switch {
-			if err := at.Steer(h.CPUs); err != nil {
-				b.lab.notSteered(err)
-			}
+		if err := b.steer(h, at); err != nil {
+			return fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
 	if b.spec.Lab.LineRate == 0 {
@@ -394,6 +396,22 @@ func (b *builder) nics(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// errOneCPU is the error of a variant with or without RPS where it changes nothing.
+var errOneCPU = advice.With(errors.New("all work is on one CPU, so receive packet steering changes nothing"), "take --cpu split")
+
+// steer makes the receive work of a host's devices run on the host's CPUs, as placement and rps have it. The switch is no host.
+func (b *builder) steer(h *Host, at *link.Handle) error {
+	if b.place.mode != plan.PlacementSplit || b.spec.Lab.RPS == plan.RPSOff || h == b.inst.Switch {
+		return nil
+	}
+	err := at.Steer(h.CPUs)
+	if h.Steered = err == nil; err != nil && b.spec.Lab.RPS != plan.RPSOn {
+		b.lab.notSteered(err)
+		return nil
+	}
+	return err
 }
 
 // senders are the nodes, and the pods that are connected to the switch and not to their node.

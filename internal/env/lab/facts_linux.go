@@ -91,7 +91,7 @@ func (l *Lab) Facts() facts.Facts {
 	if l.groups.failed != nil {
 		f[FactCgroup] = "none: " + l.groups.failed.Error()
 	}
-	if l.place.mode == plan.PlacementSplit {
+	if l.place.mode == plan.PlacementSplit && c.RPS != plan.RPSOff {
 		f[FactSteering] = "to the node's CPUs"
 		l.mu.Lock()
 		if l.unsteered != nil {

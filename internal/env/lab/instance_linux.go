@@ -52,6 +52,8 @@ type Host struct {
 	Addr netip.Addr
 	// CPUs are for its load threads.
 	CPUs []int
+	// Steered says that the receive work of its devices goes to them (RPS).
+	Steered bool
 
 	// aside has the CPUs on which its processes start; nil is any.
 	aside []int

@@ -438,8 +438,8 @@ func TestSplitSteersEachNodeToItsCPUs(t *testing.T) {
 			mask |= 1 << c
 		}
 		for _, h := range []*Host{&n.Host, &n.Pods[0].Host} {
-			got, err := handle(t, h).Steering(dataplane.NIC)
-			if want := fmt.Sprintf("%x", mask); err != nil || got != want {
+			masks, err := handle(t, h).Steering()
+			if got, want := masks[dataplane.NIC], fmt.Sprintf("%x", mask); err != nil || got != want {
 				t.Errorf("%s: receive work of eth0 goes to CPUs %s (%v), want %s", h.Name, got, err, want)
 			}
 		}

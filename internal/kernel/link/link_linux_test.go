@@ -353,10 +353,8 @@ func TestSteer(t *testing.T) {
 		}
 		t.Fatal(err)
 	}
-	for _, dev := range []string{"a", "b"} {
-		if got, err := h.Steering(dev); err != nil || got != "1" {
-			t.Errorf("%s is steered to CPUs %q (%v), want 1", dev, got, err)
-		}
+	if got, err := h.Steering(); err != nil || len(got) != 2 || got["a"] != "1" || got["b"] != CPUMask([]int{0}) {
+		t.Errorf("devices are steered to CPUs %q (%v), want 1", got, err)
 	}
 }
 

@@ -84,16 +84,33 @@ func steer(sys *os.Root, device, mask string) error {
 	return nil
 }
 
-// Steering returns the CPU mask of the first receive queue of a device, in hexadecimal without leading zeros.
-func (h *Handle) Steering(dev string) (string, error) {
+// Steering returns the CPU masks of the first receive queues of devices as CPUMask writes them, by device. The devices are
+// those that Steer knows.
+func (h *Handle) Steering() (map[string]string, error) {
+	links, _, err := h.links()
+	if err != nil {
+		return nil, err
+	}
 	sys, err := h.sysfs()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer sys.Close()
-	got, err := sys.ReadFile(path.Join("class/net", dev, "queues/rx-0/rps_cpus"))
-	return trimMask(string(got)), err
+	masks := map[string]string{}
+	for _, l := range links {
+		if name := l.Attrs().Name; name != Loopback {
+			got, err := sys.ReadFile(path.Join("class/net", name, "queues/rx-0/rps_cpus"))
+			if err != nil {
+				return nil, err
+			}
+			masks[name] = trimMask(string(got))
+		}
+	}
+	return masks, nil
 }
+
+// CPUMask returns the mask of CPUs in hexadecimal without leading zeros.
+func CPUMask(cpus []int) string { return trimMask(cpuMask(cpus)) }
 
 // cpuMask writes CPUs as the kernel reads them: hexadecimal, in groups of 32 bits, the highest first.
 func cpuMask(cpus []int) string {

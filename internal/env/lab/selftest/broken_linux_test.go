@@ -100,6 +100,18 @@ var breakages = []breakage{
 		holds:   []string{"exchange" + bare},
 	},
 	{
+		name: "steering on without RPS", profile: "ptp", lab: plan.Lab{CPU: "split", RPS: "off"},
+		script:  `unshare -m sh -c "mount -t sysfs none /sys && echo 1 > /sys/class/net/$VETH/queues/rx-0/rps_cpus"`,
+		notices: []string{"steering"},
+		holds:   []string{"exchange" + cross},
+	},
+	{
+		name: "steering to the other node's CPU", profile: "ptp", lab: plan.Lab{CPU: "split"},
+		script:  `unshare -m sh -c "mount -t sysfs none /sys && echo 2 > /sys/class/net/eth0/queues/rx-0/rps_cpus"`,
+		notices: []string{"steering"},
+		holds:   []string{"exchange" + cross},
+	},
+	{
 		name: "segmentation off in ideal", profile: "raw", lab: plan.Lab{NIC: "ideal"}, at: bothNodes,
 		script:  `ethtool -K eth0 tso off gso off`,
 		notices: []string{"wire.limit" + bare},

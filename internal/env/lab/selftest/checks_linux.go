@@ -190,6 +190,7 @@ func nodeChecks(x expectation) []check {
 	list := []check{
 		{kind: "mtu", what: "the MTU of pods, or of nodes with host-network pods", probe: podMTU},
 		{kind: "offload", what: "segmentation and aggregation on the devices", probe: offload},
+		{kind: "steering", what: "the CPUs that devices of nodes, pods and the client outside steer receive work to", probe: steering},
 		{kind: "switch.filtering", what: "whether netfilter filters the packets of the switch", probe: switchFiltering},
 	}
 	if x.Attach != nil {

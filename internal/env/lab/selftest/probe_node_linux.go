@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/env/lab/expect"
+	"github.com/cnibench/cnibench/internal/env/lab/service"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
@@ -113,6 +114,35 @@ func offload(_ context.Context, s *scene) finding {
 		return finding{want: "off", got: got}
 	}
 	return finding{want: "on", got: fmt.Sprintf("on at %d of %d devices", len(on), total), within: len(on) > 0}
+}
+
+// steering checks every device but the loopbacks, and dummies, which receive nothing.
+func steering(_ context.Context, s *scene) finding {
+	var wrong []string
+	want, seen := "none", map[*netns.NS]bool{}
+	for _, host := range s.inst.Hosts() {
+		if seen[host.NS] {
+			continue // a pod of the node's network
+		}
+		seen[host.NS] = true
+		mask := "0"
+		if host.Steered {
+			mask, want = link.CPUMask(host.CPUs), "its own"
+		}
+		masks, err := link.At(host.NS, (*link.Handle).Steering)
+		if err != nil {
+			return failed(want, fmt.Errorf("%s: %w", host.Name, err))
+		}
+		for dev, got := range masks {
+			if got != mask && dev != service.IPVSDevice {
+				wrong = append(wrong, fmt.Sprintf("mask %s at %s of %s", got, dev, host.Name))
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return finding{want: want, got: set(wrong, "")}
+	}
+	return finding{want: want, got: want}
 }
 
 func podGateway(_ context.Context, s *scene) finding {
