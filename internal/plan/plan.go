@@ -183,5 +183,5 @@ const (
 	IptablesLegacy IptablesBackend = "legacy"
 )
 
-// Explicit says whether somebody asked for steering, or for none.
+// Explicit says whether RPS is switched on or off by name.
 func (r RPS) Explicit() bool { return r == RPSOn || r == RPSOff }

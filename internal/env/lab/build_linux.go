@@ -401,7 +401,7 @@ func (b *builder) nics(context.Context) error {
 // errOneCPU is the error of a variant with or without RPS where it changes nothing.
 var errOneCPU = advice.With(errors.New("all work is on one CPU, so receive packet steering changes nothing"), "take --cpu split")
 
-// steer makes the receive work of a host's devices run on the host's CPUs, as placement and rps have it. The switch is no host.
+// steer makes the receive work of a host's devices run on the host's CPUs, as placement and rps have it. The switch is left alone.
 func (b *builder) steer(h *Host, at *link.Handle) error {
 	if b.place.mode != plan.PlacementSplit || b.spec.Lab.RPS == plan.RPSOff || h == b.inst.Switch {
 		return nil
