@@ -37,8 +37,12 @@ func TestMain(m *testing.M) {
 		p := &program{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, openLab: raisePretence}
 		os.Exit(p.main(p.calledAs(os.Args)))
 	}
-	testscript.Main(m, map[string]func(){"cnibench": pretend, pluginName: pretend, completionName: pretend})
+	commands["cnibench"], commands[pluginName], commands[completionName] = pretend, pretend, pretend
+	testscript.Main(m, commands)
 }
+
+// commands are what this binary is under another name.
+var commands = map[string]func(){}
 
 // TestScripts runs testdata/script: whole command lines with their output and exit code.
 func TestScripts(t *testing.T) {

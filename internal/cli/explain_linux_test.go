@@ -1,12 +1,18 @@
 package cli
 
 import (
+	"encoding/json"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kernel/perf"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -48,7 +54,7 @@ func TestExplainWithout(t *testing.T) {
 			}
 			for _, r := range c.Records {
 				if r.Type == result.TypeTrial && (r.Status != result.OK || !(r.Metrics[metric.ServiceDemand] > 0)) {
-					t.Errorf("a trial beside: %+v", r)
+					t.Errorf("a trial beside: %+v, %+v", r, r.Error)
 				}
 			}
 			got := execute(t, name, "report", file)
@@ -72,5 +78,93 @@ func TestExplainEqual(t *testing.T) {
 	}
 	if got.code != 0 || !strings.Contains(got.stdout, "There is nothing to explain: ptp costs") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// counting is the name of a cnibench on a machine whose processor counts: the kernel's context switches are its instructions, and its
+// nanoseconds its cycles.
+const counting = "counting"
+
+func init() {
+	count := func() {
+		perf.Hardware = []perf.Event{
+			{Name: metric.Instructions, Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CONTEXT_SWITCHES},
+			{Name: metric.Cycles, Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK},
+		}
+		os.Exit(Main(os.Args, os.Stdin, os.Stdout, os.Stderr))
+	}
+	for _, name := range []string{counting, filepath.Base(thisProgram)} { // its agents have the other name
+		commands[name] = count
+		if filepath.Base(os.Args[0]) == name {
+			runtime.LockOSThread() // as main does
+		}
+	}
+}
+
+// TestExplainCounters: a transaction of two ends on one CPU is two context switches, all of them in the part that switches. The parts of
+// the CPU's clock are those of time, and parts add up to what was counted.
+func TestExplainCounters(t *testing.T) {
+	cnibench(t) // skips where there can be no lab
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), counting)
+	if err := os.Link(self, name); err != nil {
+		t.Skip(err)
+	}
+	file := filepath.Join(t.TempDir(), "counted.jsonl")
+	got := execute(t, name, "run", "--explain", "--profiles", "ptp", "--no-twin", "--paths", "pod-to-pod/cross-node", "--workloads", "rr",
+		"--repetitions", "6", "--duration", "200ms", "--warmup", "50ms", "--cpu", "one", "--format", "none", "--quiet", "-o", file)
+	if strings.Contains(got.stderr, "no right to sample") {
+		t.Skip(got.stderr)
+	}
+	if got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	type known struct{ Value, Low, High float64 }
+	var r struct {
+		Explained []struct {
+			Profile  string
+			Counters map[string]known
+			Demand   known
+			Parts    []struct {
+				ID       string
+				Time     known
+				Counters map[string]known
+			}
+		}
+	}
+	text := execute(t, name, "report", "-f", "json", file).stdout
+	if err := json.Unmarshal([]byte(text), &r); err != nil || len(r.Explained) != 2 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for _, side := range r.Explained {
+		switches, clock := side.Counters[metric.Instructions].Value, side.Counters[metric.Cycles].Value
+		if switches < 1.9 || switches > 2.5 {
+			t.Errorf("%s: %g context switches in a transaction", side.Profile, switches)
+		}
+		sums := map[string]float64{}
+		for _, p := range side.Parts {
+			for event, n := range p.Counters {
+				sums[event] += n.Value
+			}
+			if n := p.Counters[metric.Instructions].Value; (p.ID == "sched") != (n > 0.5*switches) {
+				t.Errorf("%s: %g of %g context switches are in %s", side.Profile, n, switches, p.ID)
+			}
+			n, sum := p.Counters[metric.Cycles], side.Demand.Value
+			errors := math.Hypot((n.High-n.Low)/clock, (p.Time.High-p.Time.Low)/sum) / 2
+			if by := math.Abs(n.Value/clock - p.Time.Value/sum); by > 0.02+2*errors {
+				t.Errorf("%s: %s has %.1f %% of the clock and %.1f %% of the time", side.Profile, p.ID, 100*n.Value/clock, 100*p.Time.Value/sum)
+			}
+		}
+		for event, sum := range sums {
+			if all := side.Counters[event].Value; math.Abs(sum/all-1) > 1e-6 {
+				t.Errorf("%s: %s of the parts are %g, and %g all", side.Profile, event, sum, all)
+			}
+		}
+	}
+	if table := execute(t, name, "report", "--all", file).stdout; !strings.Contains(table, "instructions by part") {
+		t.Errorf("no table of the parts of a counter in\n%s", table)
 	}
 }

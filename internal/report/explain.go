@@ -185,7 +185,28 @@ func counterGrids(sides []explain.Side) []Grid {
 	if len(g.Labels) == 0 {
 		return nil
 	}
-	return []Grid{g}
+	return append([]Grid{g}, countedParts(sides)...)
+}
+
+// countedParts are the parts of each counter in which samples by its event were taken.
+func countedParts(sides []explain.Side) (grids []Grid) {
+	for _, name := range metric.Counted {
+		counted := func(p explain.Share) explain.Interval { return p.Counters[name] }
+		if !slices.ContainsFunc(sides, func(s explain.Side) bool {
+			return slices.ContainsFunc(s.Parts, func(p explain.Share) bool { return counted(p).Value > 0 })
+		}) {
+			continue
+		}
+		m, _ := metric.Lookup(name)
+		sums := each.Of(sides, func(s explain.Side) float64 { return s.Counters[name].Value })
+		p := parts{sides: sides, of: counted, sums: sums, scale: number.Common("1", sums...)}
+		title := strings.TrimSuffix(m.Title, " per unit of work") + " by part"
+		if p.scale.Unit != "1" {
+			title += " (" + p.scale.Unit + ")"
+		}
+		grids = append(grids, p.grid(title))
+	}
+	return grids
 }
 
 // programGrids are the BPF programs of sides by the kernel's count and by the samples, one grid for each side that has any.
@@ -378,60 +399,82 @@ func explained(sides []explain.Side) (Section, bool) {
 	return s, len(s.Grids) > 0
 }
 
-// partsGrid has the parts of the profiles of one path and workload.
-func partsGrid(sides []explain.Side) (Grid, number.Scale) {
-	demands := each.Of(sides, func(s explain.Side) float64 { return s.Demand.Value })
-	scale := number.Common(sides[0].Unit, demands...)
-	g := Grid{Title: fmt.Sprintf("%s, %s: parts (%s)", sides[0].Workload, sides[0].Path, scale.Unit), Label: "part"}
-	order := explain.Common(sides)
+// parts are values of the parts of sides, of parts that add up to sums.
+type parts struct {
+	sides []explain.Side
+	of    func(explain.Share) explain.Interval
+	sums  []float64
+	scale number.Scale
+}
+
+// grid has the largest parts, what the others come to, and the sums, with no digit that is not known.
+func (p parts) grid(title string) Grid {
+	g := Grid{Title: title, Label: "part", Columns: each.Of(p.sides, func(s explain.Side) string { return number.Clean(s.Profile) })}
+	order := explain.Common(p.sides, func(x explain.Share) float64 { return p.of(x).Value })
 	shown := order[:min(len(order), partsShown)]
-	for _, s := range sides {
-		g.Columns = append(g.Columns, number.Clean(s.Profile))
-		if why := without(s); why != "" {
-			g.Notes = append(g.Notes, number.Clean(why)+".")
-		}
-	}
 	var errs []float64
-	for _, s := range sides {
-		for _, p := range shown {
-			if t := s.Part(p.ID).Time; t.High > t.Low {
+	for _, s := range p.sides {
+		for _, x := range shown {
+			if t := p.of(s.Part(x.ID)); t.High > t.Low {
 				errs = append(errs, (t.High-t.Low)/2)
 			}
 		}
 	}
 	slices.Sort(errs)
-	format := scale.Format
+	format := p.scale.Format
 	if len(errs) > 0 {
 		middle := errs[len(errs)/2]
-		format = scale.Within(middle)
-		g.Notes = append(g.Notes, fmt.Sprintf("Half of the parts are known to %s %s or better, the least known to %s (95 %% confidence).",
-			scale.Format(middle), scale.Unit, scale.Format(errs[len(errs)-1])))
+		format = p.scale.Within(middle)
+		unit := " " + p.scale.Unit
+		if unit == " 1" {
+			unit = ""
+		}
+		g.Notes = append(g.Notes, fmt.Sprintf("Half of the parts are known to %s%s or better, the least known to %s (95 %% confidence).",
+			p.scale.Format(middle), unit, p.scale.Format(errs[len(errs)-1])))
 	}
-	for _, p := range shown {
-		g.Add(number.Clean(p.Title), each.Of(sides, func(s explain.Side) string {
-			if len(s.Parts) == 0 {
-				return number.Absent
+	row := func(title string, of ...explain.Part) {
+		var cells []string
+		for i, s := range p.sides {
+			sum := 0.0
+			for _, x := range of {
+				sum += p.of(s.Part(x.ID)).Value
 			}
-			return format(s.Part(p.ID).Time.Value)
-		})...)
-	}
-	if len(order) > len(shown) {
-		g.Add(number.Counted(len(order)-len(shown), "smaller part"), each.Of(sides, func(s explain.Side) string {
-			rest := 0.0
-			for _, p := range order[len(shown):] {
-				rest += s.Part(p.ID).Time.Value
+			if len(s.Parts) == 0 || p.sums[i] == 0 {
+				sum = math.NaN()
 			}
-			return format(rest)
-		})...)
+			cells = append(cells, format(sum))
+		}
+		g.Add(title, cells...)
 	}
-	g.Add("sum", each.Of(demands, func(v float64) string {
+	for _, x := range shown {
+		row(number.Clean(x.Title), x)
+	}
+	if rest := order[len(shown):]; len(rest) > 0 {
+		row(number.Counted(len(rest), "smaller part"), rest...)
+	}
+	g.Add("sum", each.Of(p.sums, func(v float64) string {
 		if v == 0 {
 			return number.Absent
 		}
 		return format(v)
 	})...)
+	return g
+}
+
+// partsGrid has the parts of the profiles of one path and workload.
+func partsGrid(sides []explain.Side) (Grid, number.Scale) {
+	sums := each.Of(sides, func(s explain.Side) float64 { return s.Demand.Value })
+	p := parts{sides: sides, of: func(p explain.Share) explain.Interval { return p.Time }, sums: sums, scale: number.Common(sides[0].Unit, sums...)}
+	g := p.grid(fmt.Sprintf("%s, %s: parts (%s)", sides[0].Workload, sides[0].Path, p.scale.Unit))
+	var why []string
+	for _, s := range sides {
+		if w := without(s); w != "" {
+			why = append(why, number.Clean(w)+".")
+		}
+	}
+	g.Notes = append(why, g.Notes...)
 	g.Notes = append(g.Notes, sampleNotes(sides)...)
-	return g, scale
+	return g, p.scale
 }
 
 // ErrNoStacks is the error of a format for stacks without any.

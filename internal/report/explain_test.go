@@ -83,6 +83,22 @@ func TestCounterGrid(t *testing.T) {
 	}
 }
 
+// TestCountedParts: the parts of a counter, and their sum, as far as they are known; absent for a side without.
+func TestCountedParts(t *testing.T) {
+	rr := plan.Workload{Spec: plan.RR{}}.Normalize()
+	none := explain.Side{Case: plan.Case{Profile: "canal", Workload: rr}}
+	side := none
+	side.Counters = map[string]explain.Interval{metric.Instructions: {Value: 61_200}}
+	side.Parts = []explain.Share{
+		{Part: explain.Part{ID: "a", Title: "A"}, Time: explain.Interval{Value: 9}, Counters: map[string]explain.Interval{metric.Instructions: {Value: 20_400, Low: 19_900, High: 20_900}}},
+		{Part: explain.Part{ID: "b", Title: "B"}, Time: explain.Interval{Value: 1}, Counters: map[string]explain.Interval{metric.Instructions: {Value: 40_800, Low: 40_300, High: 41_300}}},
+	}
+	g := countedParts([]explain.Side{side, none})
+	if len(g) != 1 || g[0].Title != "instructions by part (k)" || strings.Join(g[0].Labels, " ") != "B A sum" || strings.Join(slices.Concat(g[0].Cells...), " ") != "40.8 – 20.4 – 61.2 –" {
+		t.Errorf("%+v", g)
+	}
+}
+
 // TestOneCountedTrial: the scatter of what is counted once is not known, so no interval is printed.
 func TestOneCountedTrial(t *testing.T) {
 	one := explain.Program{Name: "tail", Runs: 6, Counted: explain.Interval{Value: 3e3, Low: 2e3, High: 4e3}, Sampled: explain.Interval{Value: 3e3, Low: 2e3, High: 4e3}}

@@ -56,18 +56,20 @@ func (f *folder) add(s perf.Sample) {
 	for _, address := range slices.Backward(s.Kernel) {
 		kernel = append(kernel, f.symbols.Name(address))
 	}
-	where := f.end(s)
+	where, ofTime := f.end(s), s.Event == ""
 	if where == foreign && !(f.Apart && inSoftIRQ(kernel)) {
-		if f.CPUs == nil || slices.Contains(f.CPUs, s.CPU) {
+		if ofTime && (f.CPUs == nil || slices.Contains(f.CPUs, s.CPU)) {
 			f.stacks.Foreign++
 		}
 		return
 	}
 	if isMeter(kernel) {
-		f.stacks.Meter++
+		if ofTime {
+			f.stacks.Meter++
+		}
 		return
 	}
-	if f.deepest > 0 && len(s.Kernel)+len(s.User) >= f.deepest {
+	if ofTime && f.deepest > 0 && len(s.Kernel)+len(s.User) >= f.deepest {
 		f.stacks.Cut++
 	}
 	if receives(kernel) {
@@ -82,7 +84,11 @@ func (f *folder) add(s perf.Sample) {
 	for _, address := range slices.Backward(s.User) {
 		stack = append(stack, user(address))
 	}
-	f.stacks.Add(i, append(stack, kernel...)...)
+	if stack = append(stack, kernel...); ofTime {
+		f.stacks.Add(i, stack...)
+	} else {
+		f.stacks.Happen(s.Event, sample.Happened{Samples: 1, Events: float64(s.Period)}, stack...)
+	}
 }
 
 // end is the end of the path whose task a sample is of.

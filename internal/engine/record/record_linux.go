@@ -47,14 +47,14 @@ func Open(o Options) (r *Recorder, err error) {
 			return nil, err
 		}
 	}
-	r.sampler, err = perf.Open(perf.Options{CPUs: o.CPUs, Rate: o.Rate, Length: o.Length + slack, Space: o.Tracker})
-	if err != nil {
-		return nil, errors.Join(err, r.Close())
-	}
 	if o.Tracker != nil {
 		o.Count = nil
 	}
-	r.counted, err = perf.OpenCounters(o.Count, o.CPUs)
+	r.counted, err = perf.OpenCounters(o.Count, o.CPUs, o.Rate/2)
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	r.sampler, err = perf.Open(perf.Options{CPUs: o.CPUs, Rate: o.Rate, Length: o.Length + slack, Space: o.Tracker, Counters: r.counted})
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}

@@ -47,6 +47,8 @@ type trial struct {
 	machine  string
 	slices   []slice
 	stacks   *sample.Stacks
+	// events have the samples by each event of the processor.
+	events map[string]map[opened]sample.Happened
 }
 
 // slice has the samples of a slice by the id of their part.
@@ -55,6 +57,16 @@ type slice struct {
 	counts map[string]int
 	// open are samples whose network namespace is not known, by what they are unless they are of the switch.
 	open map[opened]int
+}
+
+func (s slice) samples() (all int) {
+	for _, n := range s.counts {
+		all += n
+	}
+	for _, n := range s.open {
+		all += n
+	}
+	return all
 }
 
 // opened is a part, and the stack of the packet's receipt.
@@ -117,16 +129,20 @@ func (c *Collector) trial(t *table, of *sampled, rec *result.Record) trial {
 		}
 	}
 	known := map[int32]opened{}
+	placed := func(frame int32) opened {
+		o, ok := known[frame]
+		if !ok {
+			stack := rec.Stacks.Stack(frame)
+			p := t.attribute(stack)
+			o = opened{p.ID, receipt(stack)}
+			known[frame], c.titles[p.ID] = o, p
+		}
+		return o
+	}
 	for i := range min(len(rec.Stacks.Counts), len(windows)) {
 		s := slice{yard: windows[i].YardNs, counts: map[string]int{}, open: map[opened]int{}}
 		for frame, n := range rec.Stacks.Of(i) {
-			o, ok := known[frame]
-			if !ok {
-				stack := rec.Stacks.Stack(frame)
-				p := t.attribute(stack)
-				o = opened{p.ID, receipt(stack)}
-				known[frame], c.titles[p.ID] = o, p
-			}
+			o := placed(frame)
 			switch space := rec.Stacks.Root(frame); {
 			case space == sample.UnknownSpace:
 				s.open[o] += n
@@ -136,6 +152,20 @@ func (c *Collector) trial(t *table, of *sampled, rec *result.Record) trial {
 			}
 		}
 		out.slices = append(out.slices, s)
+	}
+	for event, by := range rec.Stacks.Events {
+		if out.events == nil {
+			out.events = map[string]map[opened]sample.Happened{}
+		}
+		out.events[event] = map[opened]sample.Happened{}
+		for _, h := range by {
+			o := placed(h.Frame)
+			if rec.Stacks.Root(h.Frame) != sample.UnknownSpace {
+				o.receipt = "" // it is known to be of a host of the dataplane
+			}
+			x := out.events[event][o]
+			out.events[event][o] = sample.Happened{Samples: x.Samples + h.Samples, Events: x.Events + h.Events}
+		}
 	}
 	return out
 }

@@ -26,6 +26,8 @@ type Share struct {
 	// Time is its service demand, Share its share of that of the side.
 	Time  Interval `json:"time"`
 	Share float64  `json:"share"`
+	// Counters are what the processor counted in it for a unit of work, by metric. They add up to those of the side.
+	Counters map[string]Interval `json:"counters,omitempty"`
 
 	variance, free float64
 }
@@ -134,42 +136,71 @@ func (c *Collector) side(a *compare.Analysis, k plan.Case) Side {
 func (c *Collector) share(s *Side, a *compare.Analysis) {
 	s.weigh = func(t trial, x slice) float64 { return a.Weight(t.machine, s.Workload, x.yard) }
 	units := s.sampled.units(s.weigh)
+	for _, u := range units {
+		s.Samples += u.samples
+	}
+	for id, p := range shares(units) {
+		p.Part = c.part(id)
+		p.Time = p.of(s.Demand.Value, s.deviation)
+		s.Parts = append(s.Parts, p)
+	}
+	for event, whole := range s.Counters {
+		for id, p := range shares(s.sampled.happened(event)) {
+			i := slices.IndexFunc(s.Parts, func(x Share) bool { return x.ID == id })
+			if i < 0 {
+				i, s.Parts = len(s.Parts), append(s.Parts, Share{Part: c.part(id)})
+			}
+			if s.Parts[i].Counters == nil {
+				s.Parts[i].Counters = map[string]Interval{}
+			}
+			s.Parts[i].Counters[event] = p.of(whole.Value, 0)
+		}
+	}
+	slices.SortFunc(s.Parts, func(x, y Share) int {
+		return cmp.Or(cmp.Compare(y.Share, x.Share), cmp.Compare(x.ID, y.ID))
+	})
+}
+
+// part is that of an id.
+func (c *Collector) part(id string) Part {
+	if id == Switch.ID {
+		return Switch
+	}
+	return c.titles[id]
+}
+
+// of is a share of a value whose error has this standard deviation.
+func (p Share) of(value, deviation float64) Interval {
+	half := stat.Reach(confidence, p.free) * math.Sqrt(value*value*p.variance+p.Share*p.Share*deviation*deviation)
+	return Interval{p.Share * value, max(0, p.Share*value-half), p.Share*value + half}
+}
+
+// shares are those of the parts in units, by id.
+func shares(units []unit) map[string]Share {
 	weights := make([]float64, len(units))
-	ids := map[string]bool{}
+	out := map[string]Share{}
 	var all, squares float64
 	for i, u := range units {
 		weights[i] = u.weight
 		all, squares = all+u.weight, squares+u.square
-		s.Samples += u.samples
 		for id := range u.counts {
-			ids[id] = true
+			out[id] = Share{}
 		}
 	}
-	if !(all > 0) {
-		return
-	}
-	for id := range ids {
+	for id := range out {
 		values := make([]float64, len(units))
 		for i, u := range units {
 			values[i] = u.counts[id] / u.weight
 		}
-		p := Share{Part: c.titles[id]}
-		if id == Switch.ID {
-			p.Part = Switch
-		}
+		var p Share
 		p.Share, p.variance, p.free = stat.WeightedMean(values, weights)
 		// At least the error of drawing so many samples.
 		if drawn := p.Share * (1 - p.Share) * squares / (all * all); !(p.variance >= drawn) {
 			p.variance, p.free = drawn, max(p.free, 30)
 		}
-		d := s.Demand.Value
-		half := stat.Reach(confidence, p.free) * math.Sqrt(d*d*p.variance+p.Share*p.Share*s.deviation*s.deviation)
-		p.Time = Interval{p.Share * d, max(0, p.Share*d-half), p.Share*d + half}
-		s.Parts = append(s.Parts, p)
+		out[id] = p
 	}
-	slices.SortFunc(s.Parts, func(x, y Share) int {
-		return cmp.Or(cmp.Compare(y.Share, x.Share), cmp.Compare(x.ID, y.ID))
-	})
+	return out
 }
 
 // unit is what counts as one observation of shares: the sampled trials of an instance. counts are weighed samples, weight is
@@ -180,8 +211,36 @@ type unit struct {
 	samples        int
 }
 
-// units sums up trials: those of each instance, or each by itself where all are of one.
+// units sums up the time of trials.
 func (s *sampled) units(weigh func(trial, slice) float64) []unit {
+	return s.summed(func(u *unit, t trial) {
+		for _, x := range t.slices {
+			w := weigh(t, x)
+			for id, n := range x.counts {
+				u.add(id, w*float64(n), n)
+			}
+			for o, n := range x.open {
+				s.open(u, o, w*float64(n), n)
+			}
+			u.square += w * w * float64(x.samples())
+		}
+	})
+}
+
+// happened sums up the events of trials.
+func (s *sampled) happened(event string) []unit {
+	return s.summed(func(u *unit, t trial) {
+		samples, events := 0, 0.0
+		for o, h := range t.events[event] {
+			s.open(u, o, h.Events, h.Samples)
+			samples, events = samples+h.Samples, events+h.Events
+		}
+		u.square += events * events / float64(max(1, samples))
+	})
+}
+
+// summed sums up trials: those of each instance, or each by itself where all are of one.
+func (s *sampled) summed(add func(*unit, trial)) []unit {
 	instances := map[int]bool{}
 	for _, t := range s.trials {
 		instances[t.instance] = true
@@ -198,26 +257,24 @@ func (s *sampled) units(weigh func(trial, slice) float64) []unit {
 			i = len(units)
 			at[key], units = i, append(units, unit{counts: map[string]float64{}})
 		}
-		u := &units[i]
-		for _, x := range t.slices {
-			w := weigh(t, x)
-			for id, n := range x.counts {
-				u.counts[id] += w * float64(n)
-				u.weight, u.square = u.weight+w*float64(n), u.square+w*w*float64(n)
-				u.samples += n
-			}
-			for o, n := range x.open {
-				share := s.switched.share(o.receipt)
-				u.counts[o.id] += w * float64(n) * (1 - share)
-				if share > 0 {
-					u.counts[Switch.ID] += w * float64(n) * share
-				}
-				u.weight, u.square = u.weight+w*float64(n), u.square+w*w*float64(n)
-				u.samples += n
-			}
-		}
+		add(&units[i], t)
 	}
 	return slices.DeleteFunc(units, func(u unit) bool { return !(u.weight > 0) })
+}
+
+func (u *unit) add(id string, weight float64, samples int) {
+	u.counts[id] += weight
+	u.weight += weight
+	u.samples += samples
+}
+
+// open adds samples whose network namespace is not known: to the switch as far as such samples are its own.
+func (s *sampled) open(u *unit, o opened, weight float64, samples int) {
+	share := s.switched.share(o.receipt)
+	if share > 0 {
+		u.add(Switch.ID, weight*share, 0)
+	}
+	u.add(o.id, weight*(1-share), samples)
 }
 
 // Part returns the part of an id; one that the side does not have is 0.

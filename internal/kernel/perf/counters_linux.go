@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -36,7 +35,9 @@ const every = 20 * time.Millisecond
 
 // Counters count events of some CPUs, whatever runs there.
 type Counters struct {
-	list       []*counter
+	list []*counter
+	// perSecond is how many samples a second each event has on a CPU.
+	perSecond  int
 	stop, done chan struct{}
 	failed     error
 }
@@ -54,16 +55,17 @@ type reading struct {
 	value, enabled, running uint64
 }
 
-// OpenCounters makes counters of events. An event that this machine does not count, on one of the CPUs, is left out.
-func OpenCounters(events []Event, cpus []int) (*Counters, error) {
-	c := &Counters{}
+// OpenCounters makes counters of events, each of which a Sampler can take so many samples a second by. An event that this machine does
+// not count, on one of the CPUs, is left out.
+func OpenCounters(events []Event, cpus []int, rate int) (*Counters, error) {
+	c := &Counters{perSecond: rate}
 	for _, e := range events {
 		before := len(c.list)
 		for _, cpu := range cpus {
-			a := unix.PerfEventAttr{
-				Type: e.Type, Config: e.Config, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})), Bits: unix.PerfBitDisabled,
-				Read_format: unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING,
-			}
+			a := sampling
+			a.Type, a.Config, a.Sample = e.Type, e.Config, uint64(rate)
+			a.Bits |= unix.PerfBitFreq
+			a.Read_format = unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING
 			fd, err := unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
 			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
 				if err := c.drop(before); err != nil {
@@ -72,12 +74,25 @@ func OpenCounters(events []Event, cpus []int) (*Counters, error) {
 				break
 			}
 			if err != nil {
-				return nil, errors.Join(fmt.Errorf("count %s on CPU %d: %w", e.Name, cpu, os.NewSyscallError("perf_event_open", err)), c.Close())
+				err = fmt.Errorf("count %s on CPU %d: %w", e.Name, cpu, os.NewSyscallError("perf_event_open", err))
+				return nil, errors.Join(cmp.Or(refusal(err), err), c.Close())
 			}
 			c.list = append(c.list, &counter{event: e.Name, cpu: cpu, fd: fd})
 		}
 	}
 	return c, nil
+}
+
+// rate is how many samples a second the events of a CPU have together.
+func (c *Counters) rate() int {
+	if c == nil || len(c.list) == 0 {
+		return 0
+	}
+	events := map[string]bool{}
+	for _, x := range c.list {
+		events[x.event] = true
+	}
+	return len(events) * c.perSecond
 }
 
 // drop releases the counters from the i-th on.

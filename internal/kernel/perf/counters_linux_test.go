@@ -25,7 +25,7 @@ func TestCounters(t *testing.T) {
 	c, err := OpenCounters([]Event{
 		{"faults", unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_PAGE_FAULTS_MIN}, {"clock", unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CPU_CLOCK},
 		{"none", unix.PERF_TYPE_SOFTWARE, 9999},
-	}, []int{cpu})
+	}, []int{cpu}, 199)
 	if err != nil {
 		t.Skip(err)
 	}

@@ -29,15 +29,16 @@ func record(kind uint32, body ...uint64) []byte {
 
 // TestDecode reads a sample with the namespace that comes before it, one without, and what was lost.
 func TestDecode(t *testing.T) {
-	const output = 77
+	const output, counter = 77, 78
 	var b []byte
 	b = append(b, record(recordSample, output, 4026531840<<32|12)...)
-	b = append(b, record(recordSample, 5, 9<<32|8, 1000, 1, 5, contextKernel, 0xffff1, 0xffff2, contextUser, 0x1)...)
+	b = append(b, record(recordSample, 5, 9<<32|8, 1000, 1, 1, 5, contextKernel, 0xffff1, 0xffff2, contextUser, 0x1)...)
 	b = append(b, record(recordThrottle, 1, 2, 3)...)
 	b = append(b, record(recordLost, 5, 40)...)
-	b = append(b, record(recordSample, 5, 9<<32|8, 1001, 0, 0)...)
+	b = append(b, record(recordSample, counter, 9<<32|8, 1001, 0, 700, 0)...)
 	var all Samples
-	if err := decode(b, output, &all); err != nil {
+	names := map[uint64]string{output: packetSpace, counter: "misses"}
+	if err := decode(b, names, &all); err != nil {
 		t.Fatal(err)
 	}
 	if len(all.List) != 2 || all.Lost != 40 || all.Throttled != 1 {
@@ -47,17 +48,17 @@ func TestDecode(t *testing.T) {
 	if s.PID != 8 || s.Task != 9 || s.Time != 1000 || s.CPU != 1 || s.Space != 4026531840 || !slices.Equal(s.Kernel, []uint64{0xffff1, 0xffff2}) || !slices.Equal(s.User, []uint64{1}) {
 		t.Errorf("%+v", s)
 	}
-	if all.List[1].Space != 0 {
-		t.Errorf("the namespace of one sample is that of another: %+v", all.List[1])
+	if s := all.List[1]; s.Space != 0 || s.Event != "misses" || s.Period != 700 || all.List[0].Event != "" {
+		t.Errorf("the namespace or event of one sample is that of another: %+v", all.List)
 	}
 	for n := 1; n < len(b); n++ {
-		_ = decode(b[:n], output, new(Samples)) // must not panic
+		_ = decode(b[:n], names, new(Samples)) // must not panic
 	}
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add(record(recordSample, 5, 9<<32|8, 1000, 1, 2, contextKernel, 0xffff1))
-	f.Fuzz(func(_ *testing.T, b []byte) { _ = decode(b, 5, new(Samples)) })
+	f.Add(record(recordSample, 6, 9<<32|8, 1000, 1, 1, 2, contextKernel, 0xffff1))
+	f.Fuzz(func(_ *testing.T, b []byte) { _ = decode(b, map[uint64]string{5: packetSpace}, new(Samples)) })
 }
 
 func TestSymbols(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 
 // sampleType are the fields of a sample, in the order in which decode reads them. outputType are those of a namespace.
 const (
-	sampleType = unix.PERF_SAMPLE_IDENTIFIER | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_TIME | unix.PERF_SAMPLE_CPU | unix.PERF_SAMPLE_CALLCHAIN
+	sampleType = unix.PERF_SAMPLE_IDENTIFIER | unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_TIME | unix.PERF_SAMPLE_CPU |
+		unix.PERF_SAMPLE_PERIOD | unix.PERF_SAMPLE_CALLCHAIN
 	outputType = unix.PERF_SAMPLE_IDENTIFIER | unix.PERF_SAMPLE_RAW
 )
 
@@ -33,15 +34,19 @@ const (
 
 // ring is the sampling events of a CPU with their one buffer, and the event that namespaces are written to, -1 without.
 type ring struct {
-	events   []int
-	output   int
-	outputID uint64
-	memory   []byte
+	events []int
+	output int
+	memory []byte
+	// names are those of the events that do not sample time, by their ids in the buffer: of counters, and packetSpace.
+	names map[uint64]string
 }
+
+// packetSpace is the name of the event that namespaces are written to.
+const packetSpace = "\x00space"
 
 // openRing opens one event for each of the attributes. The first has the buffer, the others write to it.
 func openRing(events []unix.PerfEventAttr, cpu int, o Options, pages int) (*ring, error) {
-	r := &ring{output: -1}
+	r := &ring{output: -1, names: map[uint64]string{}}
 	for _, a := range events {
 		if err := r.open(a, cpu, pages); err != nil {
 			return nil, errors.Join(err, r.close())
@@ -52,7 +57,30 @@ func openRing(events []unix.PerfEventAttr, cpu int, o Options, pages int) (*ring
 			return nil, errors.Join(err, r.close())
 		}
 	}
+	if o.Counters != nil {
+		for _, c := range o.Counters.list {
+			if c.cpu != cpu {
+				continue
+			}
+			if err := r.share(c.fd, c.event); err != nil {
+				return nil, errors.Join(err, r.close())
+			}
+		}
+	}
 	return r, nil
+}
+
+// share lets a further event write to the ring, under a name.
+func (r *ring) share(event int, name string) error {
+	if err := unix.IoctlSetInt(event, unix.PERF_EVENT_IOC_SET_OUTPUT, r.events[0]); err != nil {
+		return os.NewSyscallError("ioctl PERF_EVENT_IOC_SET_OUTPUT", err)
+	}
+	var id uint64
+	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(event), unix.PERF_EVENT_IOC_ID, uintptr(unsafe.Pointer(&id))); e != 0 {
+		return os.NewSyscallError("ioctl PERF_EVENT_IOC_ID", e)
+	}
+	r.names[id] = name
+	return nil
 }
 
 func (r *ring) open(a unix.PerfEventAttr, cpu, pages int) error {
@@ -83,11 +111,8 @@ func (r *ring) withSpace(cpu int, o Options) error {
 		r.output = -1
 		return os.NewSyscallError("perf_event_open", err)
 	}
-	if err := unix.IoctlSetInt(r.output, unix.PERF_EVENT_IOC_SET_OUTPUT, r.events[0]); err != nil {
-		return os.NewSyscallError("ioctl PERF_EVENT_IOC_SET_OUTPUT", err)
-	}
-	if _, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(r.output), unix.PERF_EVENT_IOC_ID, uintptr(unsafe.Pointer(&r.outputID))); e != 0 {
-		return os.NewSyscallError("ioctl PERF_EVENT_IOC_ID", e)
+	if err := r.share(r.output, packetSpace); err != nil {
+		return err
 	}
 	if err := o.Space.Output(cpu, r.output); err != nil {
 		return err
@@ -117,7 +142,7 @@ func (r *ring) read(all *Samples) error {
 	}
 	atomic.StoreUint64(&page.Data_tail, end)
 	before := all.Lost
-	if err := decode(whole, r.outputID, all); err != nil {
+	if err := decode(whole, r.names, all); err != nil {
 		return err
 	}
 	// The kernel writes a record about lost samples only when there is room again. Its counters have all of them.
@@ -136,8 +161,8 @@ func (r *ring) read(all *Samples) error {
 
 var errRecord = errors.New("ring of a perf event: a record is cut short")
 
-// decode reads the records in b. output is the id of the event that carries namespaces: such a record comes before its sample.
-func decode(b []byte, output uint64, all *Samples) error {
+// decode reads the records in b, of events with names. That of a namespace comes before its sample.
+func decode(b []byte, names map[uint64]string, all *Samples) error {
 	var space uint32
 	for len(b) > 0 {
 		if len(b) < 8 {
@@ -156,7 +181,8 @@ func decode(b []byte, output uint64, all *Samples) error {
 		case recordThrottle:
 			all.Throttled++
 		case recordSample:
-			if id := body.next(); output != 0 && id == output {
+			name := names[body.next()]
+			if name == packetSpace {
 				space = body.raw()
 				continue
 			}
@@ -164,7 +190,7 @@ func decode(b []byte, output uint64, all *Samples) error {
 			if !ok {
 				return errRecord
 			}
-			s.Space, space = space, 0
+			s.Event, s.Space, space = name, space, 0
 			all.List = append(all.List, s)
 		}
 	}
@@ -193,7 +219,7 @@ func (f *fields) raw() uint32 {
 func (f *fields) sample() (s Sample, ok bool) {
 	ids := f.next()
 	s.PID, s.Task = int(uint32(ids)), int(uint32(ids>>32))
-	s.Time, s.CPU = int64(f.next()), int(uint32(f.next()))
+	s.Time, s.CPU, s.Period = int64(f.next()), int(uint32(f.next())), f.next()
 	n := f.next()
 	if n > uint64(len(*f)/8) {
 		return s, false

@@ -31,10 +31,15 @@ type Options struct {
 	Length time.Duration
 	// Space adds the namespace of the packet. nil omits it. (optional)
 	Space *space.Tracker
+	// Counters have samples of their events, too. (optional)
+	Counters *Counters
 }
 
 // Sample is what a CPU did at one moment.
 type Sample struct {
+	// Event is that of the counter whose sample it is, and Period how many of them it stands for. "" is a sample of time.
+	Event  string
+	Period uint64
 	// Time is on the monotonic clock in ns.
 	Time           int64
 	CPU, PID, Task int
@@ -71,13 +76,21 @@ type Sampler struct {
 // ErrRight is the error of Open without the right to sample a CPU.
 var ErrRight = errors.New("no right to sample the CPU")
 
+// refusal is the error of a missing right to sample, nil for another.
+func refusal(err error) error {
+	if !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
+		return nil
+	}
+	return advice.With(fmt.Errorf("%w: %w", ErrRight, err), "run as root of the machine; in a user namespace the kernel refuses it")
+}
+
 // bytesPerSample is the size of an average sample in a ring; a deep stack has 80 frames.
 const bytesPerSample = 700
 
 // Open makes the events, which do not count yet. It fails without the right to sample a CPU.
 func Open(o Options) (*Sampler, error) {
 	s := &Sampler{}
-	need := int(o.Length.Seconds()*float64(o.Rate)*bytesPerSample) / unix.Getpagesize()
+	need := int(o.Length.Seconds()*float64(o.Rate+o.Counters.rate())*bytesPerSample) / unix.Getpagesize()
 	pages := 1 << bits.Len(uint(max(need, 63)))
 	var err error
 	for _, event := range []string{Cycles, CPUClock} {
@@ -87,8 +100,8 @@ func Open(o Options) (*Sampler, error) {
 		}
 		err = errors.Join(err, s.Close())
 		s.rings = nil
-		if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
-			return nil, advice.With(fmt.Errorf("%w: %w", ErrRight, err), "run as root of the machine; in a user namespace the kernel refuses it")
+		if refused := refusal(err); refused != nil {
+			return nil, refused
 		}
 	}
 	return nil, err
@@ -146,16 +159,18 @@ func (s *Sampler) Close() error {
 // equally long: for hundreds of samples it meets the same few functions.
 const timers = 16
 
+// sampling is what all events have in common that share a ring.
+var sampling = unix.PerfEventAttr{
+	Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})), Sample_type: sampleType,
+	Bits:    unix.PerfBitDisabled | unix.PerfBitUseClockID | unix.PerfBitWatermark,
+	Clockid: unix.CLOCK_MONOTONIC,
+	Wakeup:  1 << 31, // no reader waits for samples
+}
+
 // attributes describe the sampling events of a CPU: its cycle counter, or timers whose periods have no common measure.
 func attributes(event string, rate int) []unix.PerfEventAttr {
-	a := unix.PerfEventAttr{
-		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
-		Sample_type: sampleType,
-		Read_format: unix.PERF_FORMAT_LOST,
-		Bits:        unix.PerfBitDisabled | unix.PerfBitUseClockID | unix.PerfBitWatermark,
-		Clockid:     unix.CLOCK_MONOTONIC,
-		Wakeup:      1 << 31, // no reader waits for samples
-	}
+	a := sampling
+	a.Type, a.Config, a.Read_format = unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CPU_CLOCK, unix.PERF_FORMAT_LOST
 	if event == Cycles {
 		a.Type, a.Config, a.Sample = unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES, uint64(rate)
 		a.Bits |= unix.PerfBitFreq

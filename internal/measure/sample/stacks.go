@@ -3,6 +3,7 @@ package sample
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -26,6 +27,9 @@ type Stacks struct {
 	// Counters say how often each event of the processor happened on the path's CPUs in the window, whatever ran there, by the name of
 	// its metric. What the machine does not count is absent.
 	Counters map[string]float64 `json:"counters,omitempty"`
+	// Events say in which stacks the events happened that Counters count, as far as samples by these events tell: by the name of the
+	// metric, a list of stacks.
+	Events map[string][]Happened `json:"events,omitempty"`
 	// Missing says in words what the machine did not allow, and what is not known because of that: NoSymbols among others.
 	Missing []string `json:"missing,omitempty"`
 	// Names are those of functions, and of the network namespaces that are the roots of the stacks.
@@ -39,6 +43,8 @@ type Stacks struct {
 	names  map[string]int32
 	frames map[[2]int32]int32
 	places []map[int32]int
+	// happened has the place of a frame in the list of an event.
+	happened map[string]map[int32]int
 }
 
 // Rate is how many samples are taken in a second of a CPU: few enough that they cost little of it, and not in step with the
@@ -55,8 +61,34 @@ const UnknownSpace = "?"
 // SwitchSpace is the root of a stack that handles a packet in what is between the nodes and not of a dataplane.
 const SwitchSpace = "switch"
 
-// Add counts a stack, outermost frame first, in a slice.
-func (s *Stacks) Add(slice int, stack ...string) {
+// Happened is how many samples by an event a stack has, by its innermost frame, and how many events they stand for.
+type Happened struct {
+	Frame   int32   `json:"frame"`
+	Samples int     `json:"samples"`
+	Events  float64 `json:"events"`
+}
+
+// Happen counts events in a stack, outermost frame first. The frame of h is not looked at.
+func (s *Stacks) Happen(event string, h Happened, stack ...string) {
+	if s.Events == nil {
+		s.Events, s.happened = map[string][]Happened{}, map[string]map[int32]int{}
+	}
+	if s.happened[event] == nil {
+		s.happened[event] = map[int32]int{}
+	}
+	at := s.frame(stack)
+	place, ok := s.happened[event][at]
+	if !ok {
+		place = len(s.Events[event])
+		s.happened[event][at] = place
+		s.Events[event] = append(s.Events[event], Happened{Frame: at})
+	}
+	x := &s.Events[event][place]
+	x.Samples, x.Events = x.Samples+h.Samples, x.Events+h.Events
+}
+
+// frame is the innermost frame of a stack, outermost first.
+func (s *Stacks) frame(stack []string) int32 {
 	if s.names == nil {
 		s.names, s.frames = map[string]int32{}, map[[2]int32]int32{}
 	}
@@ -75,6 +107,12 @@ func (s *Stacks) Add(slice int, stack ...string) {
 			s.Frames = append(s.Frames, key[:]...)
 		}
 	}
+	return at
+}
+
+// Add counts a stack, outermost frame first, in a slice.
+func (s *Stacks) Add(slice int, stack ...string) {
+	at := s.frame(stack)
 	for len(s.places) <= slice {
 		s.places, s.Counts = append(s.places, map[int32]int{}), append(s.Counts, nil)
 	}
@@ -103,15 +141,24 @@ func (s *Stacks) Join(o *Stacks, root func(string) string) {
 			s.Missing = append(s.Missing, m)
 		}
 	}
+	renamed := func(frame int32) []string {
+		stack := o.Stack(frame)
+		if root != nil {
+			stack[0] = root(stack[0])
+		}
+		return stack
+	}
 	for i := range o.Counts {
 		for frame, n := range o.Of(i) {
-			stack := slices.Clone(o.Stack(frame))
-			if root != nil {
-				stack[0] = root(stack[0])
-			}
+			stack := renamed(frame)
 			for range n {
 				s.Add(i, stack...)
 			}
+		}
+	}
+	for _, event := range slices.Sorted(maps.Keys(o.Events)) {
+		for _, h := range o.Events[event] {
+			s.Happen(event, h, renamed(h.Frame)...)
 		}
 	}
 }
@@ -151,6 +198,13 @@ func (s *Stacks) Check() error {
 		for j := 0; j < len(counts); j += 2 {
 			if at, n := counts[j], counts[j+1]; at < 0 || int(at) >= len(s.Frames)/2 || n < 0 {
 				return fmt.Errorf("stacks: %d samples of frame %d in slice %d", n, at, i)
+			}
+		}
+	}
+	for event, by := range s.Events {
+		for _, h := range by {
+			if h.Frame < 0 || int(h.Frame) >= len(s.Frames)/2 || h.Samples < 0 || !(h.Events >= 0) {
+				return fmt.Errorf("stacks: %g of %s in %d samples of frame %d", h.Events, event, h.Samples, h.Frame)
 			}
 		}
 	}

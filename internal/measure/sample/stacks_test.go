@@ -2,6 +2,7 @@ package sample
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +50,43 @@ func TestStacksCheck(t *testing.T) {
 	} {
 		if s.Check() == nil {
 			t.Errorf("accepted: %+v", s)
+		}
+	}
+}
+
+// TestHappened: events keep their stacks and sums through JSON and a join with renamed roots.
+func TestHappened(t *testing.T) {
+	var s, joined Stacks
+	s.Add(0, "pod", "a")
+	s.Happen("misses", Happened{Samples: 1, Events: 300}, "pod", "a", "b")
+	s.Happen("misses", Happened{Samples: 2, Events: 500}, "pod", "a", "b")
+	s.Happen("cycles", Happened{Samples: 1, Events: 7}, "pod", "a")
+	b, err := json.Marshal(&s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Stacks
+	if err := json.Unmarshal(b, &back); err != nil || back.Check() != nil {
+		t.Fatal(err, back.Check())
+	}
+	joined.Join(&back, func(string) string { return "node" })
+	joined.Join(&back, nil)
+	got := map[string][2]float64{}
+	for event, by := range joined.Events {
+		for _, h := range by {
+			got[event+" "+strings.Join(joined.Stack(h.Frame), ";")] = [2]float64{float64(h.Samples), h.Events}
+		}
+	}
+	want := map[string][2]float64{"misses node;a;b": {3, 800}, "misses pod;a;b": {3, 800}, "cycles node;a": {1, 7}, "cycles pod;a": {1, 7}}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if joined.Samples() != 2 {
+		t.Errorf("%d samples of time", joined.Samples())
+	}
+	for _, h := range []Happened{{99, 1, 1}, {-1, 1, 1}, {0, 1, -1}, {0, -1, 1}} {
+		if bad := (&Stacks{Names: []string{"a"}, Frames: []int32{-1, 0}, Events: map[string][]Happened{"misses": {h}}}); bad.Check() == nil {
+			t.Errorf("accepted: %+v", bad)
 		}
 	}
 }
