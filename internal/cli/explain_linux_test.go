@@ -40,7 +40,7 @@ func TestExplainWithout(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "explained.jsonl")
 			args := append(append([]string{}, tt.under...), name, "run", "--explain", "--profiles", "ptp", "--no-twin", "--paths", "pod-to-pod/cross-node", "--workloads", "rr",
-				"--repetitions", "1", "--duration", "100ms", "--warmup", "20ms", "--format", "none", "--quiet", "-o", file)
+				"--repetitions", "1", "--duration", "400ms", "--warmup", "20ms", "--format", "none", "--quiet", "-o", file)
 			if _, err := exec.LookPath(args[0]); err != nil {
 				t.Skip(err)
 			}
