@@ -56,6 +56,8 @@ type answers struct {
 	started   bool
 	// rolled counts leaves and returns.
 	rolled int
+	// stands is what the last heartbeat said of the trial.
+	stands string
 	done   *sample.Observation
 	failed *Error
 	// gone is why there will be nothing more to hear.
@@ -74,7 +76,7 @@ func Dial(ctx context.Context, e Endpoint) (*Client, error) {
 	if e.Lifeline > 0 {
 		go c.live(e.Lifeline / 3)
 	}
-	a, err := c.await(ctx, helloLimit, func(a answers) bool { return a.hello != nil })
+	a, err := c.await(ctx, TypeHello, func(a answers) bool { return a.hello != nil })
 	if err == nil {
 		c.hello = *a.hello
 		if c.hello.Version != Version {
@@ -110,7 +112,7 @@ func (c *Client) Prepare(ctx context.Context, p Prepare) (Ready, error) {
 			return Ready{}, err
 		}
 	}
-	a, err := c.ask(ctx, Message{Type: TypePrepare, Trial: trial, Prepare: &p}, func(a answers) bool { return a.ready != nil })
+	a, err := c.ask(ctx, Message{Type: TypePrepare, Trial: trial, Prepare: &p}, func(a answers) bool { return a.ready != nil }, TypeReady)
 	if err != nil {
 		return Ready{}, err
 	}
@@ -121,7 +123,7 @@ func (c *Client) Prepare(ctx context.Context, p Prepare) (Ready, error) {
 // the way from the controller's word to the agent's deed may take longer than a short window, and the client's traffic has
 // to find the server measuring. If a trial fails after it has started, Wait returns the error, not Start.
 func (c *Client) Start(ctx context.Context, delay time.Duration) error {
-	a, err := c.ask(ctx, Message{Type: TypeStart, Trial: c.trial(), Start: &Start{delay}}, func(a answers) bool { return a.started || a.done != nil })
+	a, err := c.ask(ctx, Message{Type: TypeStart, Trial: c.trial(), Start: &Start{delay}}, func(a answers) bool { return a.started || a.done != nil }, TypeStarted)
 	if a.started {
 		return nil
 	}
@@ -132,12 +134,12 @@ func (c *Client) Start(ctx context.Context, delay time.Duration) error {
 func (c *Client) RoundTrip() time.Duration { return c.roundTrip }
 
 // ask sends m and waits until have is true of what was heard.
-func (c *Client) ask(ctx context.Context, m Message, have func(answers) bool) (answers, error) {
+func (c *Client) ask(ctx context.Context, m Message, have func(answers) bool, want Type) (answers, error) {
 	begin := time.Now()
 	if err := c.send(ctx, m); err != nil {
 		return answers{}, err
 	}
-	a, err := c.await(ctx, c.HeartbeatLimit, have)
+	a, err := c.await(ctx, want, have)
 	if took := time.Since(begin); err == nil && (c.roundTrip == 0 || took < c.roundTrip) {
 		c.roundTrip = took
 	}
@@ -146,7 +148,7 @@ func (c *Client) ask(ctx context.Context, m Message, have func(answers) bool) (a
 
 // Wait returns what the agent saw, when the trial is over.
 func (c *Client) Wait(ctx context.Context) (*sample.Observation, error) {
-	a, err := c.await(ctx, c.HeartbeatLimit, func(a answers) bool { return a.done != nil })
+	a, err := c.await(ctx, TypeDone, func(a answers) bool { return a.done != nil })
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +180,7 @@ func (c *Client) roll(ctx context.Context, m Message) error {
 	if err := c.send(ctx, m); err != nil {
 		return err
 	}
-	_, err := c.await(ctx, c.HeartbeatLimit, func(a answers) bool { return a.rolled > before })
+	_, err := c.await(ctx, TypeRolled, func(a answers) bool { return a.rolled > before })
 	return err
 }
 
@@ -255,8 +257,13 @@ func (c *Client) send(ctx context.Context, m Message) error {
 	}
 }
 
-// await returns what was heard as soon as have is true of it, or why there is nothing to wait for any more.
-func (c *Client) await(ctx context.Context, limit time.Duration, have func(answers) bool) (answers, error) {
+// await returns what was heard as soon as have is true of it, because want has come, or why there is nothing to wait for
+// any more.
+func (c *Client) await(ctx context.Context, want Type, have func(answers) bool) (answers, error) {
+	limit := c.HeartbeatLimit
+	if want == TypeHello {
+		limit = helloLimit
+	}
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
@@ -280,10 +287,25 @@ func (c *Client) await(ctx context.Context, limit time.Duration, have func(answe
 		case <-changed:
 		case <-timer.C:
 		case <-ctx.Done():
-			return a, c.wrap(ctx.Err())
+			return a, c.wrap(&LateError{want, a.stands, ctx.Err()})
 		}
 	}
 }
+
+// LateError is the error of a wait that its context has ended: for which word of the agent, and what its trial was doing.
+type LateError struct {
+	Want   Type
+	Stands string
+	Err    error
+}
+
+func (e *LateError) Error() string {
+	if e.Stands == "" {
+		return fmt.Sprintf("no %q from it yet: %s", e.Want, e.Err)
+	}
+	return fmt.Sprintf("no %q from it yet, at last it was %s: %s", e.Want, e.Stands, e.Err)
+}
+func (e *LateError) Unwrap() error { return e.Err }
 
 // read takes in all that the agent says until the stream ends.
 func (c *Client) read() {
@@ -318,6 +340,8 @@ func (c *Client) take(m Message) {
 			return
 		}
 		switch m.Type {
+		case TypeHeartbeat:
+			a.stands = m.Stands
 		case TypeReady:
 			a.ready = m.Ready
 		case TypeStarted:

@@ -210,8 +210,33 @@ func TestContextEndsWait(t *testing.T) {
 	begin(t, c, control.Prepare{Side: control.SideClient})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Wait(ctx); !errors.Is(err, context.Canceled) {
+	_, err := c.Wait(ctx)
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
+	}
+	wantWords(t, err, `agent at`, `no "done" from it yet`)
+}
+
+// TestLateAgentSaysWhereItStands: the error of a trial that does not end has what the agent's last heartbeat said.
+func TestLateAgentSaysWhereItStands(t *testing.T) {
+	f := controltest.Fake{Run: func(control.Prepare) (*sample.Observation, *control.Error) { select {} }, Stands: "in its window"}
+	c := dial(t, f.Start)
+	begin(t, c, control.Prepare{Side: control.SideClient})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*controltest.Beat)
+	defer cancel()
+	_, err := c.Wait(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	wantWords(t, err, `no "done" from it yet, at last it was in its window`)
+}
+
+func wantWords(t *testing.T, err error, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if err == nil || !strings.Contains(err.Error(), w) {
+			t.Errorf("%v does not say %q", err, w)
+		}
 	}
 }
 

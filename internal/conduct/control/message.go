@@ -74,6 +74,8 @@ type Message struct {
 	Leave   *Leave              `json:"leave,omitempty"`
 	Done    *sample.Observation `json:"done,omitempty"`
 	Error   *Error              `json:"error,omitempty"`
+	// Stands says in a heartbeat what the trial is doing, for the failure of one that does not end.
+	Stands string `json:"stands,omitempty"`
 }
 
 // Hello opens the stream.

@@ -68,7 +68,8 @@ func failure(err error, limit time.Duration) *result.Failure {
 		f.Kind = said.Kind
 		f.Message = strings.Replace(f.Message, said.Error(), said.Message, 1) // the kind is beside it
 	case errors.Is(err, context.DeadlineExceeded):
-		f.Kind, f.Message = kindTimeout, fmt.Sprintf("the trial did not end within %s", limit)
+		why := strings.TrimSuffix(f.Message, ": "+context.DeadlineExceeded.Error())
+		f.Kind, f.Message = kindTimeout, fmt.Sprintf("the trial did not end within %s: %s", limit, why)
 	}
 	return f
 }

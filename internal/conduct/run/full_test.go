@@ -1,9 +1,12 @@
 package run
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/env"
@@ -85,5 +88,16 @@ func TestFullTableFailsTheTrial(t *testing.T) {
 				t.Errorf("a failed trial has numbers: %v", failed[0].Metrics)
 			}
 		})
+	}
+}
+
+// TestTimeoutSaysWhatWasAwaited: the failure of a trial that did not end has what its agent had not said.
+func TestTimeoutSaysWhatWasAwaited(t *testing.T) {
+	late := fmt.Errorf("agent at canal/a: %w", &control.LateError{Want: control.TypeDone, Stands: "in its window", Err: context.DeadlineExceeded})
+	got := failure(&sided{control.SideClient, late}, 10*time.Second)
+	want := result.Failure{Side: control.SideClient, Kind: kindTimeout,
+		Message: `the trial did not end within 10s: agent at canal/a: no "done" from it yet, at last it was in its window`}
+	if *got != want {
+		t.Errorf("got %+v, want %+v", *got, want)
 	}
 }

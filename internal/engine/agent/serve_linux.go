@@ -203,7 +203,7 @@ func (a *agent) live() error {
 	case a.next != nil:
 		return a.enc.Encode(control.Message{Type: control.TypeHeartbeat, Trial: a.next.Trial})
 	case a.trial != nil && !a.trial.answered.Load():
-		return a.enc.Encode(control.Message{Type: control.TypeHeartbeat, Trial: a.trial.number})
+		return a.enc.Encode(control.Message{Type: control.TypeHeartbeat, Trial: a.trial.number, Stands: a.trial.stands()})
 	}
 	return nil
 }

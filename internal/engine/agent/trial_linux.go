@@ -35,9 +35,9 @@ type trial struct {
 	// ended closes when the trial has released everything; writeError, of its answer, may be read after that.
 	ended      chan struct{}
 	writeError error
-	// server is the side under way if it can leave and return, or nil.
-	mu     sync.Mutex
-	server roller
+	// side is the side under way, nil before it is prepared.
+	mu   sync.Mutex
+	side side
 	// answered is true from just before the answer, cancelled from cancel on.
 	answered, cancelled atomic.Bool
 }
@@ -74,16 +74,32 @@ type roller interface {
 
 // roll makes the side leave or return, then reports it. Our controllers ask only a roller; roll ignores other requests.
 func (t *trial) roll(do func(roller)) {
-	t.mu.Lock()
-	side := t.server
-	t.mu.Unlock()
-	if side == nil {
+	server, ok := t.underWay().(roller)
+	if !ok {
 		return
 	}
 	go func() { // a return takes time, and the agent must read other messages meanwhile
-		do(side)
+		do(server)
 		_ = t.say(control.Message{Type: control.TypeRolled, Trial: t.number}) // the end of the stream ends the agent
 	}()
+}
+
+// underWay returns the side under way, or nil.
+func (t *trial) underWay() side {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.side
+}
+
+// stands says what the trial is doing.
+func (t *trial) stands() string {
+	switch side := t.underWay().(type) {
+	case nil:
+		return "preparing"
+	case interface{ Stands() string }:
+		return side.Stands()
+	}
+	return ""
 }
 
 // cancel ends the trial, or releases what it keeps after its answer.
@@ -114,7 +130,7 @@ func (t *trial) run(p control.Prepare, sampler *proc.Sampler) {
 		return
 	}
 	t.mu.Lock()
-	t.server, _ = l.(roller)
+	t.side = l
 	t.mu.Unlock()
 	if err := t.say(control.Message{Type: control.TypeReady, Trial: t.number, Ready: &control.Ready{Port: l.Port()}}); err != nil {
 		t.writeError = errors.Join(err, l.Close())

@@ -82,7 +82,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	}
 	switch {
 	case o.Operations == 0 && !t.work.mayIdle:
-		return nil, t.worst(counts, t.nothing())
+		return nil, t.worst(counts, t.nothing(time.Duration(end.waited-begin.waited)/time.Duration(t.threads)))
 	case missing == t.threads:
 		return nil, t.worst(counts, errGone)
 	}
@@ -92,13 +92,17 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 // pauseTCP is a window that holds the first pauses of TCP after a loss, of 200 and 400 ms.
 const pauseTCP = time.Second
 
-// nothing says that the window had no completed operation, and which window is needed if it was short.
-func (t *Trial) nothing() error {
+// nothing says that the window had no completed operation, and which window is needed if it was short. waited is how long
+// each load thread was ready and did not get its CPU: then the machine is why.
+func (t *Trial) nothing(waited time.Duration) error {
 	switch window := t.o.Window; {
+	case waited > window/2:
+		return fmt.Errorf("nothing was completed in the window of %v: each load thread waited %v for its CPU, which something else held; stop that, or use a window of at least %v",
+			window, waited.Round(time.Millisecond), max(pauseTCP, 2*waited).Round(time.Second))
 	case t.o.Setup > defaultSetup && window < t.o.Setup:
 		return fmt.Errorf("nothing was completed in the window of %v: the path is slow; use a window of at least %v", window, t.o.Setup)
 	case t.traits.Protocol == plan.TCP && window < pauseTCP:
-		return fmt.Errorf("nothing was completed in the window of %v: TCP pauses after a loss; use a window of at least %v",
+		return fmt.Errorf("nothing was completed in the window of %v: the path is slow, or TCP pauses after a loss; use a window of at least %v",
 			window, pauseTCP)
 	case t.traits.Protocol != plan.TCP && window < 5*time.Second:
 		return fmt.Errorf("nothing was completed in the window of %v: each reply was awaited for %v; use a window of several round trips",

@@ -24,6 +24,7 @@ var errGone = errors.New("every flow has ended")
 // edge is what Run sees at one end of the window.
 type edge struct {
 	at, process int64
+	waited      int64 // by the load threads for their CPUs
 	states      map[*worker]sock.TCPState
 	drops       map[*worker]sock.Memory
 }
@@ -44,7 +45,7 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	if err := t.warmUp(ctx, rows); err != nil {
 		return nil, t.giveUp(ctx, err)
 	}
-	begin := edge{states: t.states(), drops: t.drops()}
+	begin := edge{states: t.states(), drops: t.drops(), waited: t.waited()}
 	edges(false)
 	rows.turn()
 	begin.at, begin.process = t.now(), thread.ProcessCPUTime()
@@ -64,6 +65,7 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	if err := t.settleDown(ctx, err != nil); err != nil {
 		return nil, t.giveUp(ctx, err)
 	}
+	end.waited = t.waited() // every thread has run since the window
 	return t.observe(&begin, &end, rows)
 }
 

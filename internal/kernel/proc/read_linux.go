@@ -38,6 +38,11 @@ func parseStat(b []byte) (map[int]cpu.Time, error) { return ParseStat(b, UserHz(
 // ThreadWait reads how long the calling thread, which the caller has locked, has waited in a run queue, in ns.
 func ThreadWait() (int64, error) { return read("/proc/thread-self/schedstat", ParseSchedstat) }
 
+// WaitOf is ThreadWait of thread id of this process, without a wait that is under way.
+func WaitOf(id int) (int64, error) {
+	return read("/proc/self/task/"+strconv.Itoa(id)+"/schedstat", ParseSchedstat)
+}
+
 // Loadavg reads the load averages of 1, 5 and 15 minutes.
 func Loadavg() ([3]float64, error) { return read("/proc/loadavg", ParseLoadavg) }
 

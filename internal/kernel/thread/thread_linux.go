@@ -5,7 +5,9 @@
 package thread
 
 import (
+	"bytes"
 	"os"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -41,6 +43,17 @@ func CPUTimeOf(id int) (int64, bool) {
 	var ts unix.Timespec
 	_, _, e := syscall.RawSyscall(unix.SYS_CLOCK_GETTIME, uintptr(int32(^id<<3|ofThread)), uintptr(unsafe.Pointer(&ts)), 0)
 	return ts.Nano(), e == 0
+}
+
+// State returns the letter that the kernel has for the state of thread id of this process, such as R for one that runs or is
+// ready to; 0 if the thread has ended.
+func State(id int) byte {
+	b, _ := os.ReadFile("/proc/self/task/" + strconv.Itoa(id) + "/stat")
+	// The name of the thread, in parentheses, may contain anything.
+	if i := bytes.LastIndexByte(b, ')'); i >= 0 && i+2 < len(b) {
+		return b[i+2]
+	}
+	return 0
 }
 
 // ProcessCPUTime returns the CPU time that all threads of the process have used, ended ones included.

@@ -45,6 +45,8 @@ type Fake struct {
 	// Prepare may refuse a trial; (optional).
 	Prepare func(control.Prepare) *control.Error
 	Run     Script
+	// Stands is what its heartbeats say of the trial; (optional).
+	Stands string
 }
 
 // Start is an Endpoint's Start function.
@@ -135,7 +137,7 @@ func (a *agent) beat(stop <-chan struct{}) {
 			trial := a.current
 			a.mu.Unlock()
 			if trial != 0 {
-				a.say(control.Message{Type: control.TypeHeartbeat, Trial: trial})
+				a.say(control.Message{Type: control.TypeHeartbeat, Trial: trial, Stands: a.Stands})
 			}
 		}
 	}

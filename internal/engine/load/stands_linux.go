@@ -1,0 +1,65 @@
+package load
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/proc"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+)
+
+// starved is the share of a CPU below which a thread that is ready to run is held up by others.
+const starved = 0.1
+
+// glance is what Stands saw of a load thread.
+type glance struct{ at, cpu int64 }
+
+// Stands says what the trial is doing, and which load threads others keep from their CPU since the call before. One
+// goroutine calls it.
+func (t *Trial) Stands() string {
+	said := []string{"in its warm-up", "in its window", "at the end of its window", "at the end of its window", "ending"}[min(t.phase.Load(), stop)]
+	if !t.ran.Load() {
+		said = "prepared"
+	}
+	if t.looks == nil {
+		t.looks = map[*worker]glance{}
+	}
+	for _, w := range t.workers() {
+		id := int(w.count.thread.Load())
+		used, alive := thread.CPUTimeOf(id)
+		if !alive {
+			continue
+		}
+		now := glance{t.now(), used}
+		before, known := t.looks[w]
+		t.looks[w] = now
+		if known {
+			said += held(thread.State(id), now.cpu-before.cpu, now.at-before.at)
+		}
+	}
+	return said
+}
+
+// held says that a thread in such a state, which has used so much CPU time in so long, does not get on; "" if it does.
+func held(state byte, used, in int64) string {
+	if float64(used) >= starved*float64(in) {
+		return ""
+	}
+	switch state {
+	case 'R':
+		return fmt.Sprintf(", a load thread that is ready to run had %s of CPU time in %s: something else holds its CPU",
+			time.Duration(used).Round(time.Millisecond), time.Duration(in).Round(time.Millisecond))
+	case 'D':
+		return ", a load thread waits in the kernel and cannot be interrupted"
+	}
+	return ""
+}
+
+// waited is how long the load threads have waited for their CPUs since they began, in ns, as far as the kernel says it.
+func (t *Trial) waited() (ns int64) {
+	for _, w := range t.workers() {
+		n, _ := proc.WaitOf(int(w.count.thread.Load()))
+		ns += n
+	}
+	return ns
+}
