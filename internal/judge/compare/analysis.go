@@ -78,6 +78,9 @@ type index struct {
 	quiet  quiet
 	// scatter is what the undisturbed values of all cells of a table scatter by.
 	scatter map[Key]stat.Scatter
+	// contrasts are undisturbed values without what their moments did to all cells, and residual is what those scatter by.
+	contrasts contrasts
+	residual  map[Key]stat.Scatter
 }
 
 // Analyse judges the trials among recs; records of other types are passed over. The error, about a baseline of which

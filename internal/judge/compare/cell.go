@@ -3,10 +3,12 @@ package compare
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -198,15 +200,18 @@ func estimateOf(samples []Sample, confidence float64) Estimate {
 // weigh summarizes undisturbed values: their weighted mean, and its interval from instances and from how those of all
 // cells of a table scatter.
 func (a *Analysis) weigh() {
-	levels := map[Key][]stat.Level{}
+	tables := map[Key][]*Cell{}
 	for i := range a.cells {
 		if c := &a.cells[i]; c.Typical != nil {
-			levels[c.table()] = append(levels[c.table()], levelOf(c.units()))
+			tables[c.table()] = append(tables[c.table()], c)
 		}
 	}
-	a.scatter = map[Key]stat.Scatter{}
-	for k, of := range levels {
-		a.scatter[k] = stat.ScatterOf(of)
+	a.scatter, a.residual, a.contrasts = map[Key]stat.Scatter{}, map[Key]stat.Scatter{}, contrasts{}
+	for k, of := range tables {
+		free := momentless(of)
+		maps.Copy(a.contrasts, free)
+		a.scatter[k] = stat.ScatterOf(each.Of(of, func(c *Cell) stat.Level { return levelOf(c.units()) }))
+		a.residual[k] = stat.ScatterOf(each.Of(of, func(c *Cell) stat.Level { return free.level(c) }))
 	}
 	for i := range a.cells {
 		if c := &a.cells[i]; c.Typical != nil {
@@ -222,6 +227,11 @@ func (a *Analysis) level(cells ...*Cell) stat.Level {
 		all = append(all, c.units()...)
 	}
 	return levelOf(all).Among(a.scatter[cells[0].table()])
+}
+
+// beside is their level for a comparison with others of the run: without what each moment did to all.
+func (a *Analysis) beside(cells ...*Cell) stat.Level {
+	return a.contrasts.level(cells...).Among(a.residual[cells[0].table()])
 }
 
 // cell summarizes one metric over the trials of a case.

@@ -100,7 +100,7 @@ type tested func(factor float64) stat.Effect
 // between compares two cells of one run, whatever instances they are of.
 func (a *Analysis) between(c, base *Cell) tested {
 	if undisturbed(c, base) {
-		mine, theirs := a.level(c), a.level(base)
+		mine, theirs := a.beside(c), a.beside(base)
 		return func(factor float64) stat.Effect { return stat.Welch(mine.Times(factor), theirs, a.Confidence) }
 	}
 	both := alike(c, base)

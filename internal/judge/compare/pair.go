@@ -198,7 +198,7 @@ func (p *Pair) quotients(m *Match, below, under []*Cell) {
 	}
 	if m.levels != nil && undisturbed(below[0], under[0]) {
 		m.Common = p.Common
-		m.levels[0], m.levels[1] = m.levels[0].Over(p.B.level(under...)), m.levels[1].Over(p.A.level(below...))
+		m.levels[0], m.levels[1] = p.B.beside(m.B).Over(p.B.beside(under...)), p.A.beside(m.A).Over(p.A.beside(below...))
 		return
 	}
 	all := alike(m.B, under[0], m.A, below[0])
