@@ -66,7 +66,7 @@ is not optional. Nothing is made in the cluster. With --manifest no cluster is a
 
 func (p *program) kubeAccessCommand() *cobra.Command {
 	var where kube.Location
-	var manifest bool
+	var manifest, idle bool
 	var pull []string
 	cmd := &cobra.Command{
 		Use: "access", Short: "Say which rights a run needs on a cluster, and which are missing", Long: kubeAccessLong,
@@ -76,23 +76,24 @@ func (p *program) kubeAccessCommand() *cobra.Command {
 				return usageOf(cmd, err)
 			}
 			if manifest {
-				_, err := p.stdout.Write(kube.Manifest(pull...))
+				_, err := p.stdout.Write(kube.Manifest(idle, pull...))
 				return err
 			}
-			return p.kubeAccess(cmd.Context(), where, pull)
+			return p.kubeAccess(cmd.Context(), where, idle, pull)
 		},
 	}
 	locate(cmd, &where)
 	cmd.Flags().BoolVar(&manifest, "manifest", false, "print a ClusterRole with these rights instead")
+	cmd.Flags().BoolVar(&idle, "idle", false, "the right that the workload idle needs, too")
 	cmd.Flags().StringSliceVar(&pull, "pull-secrets", nil, "`names` of Secrets that a run pulls its image with: the rights for them, too")
 	return cmd
 }
 
-func (p *program) kubeAccess(ctx context.Context, where kube.Location, pull []string) error {
+func (p *program) kubeAccess(ctx context.Context, where kube.Location, idle bool, pull []string) error {
 	ctx, stop := context.WithTimeout(ctx, kubeLimit)
 	defer stop()
 	o := p.reach(where)
-	o.PullSecrets = pull
+	o.PullSecrets, o.Rests = pull, idle
 	c, err := kube.Connect(o)
 	if err != nil {
 		return err

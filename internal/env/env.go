@@ -53,6 +53,8 @@ type Capabilities struct {
 	// NewPods makes pods at a rate, and returns what they saw as the client of a trial, when all of them are removed. It fails
 	// if no pod got an answer.
 	NewPods func(ctx context.Context, a control.Arrivals) (*sample.Observation, error)
+	// Rest reads what the nodes of a path use while nothing is sent. It returns that as the client of a trial.
+	Rest func(ctx context.Context, v plan.Variant, p plan.Path, window time.Duration) (*sample.Observation, error)
 	// LatePods says that the request of a pod may come long after its intended time: its servers answer for the timeout of the
 	// workload beyond the window.
 	LatePods bool

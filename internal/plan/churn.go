@@ -137,6 +137,8 @@ func (fs *faults) validChurn(p Plan, field string, v Variant) {
 			fs.Add(field, "%s: %s changes rules itself: measure it without churn", v, w)
 		case is.Roll:
 			fs.Add(field, "%s: %s changes endpoints itself: measure it without churn", v, w)
+		case is.Rests:
+			fs.Add(field, "%s: nothing changes at rest: measure %s without churn", v, w)
 		case is.Searches:
 			fs.Add(field, "%s: %s searches in many short probes: measure churn under stream(udp,rate=...) instead", v, w)
 		}

@@ -256,17 +256,27 @@ func (p Plan) TrialTime() time.Duration {
 	return one
 }
 
-// meanWindow is the mean window of the workloads.
+// meanWindow is the mean window of the workloads, each on the paths that it can go over.
 func (p Plan) meanWindow() time.Duration {
 	if len(p.Workloads) == 0 {
 		return p.Duration
 	}
-	var all time.Duration
+	var all, n time.Duration
 	for _, w := range p.Workloads {
 		window, _ := w.Measured(p.Duration, 0)
-		all += window
+		if w.Traits().Rests {
+			window += sampleWait
+		}
+		paths := len(p.Paths)
+		for _, path := range p.Paths {
+			if w.Barred(path) != "" {
+				paths--
+			}
+		}
+		paths = max(paths, 1) // what goes over none costs nothing, and a plan without paths has no other estimate
+		all, n = all+time.Duration(paths)*window, n+time.Duration(paths)
 	}
-	return all / time.Duration(len(p.Workloads))
+	return all / n
 }
 
 // CountEvery is how many repetitions have one that also counts the runs of BPF programs, the first. It does so in a trial of

@@ -68,7 +68,7 @@ func (p Plan) zeros() []Case {
 	among := slices.Contains(p.Paths, ZeroPath)
 	var cases []Case
 	for _, w := range p.Workloads {
-		if among && w.Barred(ZeroPath) == "" || w.Traits().NewPods {
+		if among && w.Barred(ZeroPath) == "" || w.Traits().NewPods || w.Traits().Rests {
 			continue
 		}
 		for _, name := range p.Measured() {

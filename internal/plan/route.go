@@ -12,6 +12,8 @@ type Route struct {
 	Rolled bool
 	// NewPods means that each client is a pod that is made while it is measured.
 	NewPods bool
+	// Rests means that nothing is sent while it is measured.
+	Rests bool
 }
 
 // Single returns the route of a variant on a path with one server.
@@ -19,7 +21,7 @@ func Single(v Variant, p Path) Route { return Route{Variant: v, Path: p, Servers
 
 // Route returns the route of a case.
 func (c Case) Route() Route {
-	return Route{c.Profile, c.Path, c.Workload.Servers(c.Path), c.Workload.Rolled(c.Path), c.Workload.Traits().NewPods}
+	return Route{c.Profile, c.Path, c.Workload.Servers(c.Path), c.Workload.Rolled(c.Path), c.Workload.Traits().NewPods, c.Workload.Traits().Rests}
 }
 
 // Routes returns every route of a plan once: each variant on each path with one server, then the routes of the cases.
@@ -49,6 +51,8 @@ func (r Route) String() string {
 	switch {
 	case r.NewPods:
 		return r.Path.String() + " with new pods"
+	case r.Rests:
+		return r.Path.String() + " at rest"
 	case r.Rolled:
 		return fmt.Sprintf("%s with %d backends that are rolled", r.Path, r.Servers)
 	case r.Servers > 1:

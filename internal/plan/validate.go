@@ -146,7 +146,7 @@ func (fs *faults) validNumbers(p Plan) {
 	}
 	for _, w := range p.Workloads {
 		if window := cmp.Or(w.Window, p.Duration); window != 0 {
-			if err := errors.Join(w.Rolls(window), w.Arrives(window)); err != nil {
+			if err := errors.Join(w.Rolls(window), w.Arrives(window), w.Rests(window)); err != nil {
 				fs.Add("workloads", "%s", err)
 			}
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,7 +23,7 @@ type Workload struct {
 	Window time.Duration
 }
 
-// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP, Throughput and TTFR; each is a comparable
+// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP, Throughput, TTFR and Idle; each is a comparable
 // value and owns its defaults, its bounds and its options.
 type Spec interface {
 	// Traits returns what can be asked of every kind. The spec is normalized.
@@ -49,7 +50,7 @@ type kind struct {
 }
 
 // kinds are the kinds of workload in report order.
-var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind, &ttfrKind}
+var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind, &ttfrKind, &idleKind}
 
 // Protocol is the transport under a workload.
 type Protocol string
@@ -71,6 +72,8 @@ const (
 	Kilobyte    Work = "KB"
 	Packet      Work = "packet"
 	NewPod      Work = "pod"
+	// Nothing is the unit of what rests.
+	Nothing Work = ""
 )
 
 // Traits are what can be asked of a workload whatever its kind. A trait that a kind does not have is zero.
@@ -111,6 +114,8 @@ type Traits struct {
 	// take.
 	NewPods bool
 	Timeout time.Duration
+	// Rests is true if nothing is sent: the environment reads what its nodes use.
+	Rests bool
 	// Searches is true if a trial is a search for a rate, of many streams.
 	Searches bool
 	// Kernel is true if the server's kernel answers and no process.
@@ -146,6 +151,9 @@ func (w Workload) Kind() Kind {
 func (w Workload) Normalize() Workload {
 	if w.Spec != nil {
 		w.Spec = w.Spec.normalize()
+		if w.Spec.Traits().Rests {
+			w.Window = cmp.Or(w.Window, DefaultIdleWindow)
+		}
 	}
 	return w
 }
@@ -193,8 +201,11 @@ func (w Workload) Barred(p Path) string {
 	if t.Backends > 1 && !p.Shared() {
 		return "several backends require a Service"
 	}
-	if t.NewPods {
+	switch {
+	case t.NewPods:
 		return p.noNewPod()
+	case t.Rests:
+		return p.unwatched()
 	}
 	if by, _ := ToolNamed(w.Tool); by.Ports > 1 && p.ByService() {
 		return fmt.Sprintf("%s connects to %d ports of its server; a Service has one", w.Tool, by.Ports)

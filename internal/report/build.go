@@ -75,6 +75,9 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	if g := b.newPods(); len(g) > 0 {
 		d.Sections = append(d.Sections, Section{Heading: "New pods", Notes: newPodsNotes, Grids: g})
 	}
+	if g := b.atRest(c.rests); len(g) > 0 {
+		d.Sections = append(d.Sections, Section{Heading: "Nodes and daemons at rest", Notes: restNotes, Grids: g})
+	}
 	d.Sections = append(d.Sections, sections(metrics, cut, func(t compare.Table) string { return t.Metric }, b.table)...)
 	d.Needs = b.needs(cut, metrics)
 	if d.Answer = growthAnswer(d.Growths); d.Answer != nil {
@@ -268,6 +271,8 @@ type Collector struct {
 	run       account
 	// states are what it cost to raise the instances.
 	states []result.Raised
+	// rests are what the nodes used in the trials of idle.
+	rests []rest
 }
 
 // Add takes in a record. The error says that the result is larger than any that a plan makes.
@@ -275,6 +280,9 @@ func (c *Collector) Add(rec *result.Record) error {
 	c.run.add(rec)
 	if rec.Raised != nil && len(c.states) < maxStates {
 		c.states = append(c.states, *rec.Raised)
+	}
+	if rec.Client != nil && len(rec.Client.Rest) > 0 && len(c.rests) < maxStates {
+		c.rests = append(c.rests, rest{rec.Profile, rec.Client.Rest})
 	}
 	c.explained.Keep = c.Stacks
 	return errors.Join(c.judged.Add(rec), c.explained.Add(rec))

@@ -49,6 +49,8 @@ func survey(ctx context.Context, env env.Environment, p plan.Plan) (surveyed, er
 		wayOut := "cnibench doctor says what this machine lacks"
 		stands := func(q result.Profile) bool { return q.Skipped == "" && len(q.NotServed) > 0 }
 		switch {
+		case !p.OnCluster() && !slices.ContainsFunc(p.Workloads, func(w plan.Workload) bool { return !w.Traits().Rests }):
+			wayOut = "measure a cluster: --env kubernetes"
 		case slices.ContainsFunc(profiles, stands):
 			wayOut = "name other paths by --paths (cnibench list paths)"
 		case p.OnCluster():
@@ -80,6 +82,10 @@ func (s *surveyed) ask(ctx context.Context, env env.Environment, q *result.Profi
 	}
 	if r.NewPods && env.Capabilities().NewPods == nil {
 		notServed(q, r, noNewPods)
+		return nil
+	}
+	if r.Rests && env.Capabilities().Rest == nil {
+		notServed(q, r, noRest)
 		return nil
 	}
 	ends, err := env.Endpoints(ctx, r)

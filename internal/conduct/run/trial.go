@@ -58,6 +58,8 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		do = c.seek
 	case is.NewPods:
 		do = c.arrive
+	case is.Rests:
+		do = c.rest
 	}
 	v, err := do(bounded, e, job{k, asked(k.Workload, capacity), c.span(k.Workload)})
 	rec.WallNs = int64(time.Since(begin))
@@ -162,6 +164,9 @@ func (c *conductor) limit(k plan.Case) time.Duration {
 	}
 	// A new pod that is due at the end of the window may take its whole time, and one comes before the window.
 	delay += 2 * k.Workload.Traits().Timeout
+	if k.Workload.Traits().Rests {
+		delay += restLimit
+	}
 	own := c.span(k.Workload)
 	return own.warmup + own.window + delay + grace
 }

@@ -57,6 +57,9 @@ var renewRight = Right{Resource: "pods", Verb: "delete", Namespaced: true, Optio
 // watchRight is optional but for workloads that make pods.
 var watchRight = Right{Resource: "pods", Verb: "watch", Namespaced: true, Optional: true, Why: "to see when new pods are scheduled and end: ttfr needs it"}
 
+// restRight is for the workload idle alone: who may read a kubelet through the API server may execute in every pod of its node.
+var restRight = Right{Resource: "nodes", Subresource: "proxy", Verb: "get", Why: "to read what nodes and daemons use at rest, from their kubelets: idle needs it. It also gives access to every pod of a node"}
+
 // Rights are all that a run needs on a cluster, by resource, and the optional ones. deploy/rbac.yaml grants exactly these.
 var Rights = []Right{
 	{Resource: "namespaces", Verb: "create", Why: "each run has namespaces of its own"},
@@ -82,7 +85,11 @@ var Rights = []Right{
 
 // Rights returns Rights and what the options of this cluster need besides.
 func (c *Cluster) Rights() []Right {
-	return append(slices.Clone(Rights), pullRights(c.options.PullSecrets, c.home)...)
+	rights := slices.Clone(Rights)
+	if c.options.Rests {
+		rights = append(rights, restRight)
+	}
+	return append(rights, pullRights(c.options.PullSecrets, c.home)...)
 }
 
 // required returns those of Rights that these options cannot do without.
@@ -105,12 +112,15 @@ func (o Options) wants(r Right) bool {
 
 // AdviceAccess returns how to grant missing rights. It names the namespace of each Secret: an administrator applies it.
 func (c *Cluster) AdviceAccess() string {
-	secrets, role := "", "role"
+	flags, role := "", "role"
 	all := each.Of(c.PullSecrets(), func(s trait.PullSecret) string { return s.Namespace + "/" + s.Name })
 	if len(all) > 0 {
-		secrets, role = " --pull-secrets "+strings.Join(all, ","), "roles"
+		flags, role = " --pull-secrets "+strings.Join(all, ","), "roles"
 	}
-	return "an administrator grants them: cnibench kube access --manifest" + secrets + " | kubectl apply -f -, and binds the " + role
+	if c.options.Rests {
+		flags += " --idle"
+	}
+	return "an administrator grants them: cnibench kube access --manifest" + flags + " | kubectl apply -f -, and binds the " + role
 }
 
 // AccessError lists the rights that are missing.
@@ -176,13 +186,17 @@ func cause(ctx context.Context, err error) error {
 
 // Manifest returns a ClusterRole with Rights, optional ones included, as YAML. Everything namespaced is in it too: the
 // run makes its namespaces itself, so that no Role can wait in them. For image pull Secrets it has what they need besides,
-// to read them in a Role of the namespace that they are in.
-func Manifest(pullSecrets ...string) []byte {
+// to read them in a Role of the namespace that they are in. The right for the workload idle is in it if idle is true.
+func Manifest(idle bool, pullSecrets ...string) []byte {
 	var b bytes.Buffer
 	b.WriteString("# The rights that cnibench needs to measure on a cluster, each with its reason.\n" +
 		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: cnibench\nrules:\n")
 	var verbs []string
-	for i, r := range Rights {
+	rights := slices.Clone(Rights)
+	if idle {
+		rights = append(rights, restRight)
+	}
+	for i, r := range rights {
 		why := r.Why
 		if r.Optional {
 			why += " (optional)"
@@ -190,10 +204,13 @@ func Manifest(pullSecrets ...string) []byte {
 		fmt.Fprintf(&b, "  # %s: %s\n", r.Verb, why)
 		verbs = append(verbs, r.Verb)
 		rule := fmt.Sprintf("  - apiGroups: [%q]\n    resources: [%q]\n", r.Group, path.Join(r.Resource, r.Subresource))
-		if i+1 == len(Rights) || Rights[i+1].Group != r.Group || Rights[i+1].Resource != r.Resource || Rights[i+1].Subresource != r.Subresource {
+		if i+1 == len(rights) || rights[i+1].Group != r.Group || rights[i+1].Resource != r.Resource || rights[i+1].Subresource != r.Subresource {
 			fmt.Fprintf(&b, "%s    verbs: [%s]\n", rule, strings.Join(verbs, ", "))
 			verbs = nil
 		}
+	}
+	if !idle {
+		fmt.Fprintf(&b, "  # Not granted: %s nodes/proxy, %s. Print it with --idle.\n", restRight.Verb, restRight.Why)
 	}
 	b.Write(pullRules(pullSecrets))
 	return b.Bytes()

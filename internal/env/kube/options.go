@@ -29,6 +29,8 @@ type Options struct {
 	UDP bool
 	// NewPods says that some workload makes pods.
 	NewPods bool
+	// Rests says that some workload reads what the nodes use at rest.
+	Rests bool
 	// TrafficPolicy is the externalTrafficPolicy of Services entered from outside; default TrafficCluster.
 	TrafficPolicy plan.TrafficPolicy
 	// Host makes host-network pods for the profile "host", and not only where a path begins or ends at a host.

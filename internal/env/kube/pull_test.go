@@ -115,7 +115,7 @@ func TestPullSecretIsNotThere(t *testing.T) {
 
 // TestPullManifest grants the copies in the ClusterRole, and reading in a Role of each namespace.
 func TestPullManifest(t *testing.T) {
-	parts := strings.Split(string(Manifest("registry", "vault/mirror", "vault/other")), "\n---\n")
+	parts := strings.Split(string(Manifest(false, "registry", "vault/mirror", "vault/other")), "\n---\n")
 	if len(parts) != 3 {
 		t.Fatalf("%d documents", len(parts))
 	}

@@ -45,6 +45,7 @@ const (
 	AbsentBackend   = "absent-backend"
 	WideGap         = "wide-gap"
 	ChurnBehind     = "churn-behind"
+	RestLost        = "rest-lost"
 )
 
 // Thresholds of the checks, as shares.

@@ -133,17 +133,19 @@ type slimObservation struct {
 	Machine     string             `json:"machine"`
 	Intervals   []sample.Interval  `json:"intervals"`
 	Undisturbed map[string]float64 `json:"undisturbed"`
+	Rest        []sample.NodeRest  `json:"rest"`
 }
 
 // observation returns nil if nothing is left.
 func (o *slimObservation) observation() *sample.Observation {
-	if o == nil || len(o.Intervals) == 0 {
+	if o == nil || len(o.Intervals) == 0 && len(o.Rest) == 0 {
 		return nil
 	}
-	return &sample.Observation{Machine: o.Machine, Intervals: o.Intervals, Undisturbed: o.Undisturbed}
+	return &sample.Observation{Machine: o.Machine, Intervals: o.Intervals, Undisturbed: o.Undisturbed, Rest: o.Rest}
 }
 
-// Slim makes Next leave out the observations of the two sides, except for their slices, the machine, and undisturbed percentiles.
+// Slim makes Next leave out the observations of the two sides, except for their slices, the machine, undisturbed percentiles,
+// and nodes at rest.
 func (r *Reader) Slim() { r.slim = true }
 
 // check refuses an invalid record.

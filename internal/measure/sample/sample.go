@@ -44,6 +44,8 @@ type Observation struct {
 	Rolls []Roll `json:"rolls,omitempty"`
 	// Pods is the account of the pods that were made (client of ttfr).
 	Pods *Pods `json:"pods,omitempty"`
+	// Rest is what the nodes used while nothing was sent (client of idle).
+	Rest []NodeRest `json:"rest,omitempty"`
 	// Schedule reports how an open loop kept to its schedule (client of rr, crr, http and ttfr).
 	Schedule *Schedule `json:"schedule,omitempty"`
 	// Beside is the payload of the bulk flow beside rr; absent without one.

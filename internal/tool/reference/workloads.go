@@ -30,7 +30,11 @@ Sizes take the suffixes Ki and Mi, rates K, M, G and T.
 `)
 	for _, k := range plan.Kinds() {
 		t := k.Default().Traits()
-		fmt.Fprintf(&b, "\n## %s\n\nIt sends %s. Its unit of work is the %s.\n\n", k, k.About(), t.Work)
+		fmt.Fprintf(&b, "\n## %s\n\nIt sends %s.", k, k.About())
+		if t.Work != plan.Nothing {
+			fmt.Fprintf(&b, " Its unit of work is the %s.", t.Work)
+		}
+		b.WriteString("\n\n")
 		b.WriteString("| text form | plan file | what it sets | values | default | only over |\n|---|---|---|---|---|---|\n")
 		for _, o := range k.Options() {
 			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s |\n", o.Word, o.Key, o.Help, o.Values, o.Default(k), o.Needs)

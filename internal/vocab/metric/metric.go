@@ -111,7 +111,9 @@ const (
 	ChangeTime  = "change_time"
 	ChangeCPU   = "change_cpu"
 	ChangeRate  = "change_rate"
-	Loss        = "loss" // family: loss.socket_buffer, loss.backlog, loss.qdisc, loss.device, loss.path
+	IdleCPU     = "idle_cpu"    // family: idle_cpu.network, idle_cpu.client, idle_cpu.server
+	IdleMemory  = "idle_memory" // family, like idle_cpu
+	Loss        = "loss"        // family: loss.socket_buffer, loss.backlog, loss.qdisc, loss.device, loss.path
 )
 
 // Parts of the time to first response, in the order of a request that waits for them: members of the family TTFRWait.
@@ -303,6 +305,18 @@ var catalogue = []Metric{
 		Definition: "Median time from the request to change one endpoint, or one policy where policies are swept, to the first new connection that sees it, while nothing else is raised or measured.", Source: "docs/how-to/measure-churn.md"},
 	{Name: StateChangeCPU, Title: "CPU time to change one object", Unit: "ns", Better: Lower,
 		Definition: "CPU time that all nodes take to apply such a change, programs such as iptables-restore included.", Source: "getrusage(2)"},
+	{Name: IdleCPU + ".network", Title: "CPU of the network's daemons at rest", Unit: "ratio", Better: Lower, Headline: true,
+		Definition: "CPU seconds per second of the daemons of the CNI and of kube-proxy while nothing is sent, mean over the nodes of the path; 100 % is one core.", Source: "kubelet, /stats/summary: usageCoreNanoSeconds"},
+	{Name: IdleCPU + ".client", Title: "CPU of the client's node at rest", Unit: "ratio", Better: Lower,
+		Definition: "CPU seconds per second of the whole node of the client while nothing is sent; 100 % is one core.", Source: "kubelet, /stats/summary: usageCoreNanoSeconds"},
+	{Name: IdleCPU + ".server", Title: "CPU of the server's node at rest", Unit: "ratio", Better: Lower,
+		Definition: "CPU seconds per second of the whole node of the server while nothing is sent; 100 % is one core.", Source: "kubelet, /stats/summary: usageCoreNanoSeconds"},
+	{Name: IdleMemory + ".network", Title: "memory of the network's daemons at rest", Unit: "B", Better: Lower, Headline: true,
+		Definition: "Working set of the daemons of the CNI and of kube-proxy at the end of the window, mean over the nodes of the path.", Source: "kubelet, /stats/summary: workingSetBytes"},
+	{Name: IdleMemory + ".client", Title: "memory of the client's node at rest", Unit: "B", Better: Lower,
+		Definition: "Working set of the whole node of the client at the end of the window.", Source: "kubelet, /stats/summary: workingSetBytes"},
+	{Name: IdleMemory + ".server", Title: "memory of the server's node at rest", Unit: "B", Better: Lower,
+		Definition: "Working set of the whole node of the server at the end of the window.", Source: "kubelet, /stats/summary: workingSetBytes"},
 	{Name: Memory, Title: "memory of the endpoint", Unit: "B", Better: Neither, Definition: "Resident memory of the two load processes.", Source: "proc(5), statm"},
 }
 

@@ -41,6 +41,8 @@ type Client struct {
 	WatchPods func(ctx context.Context, namespace, selector string) (watch.Interface, error)
 	// Logs returns what a pod has printed.
 	Logs func(ctx context.Context, namespace, pod string) ([]byte, error)
+	// Summary returns what the kubelet of a node says of CPU time and memory, in JSON.
+	Summary func(ctx context.Context, node string) ([]byte, error)
 	// Review asks whether the user may do something.
 	Review func(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error)
 	// REST is the client of the core group, for subresources.
@@ -113,6 +115,9 @@ func New(config *rest.Config) (*Client, error) {
 		},
 		Logs: func(ctx context.Context, namespace, pod string) ([]byte, error) {
 			return core.Get().Namespace(namespace).Resource("pods").Name(pod).SubResource("log").DoRaw(ctx)
+		},
+		Summary: func(ctx context.Context, node string) ([]byte, error) {
+			return core.Get().Resource("nodes").Name(node).SubResource("proxy").Suffix("stats/summary").Param("only_cpu_and_memory", "true").DoRaw(ctx)
 		},
 		Review: func(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error) {
 			return reviews("").Create(ctx, r, metav1.CreateOptions{})

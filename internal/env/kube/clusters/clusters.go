@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/env"
@@ -184,7 +185,7 @@ func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, 
 
 // Capabilities returns what clusters can do.
 func (e *Environment) Capabilities() env.Capabilities {
-	return env.Capabilities{Roll: e.roll, Recover: e.recover, Policies: e.policies, Renew: e.renew, Renews: e.renews, NewPods: e.newPods, LatePods: true, Sample: e.sample, Count: e.count}
+	return env.Capabilities{Roll: e.roll, Recover: e.recover, Policies: e.policies, Renew: e.renew, Renews: e.renews, NewPods: e.newPods, Rest: e.rest, LatePods: true, Sample: e.sample, Count: e.count}
 }
 
 // renews returns all variants of a cluster: they share its pods.
@@ -224,6 +225,12 @@ func (e *Environment) newPods(ctx context.Context, a control.Arrivals) (*sample.
 	s := e.at(a.Route.Variant)
 	a.Route = a.Route.Local()
 	seen, err := s.cluster.NewPods(ctx, a)
+	return seen, s.named(err)
+}
+
+func (e *Environment) rest(ctx context.Context, v plan.Variant, p plan.Path, window time.Duration) (*sample.Observation, error) {
+	s := e.at(v)
+	seen, err := s.cluster.Rest(ctx, plan.Single(v.Local(), p), window)
 	return seen, s.named(err)
 }
 

@@ -204,6 +204,7 @@ func clusterOptions(want plan.Plan, at kube.Location, options Options) kube.Opti
 		Paths: want.Paths, Backends: want.Backends(), Rolled: want.Rolled(), Family: want.Lab.Family, TrafficPolicy: want.Lab.TrafficPolicy,
 		UDP:     slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().Protocol == plan.UDP }),
 		NewPods: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().NewPods }),
+		Rests:   slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Traits().Rests }),
 		Host:    slices.ContainsFunc(want.Measured(), bare),
 		Tools:   want.Tools(),
 	}

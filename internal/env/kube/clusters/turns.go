@@ -181,6 +181,9 @@ func (e *Turns) Capabilities() env.Capabilities {
 		NewPods: func(ctx context.Context, a control.Arrivals) (*sample.Observation, error) {
 			return e.now.newPods(ctx, a)
 		}, LatePods: true,
+		Rest: func(ctx context.Context, v plan.Variant, p plan.Path, window time.Duration) (*sample.Observation, error) {
+			return e.now.rest(ctx, v, p, window)
+		},
 		Renews: func(v plan.Variant) []plan.Variant { return e.now.renews(v) },
 		Renew:  func(ctx context.Context, names []plan.Variant) map[plan.Variant]error { return e.now.renew(ctx, names) },
 		Sample: func(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {

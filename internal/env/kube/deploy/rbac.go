@@ -55,12 +55,12 @@ rules:
 
 // RBAC returns deploy/rbac.yaml: the roles cnibench and cnibench-detect.
 func RBAC() []byte {
-	return bytes.Join([][]byte{[]byte(rbacHead), kube.Manifest(), []byte(detectHead), indent(DetectRules())}, nil)
+	return bytes.Join([][]byte{[]byte(rbacHead), kube.Manifest(false), []byte(detectHead), indent(DetectRules())}, nil)
 }
 
 // RunRules returns the rules of the role cnibench as a YAML list.
 func RunRules() []byte {
-	_, rules, _ := bytes.Cut(kube.Manifest(), []byte("\nrules:"))
+	_, rules, _ := bytes.Cut(kube.Manifest(false), []byte("\nrules:"))
 	return bytes.TrimPrefix(bytes.ReplaceAll(rules, []byte("\n  "), []byte("\n")), []byte("\n"))
 }
 

@@ -73,6 +73,18 @@ func CNIOf(daemonSet string) string {
 	return ""
 }
 
+// controllers are Deployments of CNIs whose names begin with no daemon's.
+var controllers = []string{"calico-typha", "calico-kube-controllers", "calico-apiserver", "tigera-operator"}
+
+// ServesNetwork reports whether a pod's name shows that it belongs to a CNI or to kube-proxy.
+func ServesNetwork(pod string) bool {
+	of := slices.Concat(multus, controllers, []string{kubeProxy})
+	for _, c := range cnis {
+		of = append(of, c.daemons...)
+	}
+	return slices.ContainsFunc(of, func(name string) bool { return pod == name || strings.HasPrefix(pod, name+"-") })
+}
+
 // companions change pods' traffic beside the CNI.
 var companions = []struct{ daemon, says string }{
 	{"istio-cni-node", "istio-cni is installed: traffic of pods in the mesh goes through a proxy"},

@@ -1,0 +1,260 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/env/kube/detect"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+const (
+	// restPoll is the time between two readings while a sample is awaited: rare, because each costs the kubelet CPU time.
+	restPoll = 5 * time.Second
+	// sampleLimit bounds the wait for a kubelet's next sample, which comes every 10 to 20 s.
+	sampleLimit = 40 * time.Second
+)
+
+// kindNoSample is the failure of a node whose kubelet takes no samples.
+const kindNoSample = "no sample"
+
+// Parts of a node that are not daemons of the network.
+const (
+	ownPods   = "this run"
+	otherPods = "other pods"
+)
+
+// Rest reads what the nodes of a route use for window while nothing is sent. All times are those of the kubelets' samples. The
+// first sample is one that a kubelet took after Rest began, so that it holds nothing of the trial before. The last is the first
+// that is at least window later.
+func (c *Cluster) Rest(ctx context.Context, r plan.Route, window time.Duration) (*sample.Observation, error) {
+	at, err := c.NodesOf(r)
+	if err != nil {
+		return nil, err
+	}
+	nodes := make([]sample.NodeRest, len(at))
+	errs := make([]error, len(at))
+	var all sync.WaitGroup
+	for i, name := range at {
+		all.Go(func() {
+			w := restWatch{node: name, own: []string{c.namespace(false), c.namespace(true)}, read: c.client.Summary, poll: restPoll, limit: sampleLimit}
+			nodes[i], errs[i] = w.rest(ctx, window)
+		})
+	}
+	all.Wait()
+	o := &sample.Observation{Side: control.SideClient}
+	for i := range nodes {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		nodes[i].Side = []string{control.SideClient, control.SideServer}[i]
+		if span := nodes[i].Whole.SpanNs; i == 0 || span < o.ElapsedNs {
+			o.ElapsedNs = span
+		}
+	}
+	o.Rest = nodes
+	return o, nil
+}
+
+// restWatch follows the counters of one node.
+type restWatch struct {
+	node string
+	// own are the namespaces of the run.
+	own  []string
+	read func(ctx context.Context, node string) ([]byte, error)
+	// poll is the time between readings, limit bounds the wait for a sample.
+	poll, limit time.Duration
+}
+
+// counter is one container, or the node, in one sample.
+type counter struct {
+	part    string
+	network bool
+	at      time.Time
+	cpuNs   uint64
+	memory  uint64
+}
+
+// whole is the key of the node itself.
+const whole = ""
+
+// rest measures for a window.
+func (w restWatch) rest(ctx context.Context, window time.Duration) (sample.NodeRest, error) {
+	before, err := w.counters(ctx)
+	if err != nil {
+		return sample.NodeRest{}, err
+	}
+	first, err := w.await(ctx, before, 0)
+	if err != nil {
+		return sample.NodeRest{}, err
+	}
+	last, err := w.await(ctx, first, window)
+	if err != nil {
+		return sample.NodeRest{}, err
+	}
+	return w.between(before, first, last), nil
+}
+
+// await reads, once span is over, until each counter of since has a sample at least span later. Counters without one by the
+// limit are left out; the node itself must have one.
+func (w restWatch) await(ctx context.Context, since map[string]counter, span time.Duration) (map[string]counter, error) {
+	late := time.NewTimer(span + w.limit)
+	defer late.Stop()
+	again := time.NewTicker(w.poll)
+	defer again.Stop()
+	found := map[string]counter{}
+	for begin := time.Now(); ; {
+		if time.Since(begin) < span {
+			select {
+			case <-again.C:
+				continue
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+		}
+		now, err := w.counters(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for key, c := range now {
+			was, known := since[key]
+			if _, has := found[key]; !has && known && c.at.After(was.at) && c.at.Sub(was.at) >= span {
+				found[key] = c
+			}
+		}
+		if len(found) == len(since) {
+			return found, nil
+		}
+		select {
+		case <-again.C:
+			continue
+		case <-late.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if _, has := found[whole]; !has {
+			return nil, &control.Error{Kind: kindNoSample, Message: fmt.Sprintf("the kubelet of node %s took no sample within %s", w.node, w.limit)}
+		}
+		return found, nil
+	}
+}
+
+// between returns what was used from first to last. A part of before is there only if all of its counters are in both.
+func (w restWatch) between(before, first, last map[string]counter) sample.NodeRest {
+	n := sample.NodeRest{Node: w.node}
+	parts, lost := map[string]*sample.RestPart{}, map[string]bool{}
+	for key, c := range before {
+		a, began := first[key]
+		b, ended := last[key]
+		if key == whole {
+			n.Whole = usage(a, b)
+			continue
+		}
+		p := parts[c.part]
+		if p == nil {
+			p = &sample.RestPart{Name: c.part, Network: c.network}
+			parts[c.part] = p
+		}
+		if !began || !ended || b.cpuNs < a.cpuNs {
+			lost[c.part] = true
+			continue
+		}
+		u := usage(a, b)
+		p.Cores, p.MemoryBytes = p.Cores+u.Cores, p.MemoryBytes+u.MemoryBytes
+		if p.SpanNs == 0 || u.SpanNs < p.SpanNs {
+			p.SpanNs = u.SpanNs
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		switch p := parts[name]; {
+		case !lost[name]:
+			n.Parts = append(n.Parts, *p)
+		case p.Network:
+			n.Lost = append(n.Lost, name)
+		}
+	}
+	return n
+}
+
+// usage is what lies between two samples of one counter.
+func usage(a, b counter) sample.Usage {
+	span := b.at.Sub(a.at)
+	return sample.Usage{Cores: float64(b.cpuNs-a.cpuNs) / float64(span), SpanNs: int64(span), MemoryBytes: b.memory}
+}
+
+// summary is the part of a kubelet's summary that is read.
+type summary struct {
+	Node struct {
+		stats
+		SystemContainers []stats `json:"systemContainers"`
+	} `json:"node"`
+	Pods []struct {
+		PodRef struct {
+			Name      string `json:"name"`
+			Namespace string `json:"namespace"`
+		} `json:"podRef"`
+		Containers []stats `json:"containers"`
+	} `json:"pods"`
+}
+
+// stats are the counters of a container or of a node.
+type stats struct {
+	Name string `json:"name"`
+	CPU  struct {
+		Time  time.Time `json:"time"`
+		Usage *uint64   `json:"usageCoreNanoSeconds"`
+	} `json:"cpu"`
+	Memory struct {
+		WorkingSet uint64 `json:"workingSetBytes"`
+	} `json:"memory"`
+}
+
+// counters reads all counters of the node by a name of their own. Those without CPU time have ended and are left out.
+func (w restWatch) counters(ctx context.Context) (map[string]counter, error) {
+	raw, err := w.read(ctx, w.node)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubelet's summary of node %s: %w", w.node, withAdvice(cause(ctx, err)))
+	}
+	var s summary
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return nil, fmt.Errorf("read the kubelet's summary of node %s: %w", w.node, err)
+	}
+	if s.Node.CPU.Usage == nil {
+		return nil, &control.Error{Kind: kindNoSample, Message: fmt.Sprintf("the kubelet of node %s has no CPU time of the node in its summary", w.node)}
+	}
+	all := map[string]counter{}
+	add := func(key, part string, network bool, of stats) {
+		if of.CPU.Usage != nil {
+			all[key] = counter{part, network, of.CPU.Time, *of.CPU.Usage, of.Memory.WorkingSet}
+		}
+	}
+	add(whole, whole, false, s.Node.stats)
+	for _, c := range s.Node.SystemContainers {
+		// The others hold the pods, or what is left. A kubelet without a cgroup of its own gives the node's counters as its own.
+		apart := c.CPU.Usage != nil && *c.CPU.Usage != *s.Node.CPU.Usage
+		if apart && (c.Name == "kubelet" || c.Name == "runtime") {
+			add(c.Name, c.Name, false, c)
+		}
+	}
+	for _, p := range s.Pods {
+		network := detect.ServesNetwork(p.PodRef.Name)
+		for _, c := range p.Containers {
+			part := otherPods
+			switch {
+			case slices.Contains(w.own, p.PodRef.Namespace):
+				part = ownPods
+			case network:
+				part = p.PodRef.Namespace + "/" + c.Name
+			}
+			add(p.PodRef.Namespace+"/"+p.PodRef.Name+"/"+c.Name, part, network && part != ownPods, c)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,49 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Idle sends nothing: it is what nodes and their daemons use while no trial runs.
+type Idle struct{}
+
+const (
+	// DefaultIdleWindow is the window of idle, LeastIdleWindow the shortest that spans two samples of a kubelet, which are up to
+	// 20 s apart.
+	DefaultIdleWindow = time.Minute
+	LeastIdleWindow   = 30 * time.Second
+	// sampleWait is about how long a trial of idle waits for samples besides.
+	sampleWait = 20 * time.Second
+)
+
+var idleKind = kind{name: "idle", about: "nothing: it reads what the nodes of a cluster and their daemons use at rest", title: "Nodes and daemons at rest", zero: Idle{}, options: []Option{byWindow}}
+
+func (s Idle) kind() *kind { return &idleKind }
+
+// Traits implements Spec.
+func (s Idle) Traits() Traits {
+	return Traits{Rests: true, Work: Nothing, Decides: []string{metric.IdleCPU + ".network", metric.IdleMemory + ".network"}}
+}
+
+func (s Idle) normalize() Spec { return s }
+
+func (s Idle) check(*faultList) {}
+
+// unwatched returns why nothing rests on a path, or "".
+func (p Path) unwatched() string {
+	if p != (Path{Pod, Pod, CrossNode}) {
+		return "it reads the nodes of pod-to-pod/cross-node"
+	}
+	return ""
+}
+
+// Rests returns why the counters of a window say nothing, nil if they do or something is sent.
+func (w Workload) Rests(window time.Duration) error {
+	if !w.Traits().Rests || window >= LeastIdleWindow {
+		return nil
+	}
+	return fmt.Errorf("%s: the samples of a kubelet are up to 20s apart: give a window of %s or more", w, LeastIdleWindow)
+}

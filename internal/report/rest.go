@@ -1,0 +1,111 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+var restNotes = []string{
+	"Each value is the median over trials. 100 % is one core. Memory is the working set at the end of the window.",
+	"A part is the mean over the two nodes of the path: a part that runs on one of them counts half. The parts of a node do not add up to it: the kernel's own work and services outside of pods have no part.",
+	"The times are those of the kubelet's samples, in whole seconds: a window of 60 s is known to 2 %.",
+}
+
+// rest is what the nodes used in one trial.
+type rest struct {
+	profile plan.Variant
+	nodes   []sample.NodeRest
+}
+
+// part is one row of the tables of nodes at rest.
+type part struct {
+	rank int
+	name string
+}
+
+// parts returns what one trial says of each row: the nodes, the daemons of the network, and the rest of a node.
+func (r rest) parts() map[part]sample.Usage {
+	all := map[part]sample.Usage{}
+	for _, n := range r.nodes {
+		all[part{0, "node of the " + n.Side}] = n.Whole
+		for _, p := range n.Parts {
+			at := part{2, p.Name}
+			if p.Network {
+				at.rank = 1
+			}
+			sum := all[at]
+			sum.Cores += p.Cores / float64(len(r.nodes))
+			sum.MemoryBytes += p.MemoryBytes / uint64(len(r.nodes))
+			all[at] = sum
+		}
+	}
+	return all
+}
+
+// atRest sets what nodes and daemons use at rest side by side, one profile a column.
+func (b *builder) atRest(rests []rest) []Grid {
+	values := map[part]map[plan.Variant][]sample.Usage{}
+	var rows []part
+	seen := map[plan.Variant]bool{}
+	for _, r := range rests {
+		seen[r.profile] = true
+		for p, u := range r.parts() {
+			if values[p] == nil {
+				values[p] = map[plan.Variant][]sample.Usage{}
+				rows = append(rows, p)
+			}
+			values[p][r.profile] = append(values[p][r.profile], u)
+		}
+	}
+	slices.SortFunc(rows, func(p, q part) int { return cmp.Or(cmp.Compare(p.rank, q.rank), cmp.Compare(p.name, q.name)) })
+	var profiles []plan.Variant
+	for _, p := range b.analysis.Profiles {
+		if seen[p] {
+			profiles = append(profiles, p)
+		}
+	}
+	if len(profiles) == 0 {
+		return nil
+	}
+	draw := func(title, unit string, of func(sample.Usage) float64) Grid {
+		medians := map[part]map[plan.Variant]float64{}
+		var all []float64
+		for _, row := range rows {
+			medians[row] = map[plan.Variant]float64{}
+			for p, us := range values[row] {
+				vs := make([]float64, len(us))
+				for i, u := range us {
+					vs[i] = of(u)
+				}
+				medians[row][p] = stat.Summarize(vs, 0.95).Median
+				all = append(all, medians[row][p])
+			}
+		}
+		scale := number.Common(unit, all...)
+		g := Grid{Title: title + " (" + scale.Unit + ")", Label: "part"}
+		for _, p := range profiles {
+			g.Columns = append(g.Columns, number.Clean(p))
+		}
+		for _, row := range rows {
+			var cells []string
+			for _, p := range profiles {
+				text := number.Absent
+				if v, ok := medians[row][p]; ok {
+					text = scale.Format(v)
+				}
+				cells = append(cells, text)
+			}
+			g.Add(number.Clean(row.name), cells...)
+		}
+		return g
+	}
+	return []Grid{
+		draw("CPU at rest", "ratio", func(u sample.Usage) float64 { return u.Cores }),
+		draw("Memory at rest", "B", func(u sample.Usage) float64 { return float64(u.MemoryBytes) }),
+	}
+}
