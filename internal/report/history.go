@@ -123,7 +123,7 @@ func trackTable(m metric.Metric, ts []compare.Track, runs int) Table {
 
 func historyLegend(h *compare.History) []string {
 	lines := []string{
-		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval. Columns are the results below, the oldest first.", number.Percent(h.Confidence)),
+		fmt.Sprintf("Each value is a median of trials, or a weighted mean of undisturbed values where its result has them; ± is the longer arm of its %s interval. Columns are the results below, the oldest first.", number.Percent(h.Confidence)),
 		fmt.Sprintf("A ratio marks the start of a level and is to the level before it. A change needs p <= %.2g by shuffling, corrected for all paths of its profile, workload and metric (Benjamini-Hochberg). Its ratio must exceed the margin of %s and what the results wander by around their levels, the more so as each resembles the one before it.",
 			1-h.Confidence, number.Percent(h.Margin)),
 	}

@@ -157,12 +157,24 @@ func (b *builder) legend(cut []compare.Table) []string {
 	}
 	base := number.Clean(b.analysis.Baseline)
 	wanted := number.Percent(b.analysis.Confidence)
-	out := []string{
-		fmt.Sprintf("Each value is the median of %s; ± is the longer arm of its %s interval, which assumes no distribution%s.", n, wanted, coverage),
+	weighted, medians := statisticsOf(func(yield func(*compare.Cell) bool) {
+		for e := range entries(cut...) {
+			if !yield(e.Cell) {
+				return
+			}
+		}
+	})
+	free := ", which assumes no distribution" + coverage
+	switch {
+	case !medians:
+		free = ""
+	case len(weighted) > 0:
+		free = "; that of a median assumes no distribution" + coverage
 	}
+	out := []string{fmt.Sprintf("%s; ± is the longer arm of its %s interval%s.", valuesAre(weighted, medians, " of "+n), wanted, free)}
 	switch share, measured, enough := b.analysis.Undisturbed(); {
-	case undisturbed(cut):
-		out = append(out, fmt.Sprintf("CPU time, rates and median times are undisturbed where requests follow each other: what was measured counts by how near the machine was to its full speed (%s of the slices were). Each is a weighted mean, with Student's interval over instances, and is compared by Welch's test. -f json has the values of whole windows, too.", number.Percent(share)))
+	case len(weighted) > 0:
+		out = append(out, fmt.Sprintf("A weighted mean is of undisturbed values: what was measured counts by how near the machine was to its full speed (%s of the slices were). Its interval is Student's over instances, and Welch's test compares it. -f json has the values of whole windows, too.", number.Percent(share)))
 	case measured && !enough:
 		out = append(out, fmt.Sprintf("The machine was never quiet: it ran at full speed in %s of the slices, and in half of them it was more than twice as slow. No value is undisturbed.", number.Percent(share)))
 	}
@@ -201,16 +213,6 @@ func (b *builder) equalPairs() string {
 		return ""
 	}
 	return "A/A, the baseline against its twin: " + verdictCounts(xs) + "."
-}
-
-// undisturbed says whether any value of the tables is.
-func undisturbed(cut []compare.Table) bool {
-	for e := range entries(cut...) {
-		if e.Cell != nil && e.Cell.Typical != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // standIn is the path of the baseline's cell that was taken for other paths, if any was.

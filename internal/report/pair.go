@@ -255,8 +255,19 @@ func holdingText(b compare.Budget, h compare.Holding) string {
 func (b *pairBuilder) legend(budgets bool) []string {
 	p := b.pair
 	alpha := 1 - p.Confidence
+	weighted, medians := statisticsOf(func(yield func(*compare.Cell) bool) {
+		for _, m := range p.Matches {
+			if !yield(m.A) || !yield(m.B) {
+				return
+			}
+		}
+	})
+	free := ", which assumes no distribution"
+	if len(weighted) > 0 {
+		free = ""
+	}
 	lines := []string{
-		fmt.Sprintf("Each value is a median; ± is the longer arm of its %s interval, which assumes no distribution.", number.Percent(p.Confidence)),
+		fmt.Sprintf("%s; ± is the longer arm of its %s interval%s.", valuesAre(weighted, medians, ""), number.Percent(p.Confidence), free),
 		fmt.Sprintf("Ratios are B to A, each as a quotient to the baseline that both measured in turn with it, where there is one: what the moment does to all cancels out. Same: the whole interval is within %s of equal (--margin). Better or worse: it excludes equal, with p <= %.2g, corrected for all that is shown (Holm): the chance of any wrong call in it is at most that.", number.Percent(p.Margin), alpha),
 		"Test: Mann-Whitney and the median of all pairwise ratios; Student's t on logarithms, which assumes that they scatter log-normally, for undisturbed values and where the repetitions are too few for ranks. compare --history follows many runs.",
 	}

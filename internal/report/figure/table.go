@@ -103,7 +103,7 @@ func dots(a *compare.Analysis, t report.Table, s Series) []Figure {
 	var out []Figure
 	for _, r := range t.Rows {
 		p := chart.Dots{Title: t.Title + ", " + r.Label, Unit: scale.Unit, Low: low, High: high, Reference: math.NaN()}
-		n := Numbers{Columns: []string{"median", "interval", "n", "every sample (" + scale.Unit + ")"}}
+		n := Numbers{Columns: []string{"value", "interval", "n", "every sample (" + scale.Unit + ")"}}
 		var said []string
 		for j, e := range r.Entries {
 			row := dotRow(t.Columns[j], s.Column(t, j), e, scale)
@@ -114,7 +114,7 @@ func dots(a *compare.Analysis, t report.Table, s Series) []Figure {
 				p.Reference, p.ReferenceName = reference(a, x, scale)
 			}
 		}
-		p.Desc = "Every sample, the median and its interval in " + scale.Unit + ": " + strings.Join(said, "; ") + "."
+		p.Desc = "Every sample, the value and its interval in " + scale.Unit + ": " + strings.Join(said, "; ") + "."
 		out = append(out, Figure{
 			Kind: Dots, Heading: r.Label, Metric: t.Metric, Path: r.Path, Workload: t.Workload, Drawing: p.Draw(), Numbers: n,
 		})

@@ -2,8 +2,8 @@
 // the same.
 //
 // Each metric of the catalogue is a gauge, named cnibench_ + its name + its base unit (seconds, bytes, ratios), with the
-// labels plan, profile, path, workload and kind (of workload). Its value is the median over repetitions; the bounds of the
-// median are families of their own. A percentile is the label quantile of one summary. CPU time per unit of work is a family
+// labels plan, profile, path, workload and kind (of workload). Its value is the median over repetitions, or their weighted mean; the bounds of
+// its interval are families of their own. A percentile is the label quantile of one summary. CPU time per unit of work is a family
 // per unit of work, since no number of one may be set beside one of another. Families about the run and
 // its facts stand before these, comparisons, verdicts and what twins differ by after them. docs/reference/reports.md lists them.
 //
@@ -70,8 +70,8 @@ var (
 	runWall     = family{name: prefix + "run_wall_seconds", unit: "seconds", help: "Wall time of the run."}
 	runWindow   = family{name: prefix + "run_window_seconds", unit: "seconds", help: "The part of the wall time that lay in measurement windows."}
 
-	cellValues     = family{name: prefix + "cell_values", help: "Repetitions that a median stands on."}
-	cellConfidence = family{name: prefix + "cell_confidence_ratio", unit: "ratio", help: "Chance that the true median lies from low to high."}
+	cellValues     = family{name: prefix + "cell_values", help: "Repetitions that a value stands on."}
+	cellConfidence = family{name: prefix + "cell_confidence_ratio", unit: "ratio", help: "Chance that the true value lies from low to high."}
 	cellFailed     = family{name: prefix + "cell_failed_trials", help: "Trials of a case that failed."}
 	cellDoubts     = family{name: prefix + "cell_doubts", help: "A doubt about a cell: how many trials raised it, 0 if it is about the cell as a whole."}
 	ratio          = family{name: prefix + "comparison_ratio", unit: "ratio", help: "A profile's value over the baseline's, in the metric's own unit."}
@@ -212,15 +212,15 @@ func (e *exposition) metrics(a *compare.Analysis) error {
 	return nil
 }
 
-// bounds are the families of one metric: its median, and the ends of the median's interval where there is more than one
+// bounds are the families of one metric: its value, and the ends of its interval where there is more than one
 // value.
 var bounds = []struct {
 	words, help string
 	of          func(c *compare.Cell) (float64, bool)
 }{
 	{"", "", func(c *compare.Cell) (float64, bool) { return c.Median, true }},
-	{"_lower_bound", "Lower bound of the median: ", func(c *compare.Cell) (float64, bool) { return c.Low, c.N > 1 }},
-	{"_upper_bound", "Upper bound of the median: ", func(c *compare.Cell) (float64, bool) { return c.High, c.N > 1 }},
+	{"_lower_bound", "Lower bound of the interval: ", func(c *compare.Cell) (float64, bool) { return c.Low, c.N > 1 }},
+	{"_upper_bound", "Upper bound of the interval: ", func(c *compare.Cell) (float64, bool) { return c.High, c.N > 1 }},
 }
 
 // group is the metrics of one family: one, or the percentiles of a distribution.
