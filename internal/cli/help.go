@@ -114,10 +114,11 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return usageOf(cmd, fmt.Errorf("unknown command %q%s", args[0], advice.DidYouMean(args[0], names)))
 }
 
-// nearestFlag adds to the error about an unknown flag the flag that is most like it. The error of a choice needs no prefix.
+// nearestFlag adds to the error about an unknown flag the flag that is most like it. The errors of a choice and of a plan file need no prefix.
 func nearestFlag(cmd *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
-		if _, ok := invalid.GetFlag().Value.(choice); ok {
+		switch invalid.GetFlag().Value.(type) {
+		case choice, planFile:
 			return invalid.Unwrap()
 		}
 	}

@@ -47,6 +47,8 @@ func TestNearestWords(t *testing.T) {
 		"cni":                             "a subcommand is required",
 		"run --profils x":                 "unknown flag: --profils, did you mean --profiles?",
 		"run --dry-run --profiles calcio": `unknown profile "calcio"`,
+		"explain -f html":                 `-f is the plan file of cnibench explain, and there is no file "html": for the format give --format html`,
+		"run --file json":                 `for the format give --format json`,
 		"run --dry-run -f .":              "is a directory",
 		"run --dry-run --cpu=spilt":       `--cpu: "spilt" is not one of auto, one, split, did you mean "split"?`,
 	} {

@@ -65,8 +65,7 @@ func (p *program) journeyCommand() *cobra.Command {
 	})
 	f := cmd.Flags()
 	f.IntVar(&a.transactions, "transactions", 400, fmt.Sprintf("`number` of transactions to follow on each path, %d to %d", leastTransactions, mostTransactions))
-	a.format = "text"
-	choose(cmd, &a.format, "format", "`format`", append(slices.Clone(documentNames), "svg"))
+	formatFlag(cmd, &a.format, append(slices.Clone(documentNames), "svg"))
 	f.StringVar(&a.events, "events", "", "also write every event to this `file`, as JSON")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "if the kernel refuses a BPF program, print its verifier's whole log to stderr")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
