@@ -46,21 +46,12 @@ func (c *conductor) recover(ctx context.Context, rec *result.Record) error {
 	return err
 }
 
-// sided is an error of one side.
-type sided struct {
-	side string
-	err  error
-}
-
-func (s *sided) Error() string { return s.side + ": " + s.err.Error() }
-func (s *sided) Unwrap() error { return s.err }
-
 // failure turns what ended a trial into its record.
 func failure(err error, limit time.Duration) *result.Failure {
 	f := &result.Failure{Kind: "internal", Message: err.Error()}
-	var side *sided
+	var side *control.SideError
 	if errors.As(err, &side) {
-		f.Side, f.Message = side.side, strings.Replace(f.Message, side.Error(), side.err.Error(), 1)
+		f.Side, f.Message = side.Side, strings.Replace(f.Message, side.Error(), side.Err.Error(), 1)
 	}
 	var said *control.Error
 	switch {

@@ -23,7 +23,7 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 	if c.can.LatePods {
 		ask.Window, ask.Timeout = ask.Window+is.Timeout, ask.Timeout+is.Timeout
 	}
-	port, err := listen(ctx, servers, control.Hello{}, e, ask)
+	port, err := control.Listen(ctx, servers, control.Hello{}, e, ask)
 	if err != nil {
 		return seen{}, err
 	}
@@ -34,12 +34,12 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 	opens := func() error {
 		for i, s := range servers {
 			if err := s.Start(ctx, 0); err != nil {
-				return &sided{control.SideServer, err}
+				return &control.SideError{Side: control.SideServer, Err: err}
 			}
 			serving.Go(func() {
 				var err error
 				if served[i], err = s.Wait(ctx); err != nil {
-					give(&sided{control.SideServer, err})
+					give(&control.SideError{Side: control.SideServer, Err: err})
 				}
 			})
 		}
@@ -51,7 +51,7 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 	}
 	client, err := c.can.NewPods(ctx, a)
 	if err != nil {
-		give(&sided{control.SideClient, err})
+		give(&control.SideError{Side: control.SideClient, Err: err})
 	}
 	serving.Wait()
 	if why := context.Cause(ctx); why != nil {

@@ -450,34 +450,6 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestApart: the ends are on two machines only where both say which one theirs is.
-func TestApart(t *testing.T) {
-	for _, c := range []struct {
-		client string
-		server []string
-		want   bool
-	}{
-		{"a", []string{"b"}, true}, {"a", []string{"a"}, false}, {"", []string{""}, false}, {"a", []string{""}, false}, {"a", []string{"b", "a"}, false}, {"a", []string{"b", "c"}, true},
-	} {
-		dial := func(machine string) *control.Client {
-			e := control.Endpoint{Name: "x", Start: controltest.Fake{Hello: &control.Hello{Version: control.Version, Machine: machine}}.Start}
-			client, err := control.Dial(t.Context(), e)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = client.Close() })
-			return client
-		}
-		var servers []*control.Client
-		for _, m := range c.server {
-			servers = append(servers, dial(m))
-		}
-		if got := apart(dial(c.client), servers); got != c.want {
-			t.Errorf("%q and %q: %v", c.client, c.server, got)
-		}
-	}
-}
-
 // TestPatience has the timeouts of short windows: a reply has time for the round trip that the lab delays.
 func TestPatience(t *testing.T) {
 	ms := time.Millisecond
@@ -495,24 +467,6 @@ func TestPatience(t *testing.T) {
 		w := plan.Workload{Spec: tt.workload}.Normalize()
 		if got := patience(w, tt.window, tt.roundTrip); got != tt.want {
 			t.Errorf("%s in a window of %s with round trips of %s: timeout %s, want %s", w, tt.window, tt.roundTrip, got, tt.want)
-		}
-	}
-}
-
-// TestPinned: two sides on one machine do not share a CPU if there are two, a side alone has the idlest, and more
-// threads have more CPUs.
-func TestPinned(t *testing.T) {
-	one, two := control.Hello{Machine: "m", Idle: []int{3, 1, 0, 2}}, control.Hello{Machine: "n", Idle: []int{7, 6}}
-	for _, tt := range []struct {
-		own, other    control.Hello
-		threads, turn int
-		want          []int
-	}{
-		{one, one, 1, 0, []int{3}}, {one, one, 1, 1, []int{1}}, {one, one, 8, 0, []int{3, 0}}, {one, two, 1, 1, []int{3}},
-		{two, one, 2, 0, []int{7, 6}}, {control.Hello{Machine: "m", Idle: []int{5}}, one, 4, 1, []int{5}}, {control.Hello{}, one, 4, 1, nil},
-	} {
-		if got := pinned(tt.own, tt.other, tt.threads, tt.turn); !slices.Equal(got, tt.want) {
-			t.Errorf("%+v: got %v", tt, got)
 		}
 	}
 }

@@ -3,9 +3,7 @@ package run
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
@@ -144,17 +142,6 @@ type seen struct {
 	apart bool
 }
 
-// apart says whether all servers are on other machines than the client, as far as the agents know theirs.
-func apart(client *control.Client, servers []*control.Client) bool {
-	home := client.Hello().Machine
-	for _, s := range servers {
-		if there := s.Hello().Machine; home == "" || there == "" || there == home {
-			return false
-		}
-	}
-	return true
-}
-
 // limit is how long a trial may take before it has failed.
 func (c *conductor) limit(k plan.Case) time.Duration {
 	delay := 4 * c.roundTrip(k) // to set up and to end
@@ -184,12 +171,12 @@ func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, e
 	if err := c.putBack(ctx, j); err != nil {
 		return seen{}, err
 	}
-	cl, servers, err := c.prepare(ctx, e, j)
+	sides, err := c.prepare(ctx, e, j)
 	if err != nil {
 		return seen{}, err
 	}
-	drops, rolls, churn := c.watch(j), c.rolling(j, servers), c.churning(j)
-	client, server, err := together(ctx, cl, servers, func() { drops.begin(); rolls.begin(ctx); churn.begin(ctx); c.recording.start() })
+	drops, rolls, churn := c.watch(j), c.rolling(j, sides.Servers), c.churning(j)
+	client, server, err := sides.Run(ctx, func() { drops.begin(); rolls.begin(ctx); churn.begin(ctx); c.recording.start() })
 	if why := outcome.Stalled(j.workload, client, server); err == nil && why != "" {
 		err = &control.Error{Kind: kindStalled, Message: why}
 	}
@@ -197,7 +184,7 @@ func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, e
 	if rolls.out {
 		c.missing = append(c.missing, rolls.backend())
 	}
-	v := seen{client: client, server: server, drops: drops.end(), apart: apart(cl, servers), churn: changes}
+	v := seen{client: client, server: server, drops: drops.end(), apart: sides.Apart(), churn: changes}
 	if err == nil {
 		v.windowNs = client.ElapsedNs
 	}
@@ -216,67 +203,31 @@ func (c *conductor) ask(j job) control.Prepare {
 	}
 }
 
-// prepare starts an agent at each end that has none and makes both ready: the servers, then the client.
-func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (*control.Client, []*control.Client, error) {
+// prepare starts an agent at each end that has none and makes both sides ready.
+func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (s control.Sides, err error) {
 	if e.Ready != nil {
 		if err := e.Ready(); err != nil {
-			return nil, nil, err
+			return s, err
 		}
+	}
+	if s, err = c.started(ctx, e); err != nil {
+		return s, err
 	}
 	ask := c.ask(j)
-	cl, servers, err := c.started(ctx, e)
-	if err != nil {
-		return nil, nil, err
-	}
-	ask.Apart, ask.Foremost = apart(cl, servers), true
-	port, err := listen(ctx, servers, cl.Hello(), e, ask)
-	if err != nil {
-		return nil, nil, err
-	}
-	ask.Side, ask.Name = control.SideClient, ""
-	ask.Address, ask.Port, ask.CPUs = e.Servers[0].Address, e.Servers[0].Port, e.Client.CPUs
-	ask.Pinned = pinned(cl.Hello(), servers[0].Hello(), j.workload.Traits().Flows, 0)
-	if ask.Port == 0 {
-		ask.Port = port
-	}
-	if _, err := cl.Prepare(ctx, ask); err != nil {
-		return nil, nil, &sided{control.SideClient, err}
-	}
-	return cl, servers, nil
+	ask.Foremost = true
+	return s, s.Prepare(ctx, e, ask)
 }
 
-// listen makes the servers ready, and returns the port of the first, where the client dials what the server chose. client
-// is the agent whose CPUs they leave.
-func listen(ctx context.Context, servers []*control.Client, client control.Hello, e control.Ends, ask control.Prepare) (port int, err error) {
-	threads := ask.Workload.Traits().Flows
-	for i, s := range servers {
-		end := e.Servers[i]
-		ask.Side, ask.Name = control.SideServer, end.Name
-		ask.Address, ask.Port, ask.CPUs = end.ListenAddress, end.ListenPort, end.CPUs
-		ask.Pinned = pinned(s.Hello(), client, threads, 1)
-		ready, err := s.Prepare(ctx, ask)
-		if err != nil {
-			return 0, &sided{control.SideServer, err}
-		}
-		if i == 0 {
-			port = ready.Port
-		}
-	}
-	return port, nil
-}
-
-// started returns the agents of all ends, the servers in order.
-func (c *conductor) started(ctx context.Context, e control.Ends) (*control.Client, []*control.Client, error) {
+// started returns the agents of all ends.
+func (c *conductor) started(ctx context.Context, e control.Ends) (s control.Sides, err error) {
 	name, _ := names(e)
-	servers, err := c.serving(ctx, e)
-	if err != nil {
-		return nil, nil, err
+	if s.Servers, err = c.serving(ctx, e); err != nil {
+		return s, err
 	}
-	cl, err := c.agents.get(ctx, name, e.Client)
-	if err != nil {
-		return nil, nil, &sided{control.SideClient, err}
+	if s.Client, err = c.agents.get(ctx, name, e.Client); err != nil {
+		return s, &control.SideError{Side: control.SideClient, Err: err}
 	}
-	return cl, servers, nil
+	return s, nil
 }
 
 // serving returns the agents of the servers in order.
@@ -286,73 +237,11 @@ func (c *conductor) serving(ctx context.Context, e control.Ends) ([]*control.Cli
 	for i, end := range e.Servers {
 		s, err := c.agents.get(ctx, names[i], end)
 		if err != nil {
-			return nil, &sided{control.SideServer, err}
+			return nil, &control.SideError{Side: control.SideServer, Err: err}
 		}
 		servers = append(servers, s)
 	}
 	return servers, nil
-}
-
-// pinned chooses the CPUs of the load threads of a side where the environment has not: the idlest of its node, as many as there are
-// threads. Two sides on one machine take turns in choosing. Threads that wander from CPU to CPU take other times in
-// each instance of a pod.
-func pinned(own, other control.Hello, threads, turn int) []int {
-	cpus := own.Idle
-	if own.Machine == other.Machine && len(cpus) > 1 {
-		cpus = nil
-		for i := turn; i < len(own.Idle); i += 2 {
-			cpus = append(cpus, own.Idle[i])
-		}
-	}
-	return cpus[:min(len(cpus), max(1, threads))]
-}
-
-// together starts the servers, then the client, calls running, and waits for them all. Each server waits for as long as the
-// client's start takes, so that their windows coincide. When one fails the others are given up at once; the error is that
-// of the one that failed first.
-func together(ctx context.Context, cl *control.Client, servers []*control.Client, running func()) (client, server *sample.Observation, err error) {
-	later := cl.RoundTrip() / 2
-	for _, s := range servers {
-		later += s.RoundTrip()
-	}
-	for _, s := range servers {
-		later -= s.RoundTrip() / 2
-		if err := s.Start(ctx, later); err != nil {
-			return nil, nil, &sided{control.SideServer, err}
-		}
-		later -= s.RoundTrip() / 2
-	}
-	if err := cl.Start(ctx, 0); err != nil {
-		return nil, nil, &sided{control.SideClient, err}
-	}
-	running()
-	ctx, give := context.WithCancelCause(ctx)
-	defer give(nil)
-	seen := make([]*sample.Observation, len(servers))
-	var serving sync.WaitGroup
-	for i, s := range servers {
-		serving.Go(func() {
-			var err error
-			if seen[i], err = s.Wait(ctx); err != nil {
-				give(&sided{control.SideServer, err})
-			}
-		})
-	}
-	client, err = cl.Wait(ctx)
-	if err != nil {
-		give(&sided{control.SideClient, err})
-	} else if client.Tool != nil {
-		for _, s := range servers { // those of a tool do not see that their client has ended
-			if err := s.Finish(ctx); err != nil {
-				give(&sided{control.SideServer, err})
-			}
-		}
-	}
-	serving.Wait()
-	if err != nil || slices.Contains(seen, nil) {
-		return nil, nil, context.Cause(ctx)
-	}
-	return client, sample.Merge(seen), nil
 }
 
 // roundTrip is the delay that the lab adds to a round trip of a case; every host delays what it sends.

@@ -26,9 +26,9 @@ import (
 // pass follows one workload on one path of one instance.
 type pass struct {
 	journey.Options
-	inst           *lab.Instance
-	ends           control.Ends
-	client, server *control.Client
+	inst  *lab.Instance
+	ends  control.Ends
+	sides control.Sides
 }
 
 // Follow follows the workload on a path of a variant. The error is a *control.NotServedError if the variant does not
@@ -50,7 +50,7 @@ func Follow(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) (t
 	if err := p.dial(ctx); err != nil {
 		return t, err
 	}
-	defer func() { err = errors.Join(err, p.client.Close(), p.server.Close()) }()
+	defer func() { err = errors.Join(err, p.sides.Client.Close(), p.sides.Servers[0].Close()) }()
 	t = journey.Trace{
 		Profile: r.Variant, Path: r.Path, Workload: o.Workload, Client: place(inst, way.Client), Server: place(inst, way.Server),
 	}
@@ -73,13 +73,16 @@ func Follow(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) (t
 }
 
 // dial starts both agents.
-func (p *pass) dial(ctx context.Context) (err error) {
-	if p.server, err = control.Dial(ctx, p.ends.Servers[0]); err != nil {
+func (p *pass) dial(ctx context.Context) error {
+	server, err := control.Dial(ctx, p.ends.Servers[0])
+	if err != nil {
 		return err
 	}
-	if p.client, err = control.Dial(ctx, p.ends.Client); err != nil {
-		return errors.Join(err, p.server.Close())
+	client, err := control.Dial(ctx, p.ends.Client)
+	if err != nil {
+		return errors.Join(err, server.Close())
 	}
+	p.sides = control.Sides{Client: client, Servers: []*control.Client{server}}
 	return nil
 }
 
@@ -125,38 +128,17 @@ func (p *pass) followed(ctx context.Context, t *journey.Trace, way lab.Ends) (er
 // trial runs the workload once and returns how fast it was. It calls before when both sides are ready.
 func (p *pass) trial(ctx context.Context, window time.Duration, before func() error) (none journey.Pace, err error) {
 	ask := control.Prepare{Workload: p.Workload, Warmup: p.Warmup, Window: window, Timeout: 5 * time.Second, Setup: 3 * time.Second}
-	server, client := p.ends.Servers[0], p.ends.Client
-	ask.Side, ask.Name = control.SideServer, server.Name
-	ask.Address, ask.Port, ask.CPUs = server.ListenAddress, server.ListenPort, server.CPUs
-	ready, err := p.server.Prepare(ctx, ask)
-	if err != nil {
-		return none, err
-	}
-	ask.Side, ask.Name = control.SideClient, ""
-	ask.Address, ask.Port, ask.CPUs = server.Address, server.Port, client.CPUs
-	if ask.Port == 0 {
-		ask.Port = ready.Port
-	}
-	if _, err := p.client.Prepare(ctx, ask); err != nil {
+	if err := p.sides.Prepare(ctx, p.ends, ask); err != nil {
 		return none, err
 	}
 	if err := before(); err != nil {
 		return none, err
 	}
-	if err := p.server.Start(ctx, 0); err != nil {
-		return none, err
-	}
-	if err := p.client.Start(ctx, 0); err != nil {
-		return none, err
-	}
-	o, err := p.client.Wait(ctx)
+	client, _, err := p.sides.Run(ctx, func() {})
 	if err != nil {
 		return none, err
 	}
-	if _, err := p.server.Wait(ctx); err != nil {
-		return none, err
-	}
-	return pace(o)
+	return pace(client)
 }
 
 func pace(o *sample.Observation) (journey.Pace, error) {

@@ -1,0 +1,137 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// SideError is an error of one side.
+type SideError struct {
+	// Side is SideClient or SideServer.
+	Side string
+	Err  error
+}
+
+func (e *SideError) Error() string { return e.Side + ": " + e.Err.Error() }
+func (e *SideError) Unwrap() error { return e.Err }
+
+// Sides are the agents at the ends of a route.
+type Sides struct {
+	Client  *Client
+	Servers []*Client
+}
+
+// Apart says whether all servers are on other machines than the client, as far as the agents know theirs.
+func (s Sides) Apart() bool {
+	home := s.Client.Hello().Machine
+	for _, x := range s.Servers {
+		if there := x.Hello().Machine; home == "" || there == "" || there == home {
+			return false
+		}
+	}
+	return true
+}
+
+// Prepare makes the servers ready for a workload, then the client. ask has what both sides are asked for.
+func (s Sides) Prepare(ctx context.Context, e Ends, ask Prepare) error {
+	ask.Apart = s.Apart()
+	port, err := Listen(ctx, s.Servers, s.Client.Hello(), e, ask)
+	if err != nil {
+		return err
+	}
+	ask.Side, ask.Name = SideClient, ""
+	ask.Address, ask.Port, ask.CPUs = e.Servers[0].Address, e.Servers[0].Port, e.Client.CPUs
+	ask.Pinned = pinned(s.Client.Hello(), s.Servers[0].Hello(), ask.Workload.Traits().Flows, 0)
+	if ask.Port == 0 {
+		ask.Port = port
+	}
+	if _, err := s.Client.Prepare(ctx, ask); err != nil {
+		return &SideError{SideClient, err}
+	}
+	return nil
+}
+
+// Listen makes servers ready, and returns the port of the first, where the client dials what the server chose. client is the
+// agent whose CPUs they leave.
+func Listen(ctx context.Context, servers []*Client, client Hello, e Ends, ask Prepare) (port int, err error) {
+	threads := ask.Workload.Traits().Flows
+	for i, s := range servers {
+		end := e.Servers[i]
+		ask.Side, ask.Name = SideServer, end.Name
+		ask.Address, ask.Port, ask.CPUs = end.ListenAddress, end.ListenPort, end.CPUs
+		ask.Pinned = pinned(s.Hello(), client, threads, 1)
+		ready, err := s.Prepare(ctx, ask)
+		if err != nil {
+			return 0, &SideError{SideServer, err}
+		}
+		if i == 0 {
+			port = ready.Port
+		}
+	}
+	return port, nil
+}
+
+// pinned chooses the CPUs of the load threads of a side where the environment has not: the idlest of its node, as many as there are
+// threads. Two sides on one machine take turns in choosing. Threads that wander from CPU to CPU take other times in
+// each instance of a pod.
+func pinned(own, other Hello, threads, turn int) []int {
+	cpus := own.Idle
+	if own.Machine == other.Machine && len(cpus) > 1 {
+		cpus = nil
+		for i := turn; i < len(own.Idle); i += 2 {
+			cpus = append(cpus, own.Idle[i])
+		}
+	}
+	return cpus[:min(len(cpus), max(1, threads))]
+}
+
+// Run starts the servers, then the client, calls running, and waits for them all. Each server waits for as long as the
+// client's start takes, so that their windows coincide. When one fails the others are given up at once; the error is that
+// of the one that failed first. What several servers saw is merged.
+func (s Sides) Run(ctx context.Context, running func()) (client, server *sample.Observation, err error) {
+	later := s.Client.RoundTrip() / 2
+	for _, x := range s.Servers {
+		later += x.RoundTrip()
+	}
+	for _, x := range s.Servers {
+		later -= x.RoundTrip() / 2
+		if err := x.Start(ctx, later); err != nil {
+			return nil, nil, &SideError{SideServer, err}
+		}
+		later -= x.RoundTrip() / 2
+	}
+	if err := s.Client.Start(ctx, 0); err != nil {
+		return nil, nil, &SideError{SideClient, err}
+	}
+	running()
+	ctx, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	seen := make([]*sample.Observation, len(s.Servers))
+	var serving sync.WaitGroup
+	for i, x := range s.Servers {
+		serving.Go(func() {
+			var err error
+			if seen[i], err = x.Wait(ctx); err != nil {
+				give(&SideError{SideServer, err})
+			}
+		})
+	}
+	client, err = s.Client.Wait(ctx)
+	if err != nil {
+		give(&SideError{SideClient, err})
+	} else if client.Tool != nil {
+		for _, x := range s.Servers { // those of a tool do not see that their client has ended
+			if err := x.Finish(ctx); err != nil {
+				give(&SideError{SideServer, err})
+			}
+		}
+	}
+	serving.Wait()
+	if err != nil || slices.Contains(seen, nil) {
+		return nil, nil, context.Cause(ctx)
+	}
+	return client, sample.Merge(seen), nil
+}
