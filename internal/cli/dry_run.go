@@ -90,6 +90,10 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 			number.Percent(quietScatter), number.Percent(busyScatter)))
 	}
 	row("window", fmt.Sprintf("%s after %s of warm-up", p.Duration, p.Warmup))
+	if n := float64(p.Lab.Memory(profiles)); n >= 100e6 && !p.OnCluster() {
+		scale := number.Common("B", n)
+		row("memory", fmt.Sprintf("about %s %s for Services, policies and connections", scale.Format(n), scale.Unit))
+	}
 	expected := "about " + p.Expected(cases).Round(time.Second).String()
 	if p.Budget > 0 {
 		expected += ", at most " + p.Budget.String()

@@ -98,6 +98,10 @@ var ErrClosed = errors.New("the lab is closed")
 // others are not affected. Up fails if this machine cannot raise any instance, or if ctx is done; then it removes
 // everything. The caller closes the lab.
 func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
+	left, where := memoryLeft()
+	if err := fits(o.Lab.Filled(), profiles, left, where); err != nil {
+		return nil, err
+	}
 	l, err := open(ctx, o)
 	if err != nil {
 		return nil, err

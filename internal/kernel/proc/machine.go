@@ -69,6 +69,17 @@ func ParseStatm(b []byte, pageSize int) (uint64, error) {
 
 // ParseMeminfo returns the memory in use from /proc/meminfo: MemTotal less MemAvailable, in bytes.
 func ParseMeminfo(b []byte) (uint64, error) {
+	total, available, err := meminfo(b)
+	return total - available, err
+}
+
+// ParseAvailable returns MemAvailable of /proc/meminfo in bytes.
+func ParseAvailable(b []byte) (uint64, error) {
+	_, available, err := meminfo(b)
+	return available, err
+}
+
+func meminfo(b []byte) (total, available uint64, err error) {
 	kib := map[string]uint64{}
 	for line := range bytes.Lines(b) {
 		name, rest, ok := bytes.Cut(line, []byte(":"))
@@ -83,7 +94,7 @@ func ParseMeminfo(b []byte) (uint64, error) {
 	total, haveTotal := kib["MemTotal"]
 	available, haveAvailable := kib["MemAvailable"]
 	if !haveTotal || !haveAvailable || available > total {
-		return 0, fmt.Errorf("/proc/meminfo: MemTotal %d kB, MemAvailable %d kB", total, available)
+		return 0, 0, fmt.Errorf("/proc/meminfo: MemTotal %d kB, MemAvailable %d kB", total, available)
 	}
-	return (total - available) << 10, nil
+	return total << 10, available << 10, nil
 }

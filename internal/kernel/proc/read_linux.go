@@ -43,6 +43,9 @@ func WaitOf(id int) (int64, error) {
 	return read("/proc/self/task/"+strconv.Itoa(id)+"/schedstat", ParseSchedstat)
 }
 
+// MemoryAvailable reads how many bytes the machine can still give to programs.
+func MemoryAvailable() (uint64, error) { return read("/proc/meminfo", ParseAvailable) }
+
 // Loadavg reads the load averages of 1, 5 and 15 minutes.
 func Loadavg() ([3]float64, error) { return read("/proc/loadavg", ParseLoadavg) }
 

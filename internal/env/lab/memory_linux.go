@@ -1,0 +1,59 @@
+package lab
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cnibench/cnibench/internal/kernel/cgroup"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// NoMemoryError says that the state of a lab would not fit. Without the check the kernel would kill this process in the
+// middle, without a word.
+type NoMemoryError struct {
+	Need, Left int64
+	// Where is the cgroup whose limit it is, "" for the machine's memory.
+	Where string
+}
+
+func (e *NoMemoryError) Error() string {
+	where := "this machine has"
+	if e.Where != "" {
+		where = "the memory limit of " + e.Where + " leaves"
+	}
+	return fmt.Sprintf("the Services, policies and connections of this lab take about %s while they are programmed, and %s %s",
+		inBytes(e.Need), where, inBytes(e.Left))
+}
+
+func inBytes(n int64) string {
+	s := number.Common("B", float64(n))
+	return s.Format(float64(n)) + " " + s.Unit
+}
+
+// memoryLeft returns what this process may still take, and the cgroup that limits it.
+func memoryLeft() (left int64, where string) {
+	left = math.MaxInt64
+	if n, err := proc.MemoryAvailable(); err == nil {
+		left = int64(min(n, math.MaxInt64))
+	}
+	if n, at, err := cgroup.MemoryLeft(); err == nil && at != "" && int64(min(n, math.MaxInt64)) < left {
+		left, where = int64(n), at
+	}
+	return left, where
+}
+
+// fits returns a NoMemoryError if the state of all variants together needs more than is left.
+func fits(l plan.Lab, variants []plan.Variant, left int64, where string) error {
+	need := l.Memory(variants)
+	if need <= left {
+		return nil
+	}
+	way := "take fewer of them, of nodes or of profiles in one run, or raise the limit"
+	if l.ServiceProxy != plan.ProxyNftables {
+		way += "; service-proxy=nftables and eBPF profiles need less for Services"
+	}
+	return advice.With(&NoMemoryError{need, left, where}, way)
+}

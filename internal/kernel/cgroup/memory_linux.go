@@ -1,0 +1,92 @@
+package cgroup
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// MemoryLeft returns how many bytes this process may still take before the nearest limit of its cgroups, and the cgroup
+// that has it; "" if none has a limit. Page cache that the kernel would give up first counts as left.
+func MemoryLeft() (left uint64, path string, err error) {
+	self, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return 0, "", err
+	}
+	if mount, err := Hierarchy("memory"); err == nil {
+		left, path = nearest(mount, below(self, "memory"), names{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"})
+		return left, path, nil
+	}
+	mount, err := Root()
+	if errors.Is(err, ErrNoMount) {
+		return 0, "", nil
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	left, path = nearest(mount, below(self, ""), names{"memory.max", "memory.current", "inactive_file"})
+	return left, path, nil
+}
+
+// names are those of the files with the limit and the usage of a group, and of the line of memory.stat with the cache.
+type names struct{ limit, usage, cache string }
+
+// below returns the path of a process in the hierarchy of a controller, "" for that of cgroup v2, from its /proc/PID/cgroup.
+func below(self []byte, controller string) string {
+	for line := range strings.Lines(string(self)) {
+		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+		if len(f) != 3 {
+			continue
+		}
+		for c := range strings.SplitSeq(f[1], ",") {
+			if c == controller {
+				return f[2]
+			}
+		}
+	}
+	return "/"
+}
+
+// unlimited is a number that only cgroup v1 has, where a group has no limit.
+const unlimited = math.MaxInt64 / 2
+
+// nearest returns what is left to the group at path under mount and to the groups above it, at least.
+func nearest(mount, path string, of names) (left uint64, at string) {
+	for path = filepath.Clean("/" + path); ; path = filepath.Dir(path) {
+		group := filepath.Join(mount, path)
+		limit, ok := count(filepath.Join(group, of.limit))
+		used, known := count(filepath.Join(group, of.usage))
+		if ok && known && limit < unlimited {
+			used -= min(used, cached(group, of.cache))
+			if n := limit - min(limit, used); at == "" || n < left {
+				left, at = n, group
+			}
+		}
+		if path == "/" {
+			return left, at
+		}
+	}
+}
+
+func count(name string) (uint64, bool) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return 0, false // the root has no limit, and neither has a word such as "max"
+	}
+	n, err := strconv.ParseUint(string(bytes.TrimSpace(b)), 10, 64)
+	return n, err == nil
+}
+
+func cached(group, line string) (bytes uint64) {
+	b, _ := os.ReadFile(filepath.Join(group, "memory.stat"))
+	for l := range strings.Lines(string(b)) {
+		if name, n, _ := strings.Cut(strings.TrimSpace(l), " "); name == line {
+			bytes, _ = strconv.ParseUint(n, 10, 64)
+		}
+	}
+	return bytes
+}

@@ -1,0 +1,48 @@
+package plan
+
+import "github.com/cnibench/cnibench/internal/profile"
+
+// What one object takes on each node, in bytes, at the highest: in the kernel, and in the programs that load the rules.
+// Measured as the peak of a cgroup around lab up, with 30,000 Services, 100 Services of 1,000 endpoints and 10,000
+// policies; of calico-nftables' policies it is the kernel's part alone (docs/how-to/weigh-the-state.md).
+const (
+	chainService, chainEndpoint = 8 << 10, 4 << 10
+	mapService, mapEndpoint     = 3 << 10, 100
+	bpfService, bpfEndpoint     = 1200, 100
+	bpfMaps                     = 45 << 20
+	chainPolicy, setPolicy      = 70 << 10, 41 << 10
+	bpfPolicy                   = 4 << 10
+	trackedConnection           = 384
+)
+
+// Memory is about how many bytes the state of some variants takes on all their nodes while it is programmed.
+func (l Lab) Memory(variants []Variant) (bytes int64) {
+	for _, v := range variants {
+		bytes += v.Lab(l).memory(v)
+	}
+	return bytes
+}
+
+func (l Lab) memory(v Variant) int64 {
+	p, _ := profile.Lookup(v.Profile())
+	services, endpoints := l.Services, l.Services*l.Endpoints
+	node := l.Connections * trackedConnection
+	switch {
+	case p.Services == "none", l.ServiceProxy == ProxyIPVS && p.Services != "ebpf": // ipvs has not been measured
+	case p.Services == "ebpf":
+		node += bpfMaps + services*bpfService + endpoints*bpfEndpoint
+	case l.ServiceProxy == ProxyNftables || p.Policy == "calico-nftables":
+		node += services*mapService + endpoints*mapEndpoint
+	default:
+		node += services*chainService + endpoints*chainEndpoint
+	}
+	switch p.Policy {
+	case "calico-iptables":
+		node += (l.Policies + l.PoliciesUnselected) * chainPolicy
+	case "calico-nftables":
+		node += (l.Policies + l.PoliciesUnselected) * setPolicy
+	case "ebpf":
+		node += l.Policies * bpfPolicy
+	}
+	return int64(node) * int64(l.Nodes)
+}
