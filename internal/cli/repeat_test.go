@@ -56,7 +56,7 @@ func TestRepeat(t *testing.T) {
 		},
 		"kind": func(p *plan.Plan) { p.Environment, p.Profiles = plan.EnvKind, []plan.Variant{"canal"} },
 		"policies": func(p *plan.Plan) {
-			p.Lab.CPU, p.Lab.RPS = plan.PlacementSplit, plan.RPSOff
+			p.Lab.CPU, p.Lab.RPS, p.Lab.GRO = plan.PlacementSplit, plan.RPSOff, plan.GROOn
 			p.Lab.Policies, p.Lab.PoliciesUnselected, p.Lab.Conntrack, p.Lab.BridgeNetfilter = 3, 40, plan.ConntrackOff, plan.BridgeNetfilterOff
 		},
 	} {

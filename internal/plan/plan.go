@@ -69,6 +69,8 @@ type Lab struct {
 	NIC         NIC       `json:"nic"`
 	CPU         Placement `json:"cpu"`
 	MTU         int       `json:"mtu"`
+	// GRO says whether nodes merge the frames that they receive.
+	GRO GRO `json:"gro,omitempty"`
 	// RPS says whether receive work of a node and its pods is steered to the node's CPUs.
 	RPS RPS `json:"rps,omitempty"`
 	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
@@ -128,6 +130,8 @@ type (
 	NIC string
 	// Placement is which CPUs the nodes of a lab work on.
 	Placement string
+	// GRO is generic receive offload at the NICs and tunnel devices of nodes.
+	GRO string
 	// RPS is receive packet steering.
 	RPS string
 	// ProxyMode is the mode of kube-proxy.
@@ -153,6 +157,11 @@ const (
 	PlacementAuto  Placement = "auto"
 	PlacementOne   Placement = "one"
 	PlacementSplit Placement = "split"
+
+	// GROUDP merges packets of UDP that are forwarded, too.
+	GROOff GRO = "off"
+	GROOn  GRO = "on"
+	GROUDP GRO = "udp"
 
 	// RPSAuto is on where each node has CPUs of its own.
 	RPSAuto RPS = "auto"

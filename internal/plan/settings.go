@@ -92,6 +92,8 @@ func labSettings() []Setting {
 			whole(2, MaxPodsPerNode), func(p *Plan) *int { return &p.Lab.PodsPerNode }),
 		setting(Setting{Key: "lab.nic", Flag: "nic", Where: InLab, PerVariant: true, Help: "NIC `model`: wire (segmentation off) or ideal (super-packets cross)"},
 			oneOf(NICWire, NICIdeal), func(p *Plan) *NIC { return &p.Lab.NIC }),
+		setting(Setting{Key: "lab.gro", Flag: "gro", Where: InLab, PerVariant: true, Help: "`merging` of received frames at NICs and tunnels: off, on, or udp for forwarded UDP, too"},
+			oneOf(GROOff, GROOn, GROUDP), func(p *Plan) *GRO { return &p.Lab.GRO }),
 		setting(Setting{Key: "lab.cpu", Flag: "cpu", Where: InLab, Help: "CPU `placement`: one CPU, split between nodes, or auto"},
 			oneOf(PlacementAuto, PlacementOne, PlacementSplit), func(p *Plan) *Placement { return &p.Lab.CPU }),
 		setting(Setting{Key: "lab.rps", Flag: "rps", Where: InLab, PerVariant: true, Help: "receive packet `steering` to each node's CPUs: on or off, with cpu split; auto is on there"},

@@ -379,7 +379,7 @@ func (b *builder) nics(context.Context) error {
 	for h, at := range b.at {
 		if b.spec.Lab.NIC == plan.NICWire {
 			var err error
-			if h.uncut, err = at.SegmentationOff(); err != nil {
+			if h.uncut, err = at.SegmentationOff(b.merging(h)); err != nil {
 				return fmt.Errorf("%s: %w", h.Name, err)
 			}
 		}
@@ -396,6 +396,15 @@ func (b *builder) nics(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// merging says what a host merges and passes on whole: nodes do, and pods with a NIC of their own. Load is sent by others, so
+// nothing is whole that was not merged.
+func (b *builder) merging(h *Host) *link.Merge {
+	if b.spec.Lab.GRO == plan.GROOff || !slices.Contains(b.senders(), h) {
+		return nil
+	}
+	return &link.Merge{NIC: dataplane.NIC, UDP: b.spec.Lab.GRO == plan.GROUDP}
 }
 
 // errOneCPU is the error of a variant with or without RPS where it changes nothing.

@@ -28,6 +28,7 @@ const (
 	FactLoss      = "lab.loss"      // share of the frames from a node that are lost, for tests
 	FactCgroup    = "lab.cgroup"    // "v2", or why nodes have no cgroups
 	FactSteering  = "lab.rps"       // whether receive work is steered to the node's CPUs
+	FactGRO       = "lab.gro"       // what nodes merge of what they receive
 	FactIPSet     = "ipset"
 	// FactBackend is why the lab chose this backend of iptables.
 	FactBackend = "lab.iptables.reason"
@@ -67,6 +68,7 @@ func (l *Lab) Facts() facts.Facts {
 		FactLineRate:    "unshaped",
 		FactCgroup:      "v2",
 		FactSteering:    "off",
+		FactGRO:         string(c.GRO),
 		FactProxy:       string(c.ServiceProxy),
 		FactChurn:       c.Churn.String(),
 		FactSendBuffer:  sendBuffer,
@@ -78,6 +80,9 @@ func (l *Lab) Facts() facts.Facts {
 		FactConntrack:     string(cmp.Or(c.Conntrack, plan.ConntrackOn)),
 
 		FactBridgeNetfilter: string(cmp.Or(c.BridgeNetfilter, plan.BridgeNetfilterOn)),
+	}
+	if c.NIC == plan.NICIdeal {
+		f[FactGRO] = "as the kernel has it"
 	}
 	if c.LineRate > 0 {
 		f[FactLineRate] = strconv.FormatFloat(c.LineRate, 'f', 0, 64)

@@ -16,10 +16,39 @@ import (
 // AnySegments is as many segments as a super-packet may have at all.
 const AnySegments = 65535
 
+// The features of GRO.
+const (
+	rxGRO = "rx-gro"
+	// rxForwarded merges packets of UDP that no socket of the host receives.
+	rxForwarded = "rx-udp-gro-forwarding"
+)
+
+// Merge is what devices of a host do although they do not cut: those that receive from the wire merge frames (GRO), and the
+// others pass on whole what was merged.
+type Merge struct {
+	// NIC receives from the wire, and so do all tunnel devices.
+	NIC string
+	// UDP says that packets of UDP are merged if they are forwarded.
+	UDP bool
+}
+
+// receives says whether a device receives from the wire. No device does without m.
+func (m *Merge) receives(l netlink.Link) bool {
+	return m != nil && (l.Attrs().Name == m.NIC || slices.Contains([]string{"vxlan", "ipip", "wireguard", "ip6tnl"}, l.Type()))
+}
+
+// leaves says whether a feature of a device stays as it is.
+func (m *Merge) leaves(l netlink.Link, feature string) bool {
+	if m.receives(l) {
+		return feature == rxGRO || m.UDP && feature == rxForwarded
+	}
+	return m != nil && strings.HasPrefix(feature, "tx-")
+}
+
 // SegmentationOff makes every device of the namespace but lo refuse super-packets in both directions: no TSO, no GSO
-// (inside tunnels neither), no GRO. A device that keeps a feature (macvlan always does) is limited to super-packets of one
-// segment, and its name is returned. What is in force is read back.
-func (h *Handle) SegmentationOff() (kept []string, err error) {
+// (inside tunnels neither), no GRO but what merge says (optional). A device that keeps a feature (macvlan always does) is
+// limited to super-packets of one segment, and its name is returned. What is in force is read back.
+func (h *Handle) SegmentationOff(merge *Merge) (kept []string, err error) {
 	links, _, err := h.links()
 	if err != nil {
 		return nil, err
@@ -30,7 +59,7 @@ func (h *Handle) SegmentationOff() (kept []string, err error) {
 			if name == Loopback {
 				continue
 			}
-			left, err := off(e, name)
+			left, err := off(e, name, func(feature string) bool { return merge.leaves(l, feature) })
 			if err == nil && len(left) > 0 {
 				kept = append(kept, name)
 				err = h.LimitSegments(name, 1)
@@ -41,6 +70,11 @@ func (h *Handle) SegmentationOff() (kept []string, err error) {
 		}
 		return nil
 	})
+	for _, l := range links {
+		if err == nil && merge.receives(l) {
+			err = h.SetFeatures(l.Attrs().Name, map[string]bool{rxGRO: true, rxForwarded: merge.UDP})
+		}
+	}
 	return kept, err
 }
 
@@ -60,15 +94,15 @@ func (h *Handle) LimitSegments(dev string, segments int) error {
 	return nil
 }
 
-// off switches off what can be switched off and returns what stays on.
-func off(e ethtool, dev string) ([]string, error) {
+// off switches off what can be switched off, and returns what stays on besides what leave names.
+func off(e ethtool, dev string, leave func(feature string) bool) ([]string, error) {
 	known, err := e.features(dev)
 	if err != nil {
 		return nil, fmt.Errorf("read its features: %w", err)
 	}
 	change := map[string]bool{}
 	for name, f := range known {
-		if segments(name) && f.available && f.active {
+		if segments(name) && f.available && f.active && !leave(name) {
 			change[name] = false
 		}
 	}
@@ -77,7 +111,8 @@ func off(e ethtool, dev string) ([]string, error) {
 			return nil, fmt.Errorf("set its features: %w", err)
 		}
 	}
-	return active(e, dev)
+	on, err := active(e, dev)
+	return slices.DeleteFunc(on, leave), err
 }
 
 // Segmentation returns the segmentation and aggregation features that a device has on.
@@ -103,7 +138,7 @@ func active(e ethtool, dev string) ([]string, error) {
 // handed to the device, not a feature that makes anything.
 func segments(feature string) bool {
 	switch feature {
-	case "rx-gro", "rx-gro-list", "rx-gro-hw", "rx-lro", "rx-udp-gro-forwarding", "tx-gso-partial", "tx-gso-list":
+	case rxGRO, "rx-gro-list", "rx-gro-hw", "rx-lro", rxForwarded, "tx-gso-partial", "tx-gso-list":
 		return true
 	}
 	return strings.HasPrefix(feature, "tx-") && strings.HasSuffix(feature, "-segmentation")

@@ -100,18 +100,6 @@ var breakages = []breakage{
 		holds:   []string{"exchange" + bare},
 	},
 	{
-		name: "steering on without RPS", profile: "ptp", lab: plan.Lab{CPU: "split", RPS: "off"},
-		script:  `unshare -m sh -c "mount -t sysfs none /sys && echo 1 > /sys/class/net/$VETH/queues/rx-0/rps_cpus"`,
-		notices: []string{"steering"},
-		holds:   []string{"exchange" + cross},
-	},
-	{
-		name: "steering to the other node's CPU", profile: "ptp", lab: plan.Lab{CPU: "split"},
-		script:  `unshare -m sh -c "mount -t sysfs none /sys && echo 2 > /sys/class/net/eth0/queues/rx-0/rps_cpus"`,
-		notices: []string{"steering"},
-		holds:   []string{"exchange" + cross},
-	},
-	{
 		name: "segmentation off in ideal", profile: "raw", lab: plan.Lab{NIC: "ideal"}, at: bothNodes,
 		script:  `ethtool -K eth0 tso off gso off`,
 		notices: []string{"wire.limit" + bare},
@@ -404,7 +392,7 @@ func TestBreakageIsNoticed(t *testing.T) {
 	var crew sync.WaitGroup
 	defer crew.Wait()
 	slots := make(chan struct{}, atOnce)
-	for _, b := range slices.Concat(breakages, breakagesIn6, breakagesOfServices, breakagesInGuest) {
+	for _, b := range slices.Concat(breakages, breakagesIn6, breakagesOfServices, breakagesOfDevices, breakagesInGuest) {
 		crew.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
@@ -479,7 +467,7 @@ func TestEveryKindOfAssertionIsSeenToFail(t *testing.T) {
 			failing[kind] = true
 		}
 	}
-	for _, b := range slices.Concat(breakages, breakagesOfServices, breakagesInGuest) {
+	for _, b := range slices.Concat(breakages, breakagesOfServices, breakagesOfDevices, breakagesInGuest) {
 		note(b.notices)
 	}
 	for _, m := range mistaken {
@@ -488,7 +476,7 @@ func TestEveryKindOfAssertionIsSeenToFail(t *testing.T) {
 	note([]string{"maglev"}) // by TestNodesThatChooseForThemselves
 	for _, name := range profile.Names() {
 		x := table(name)
-		x.policies, x.testServices, x.proxyIPVS = 1, true, true
+		x.policies, x.testServices, x.proxyIPVS, x.merges = 1, true, true, true
 		for _, c := range checks(x) {
 			if !failing[c.kind] {
 				t.Errorf("%s of %s: no test makes an assertion of its kind fail", c.id(), name)

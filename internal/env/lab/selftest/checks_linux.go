@@ -63,6 +63,9 @@ func checks(x expectation) []check {
 		}
 	}
 	list = append(list, wireChecks(x)...)
+	if x.merges && x.Attach != nil {
+		list = append(list, check{"merged", expect.PodPodCross, "the largest frame of a bulk transfer that the receiving pod gets, in bytes", largestMerged})
+	}
 	list = append(list, serviceChecks(x)...)
 	for _, path := range x.Refused {
 		list = append(list, check{"refused", path, "the path does not work", refused("refused", path)})

@@ -38,6 +38,8 @@ type expectation struct {
 	alwaysNew bool
 	// unfiltered says that netfilter does not see what the pods' bridge switches.
 	unfiltered bool
+	// merges says that nodes merge the frames that they receive.
+	merges bool
 	// policies is the number of policies that select every pod.
 	policies int
 }

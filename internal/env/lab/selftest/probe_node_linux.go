@@ -17,6 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // calicoGateway, in IPv6 calicoGateway6, and calicoMAC are the addresses of every Calico pod's gateway.
@@ -97,6 +98,12 @@ func offload(_ context.Context, s *scene) finding {
 			}
 			features, err := h.Segmentation(d.Name)
 			total++
+			if want, said := s.receiving(host, d); said && err == nil {
+				if got := strings.Join(features, ","); got != want && !(want == "" && allSend(features)) {
+					on = append(on, fmt.Sprintf("%s of %s (%s instead of %s)", d.Name, host.Name, got, want))
+				}
+				return nil
+			}
 			if len(features) > 0 && (d.Kind == "veth" || d.GSOMaxSegs != 1) {
 				on = append(on, d.Name+" of "+host.Name)
 			}
@@ -114,6 +121,29 @@ func offload(_ context.Context, s *scene) finding {
 		return finding{want: "off", got: got}
 	}
 	return finding{want: "on", got: fmt.Sprintf("on at %d of %d devices", len(on), total), within: len(on) > 0}
+}
+
+// receiving returns the features that a device of a host that merges has on: of its NIC and tunnels by name, "" for others, which
+// may send super-packets. The second result is false for a host that does not merge.
+func (s *scene) receiving(host *lab.Host, d link.Device) (string, bool) {
+	node := slices.ContainsFunc(s.inst.Nodes, func(n *lab.Node) bool { return n.NS == host.NS })
+	switched := s.want.switched() && slices.ContainsFunc(s.allPods(), func(p *lab.Pod) bool { return &p.Host == host })
+	if !s.want.merges || !node && !switched {
+		return "", false
+	}
+	// The stand-in for a tunnel is a veth.
+	if d.Name != nic && (s.want.tunnel == nil || d.Name != s.want.tunnel.device || d.Kind == "veth") {
+		return "", true
+	}
+	if s.inst.Spec.Lab.GRO == plan.GROUDP {
+		return "rx-gro,rx-udp-gro-forwarding", true
+	}
+	return "rx-gro", true
+}
+
+// allSend says whether all features are of sending.
+func allSend(features []string) bool {
+	return !slices.ContainsFunc(features, func(f string) bool { return !strings.HasPrefix(f, "tx-") })
 }
 
 // steering checks every device but the loopbacks, and dummies, which receive nothing.

@@ -102,15 +102,9 @@ func largestFrame(ctx context.Context, s *scene) finding {
 	if !segmented {
 		want = fmt.Sprintf("above %d", limit)
 	}
-	t := &trial{}
-	if t.ends, t.err = s.ends(s.want.crossPath()); t.err != nil {
-		return failed(want, t.err)
-	}
-	if err := s.discard(); err != nil {
+	t, err := s.bulk(ctx)
+	if err != nil {
 		return failed(want, err)
-	}
-	if t.tcp = s.tcp(ctx, t.ends, bulk); t.tcp.err != nil {
-		return failed(want, t.tcp.err)
 	}
 	frames, err := s.wire.Drain()
 	if err != nil {
@@ -125,6 +119,42 @@ func largestFrame(ctx context.Context, s *scene) finding {
 		largest = max(largest, f.Length)
 	}
 	return finding{want: want, got: strconv.Itoa(largest), within: largest > 0 && (largest <= limit) == segmented}
+}
+
+// bulk makes a bulk transfer between nodes, for the frames that were captured of it.
+func (s *scene) bulk(ctx context.Context) (*trial, error) {
+	t := &trial{}
+	if t.ends, t.err = s.ends(s.want.crossPath()); t.err != nil {
+		return t, t.err
+	}
+	if err := s.discard(); err != nil {
+		return t, err
+	}
+	t.tcp = s.tcp(ctx, t.ends, bulk)
+	return t, t.tcp.err
+}
+
+// largestMerged makes a bulk transfer whose frames must come to the receiving pod merged.
+func largestMerged(ctx context.Context, s *scene) finding {
+	limit := s.fullFrame()
+	want := fmt.Sprintf("above %d", limit)
+	// Until a trial, what a macvlan or ipvlan sends is limited to a segment, and comes one by one.
+	if d, err := device(s.pod(0, 0).NS, nic); err == nil && d.Kind != "veth" && d.GSOMaxSegs == 1 {
+		return finding{want: "sent one by one", got: "sent one by one"}
+	}
+	t, err := s.bulk(ctx)
+	if err != nil {
+		return failed(want, err)
+	}
+	frames, err := s.pods[s.pod(1, 0)].Drain()
+	if err != nil {
+		return failed(want, err)
+	}
+	largest := 0
+	for _, f := range t.own(frames) {
+		largest = max(largest, f.Length)
+	}
+	return finding{want: want, got: strconv.Itoa(largest), within: largest > limit}
 }
 
 // wireMAC checks the sender of frames to the server: the node, or the pod if its MAC address is the one on the wire.

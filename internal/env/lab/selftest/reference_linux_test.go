@@ -281,7 +281,7 @@ func segmentationOff(t *testing.T, inst *lab.Instance) {
 		for _, h := range append([]*lab.Host{&n.Host}, hostsOf(n.Pods)...) {
 			at, err := link.Open(h.NS)
 			if err == nil {
-				_, err = at.SegmentationOff()
+				_, err = at.SegmentationOff(nil)
 				at.Close()
 			}
 			if err != nil {
