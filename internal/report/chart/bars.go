@@ -3,6 +3,7 @@ package chart
 import (
 	"math"
 
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -38,12 +39,13 @@ type Bar struct {
 const (
 	barRow, barHead, barName     = 24.0, 44.0, 118.0
 	barColumn, barText, barSpace = 176.0, 52.0, 14.0
-	barStacked                   = 360.0
+	barStacked, barMostName      = 360.0, 216.0
 )
 
 // Draw lays the bars out.
 func (b Bars) Draw() Drawing {
-	d := Drawing{Title: b.Title, Desc: b.Desc, Width: barName + barColumn*float64(len(b.Columns)), Height: barHead + barRow*float64(len(b.Rows))}
+	name := namesWidth(barName, barMostName, each.Of(b.Rows, func(r BarRow) string { return r.Name })...)
+	d := Drawing{Title: b.Title, Desc: b.Desc, Width: name + barColumn*float64(len(b.Columns)), Height: barHead + barRow*float64(len(b.Rows))}
 	if b.Stacked {
 		d.Width, d.Height = barStacked, d.Height*float64(max(1, len(b.Columns)))
 	}
@@ -53,16 +55,16 @@ func (b Bars) Draw() Drawing {
 		rows[i] = Group{Series: r.Series, Tip: r.Name}
 	}
 	for j, c := range b.Columns {
-		x, y, width := barName+barColumn*float64(j), 0.0, barColumn-barSpace
+		x, y, width := name+barColumn*float64(j), 0.0, barColumn-barSpace
 		if b.Stacked {
-			x, y, width = barName, d.Height/float64(len(b.Columns))*float64(j), barStacked-barName
+			x, y, width = name, d.Height/float64(len(b.Columns))*float64(j), barStacked-name
 		}
 		head.Shapes = append(head.Shapes, bold(text(Ink, Point{x, y + 16}, fit(c.Name, textSize, width), Start)),
 			small(text(Muted, Point{x, y + 31}, fit(c.Unit, smallSize, width), Start)))
 		for i, r := range b.Rows {
 			at := y + barHead + barRow*(float64(i)+0.5)
 			if j == 0 || b.Stacked {
-				rows[i].Shapes = append(rows[i].Shapes, text(Ink, Point{0, at + 4}, fit(r.Name, textSize, barName-6), Start))
+				rows[i].Shapes = append(rows[i].Shapes, text(Ink, Point{0, at + 4}, fit(r.Name, textSize, name-6), Start))
 			}
 			rows[i].Shapes = append(rows[i].Shapes, r.Bars[j].draw(x, at, width)...)
 		}

@@ -31,7 +31,7 @@ type CurvePoint struct{ Q, Value float64 }
 // Sizes of a plot with two axes.
 const (
 	frameLeft   = 50.0 // six digits, in a wide font too
-	frameRight  = 118.0
+	frameRight  = 140.0
 	frameTop    = 26.0
 	frameBottom = 34.0
 	frameHeight = 270.0

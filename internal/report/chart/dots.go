@@ -1,6 +1,9 @@
 package chart
 
-import "github.com/cnibench/cnibench/internal/vocab/number"
+import (
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
 
 // Dots is a dot plot: one row for each name, with every sample, the median and its interval on a common scale.
 type Dots struct {
@@ -30,6 +33,7 @@ type DotRow struct {
 const (
 	plotWidth  = 400.0
 	labelWidth = 126.0
+	mostLabel  = 216.0
 	valueWidth = 66.0
 	rowHeight  = 23.0
 	headHeight = 34.0
@@ -51,7 +55,8 @@ func (p Dots) Draw() Drawing {
 		low, high = 0, 1
 	}
 	a, ticks := linear(min(0, low), high, 4)
-	a.from, a.to = labelWidth, plotWidth-valueWidth-6
+	a.from = namesWidth(labelWidth, mostLabel, each.Of(p.Rows, func(r DotRow) string { return r.Name })...)
+	a.to = plotWidth - valueWidth - 6
 	d := Drawing{Width: plotWidth, Height: headHeight + rowHeight*float64(len(p.Rows)) + 8, Title: p.Title, Desc: p.Desc}
 	d.Groups = append(d.Groups, p.frame(a, ticks, d.Height))
 	for i, r := range p.Rows {
@@ -69,7 +74,7 @@ func (p Dots) frame(a axis, ticks []float64, height float64) Group {
 			line(Grid, 1, Point{x, headHeight - 6}, Point{x, height}),
 			small(text(Muted, Point{x, headHeight - 11}, tickText(t), Middle)))
 	}
-	g.Shapes = append(g.Shapes, small(text(Muted, Point{0, headHeight - 11}, fit(p.Unit, smallSize, labelWidth-20), Start)))
+	g.Shapes = append(g.Shapes, small(text(Muted, Point{0, headHeight - 11}, fit(p.Unit, smallSize, a.from-20), Start)))
 	if p.ReferenceName != "" && number.Finite(p.Reference) {
 		x := a.at(p.Reference)
 		g.Shapes = append(g.Shapes,
@@ -95,7 +100,7 @@ func middleUnless(x float64, s string) Anchor {
 func (r DotRow) draw(a axis, y float64) Group {
 	color, _ := Series(r.Series)
 	g := Group{Series: r.Series, Row: rowHeight, Tip: r.Name + ": " + r.Value}
-	g.Shapes = append(g.Shapes, text(Ink, Point{0, y + 4}, fit(r.Name, textSize, labelWidth-8), Start))
+	g.Shapes = append(g.Shapes, text(Ink, Point{0, y + 4}, fit(r.Name, textSize, a.from-8), Start))
 	if number.Finite(r.Low) && number.Finite(r.High) {
 		g.Shapes = append(g.Shapes, faint(line(color, 7, Point{a.at(r.Low), y}, Point{a.at(r.High), y}), 0.28))
 	}

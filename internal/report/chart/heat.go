@@ -1,5 +1,7 @@
 package chart
 
+import "github.com/cnibench/cnibench/internal/vocab/each"
+
 // Heat is a heat map: names down, columns across, each place with its text and the shade of its difference.
 type Heat struct {
 	Title, Desc string
@@ -29,10 +31,11 @@ const (
 // Draw lays the map out.
 func (p Heat) Draw() Drawing {
 	head := 46.0
-	d := Drawing{Width: labelWidth + heatCell*float64(len(p.Columns)), Height: head + heatHeight*float64(len(p.Rows)), Title: p.Title, Desc: p.Desc}
-	g := Group{Shapes: []Shape{small(text(Muted, Point{0, head - 8}, fit(p.Unit, smallSize, labelWidth-8), Start))}}
+	labels := namesWidth(labelWidth, mostLabel, each.Of(p.Rows, func(r HeatRow) string { return r.Name })...)
+	d := Drawing{Width: labels + heatCell*float64(len(p.Columns)), Height: head + heatHeight*float64(len(p.Rows)), Title: p.Title, Desc: p.Desc}
+	g := Group{Shapes: []Shape{small(text(Muted, Point{0, head - 8}, fit(p.Unit, smallSize, labels-8), Start))}}
 	for j, c := range p.Columns {
-		x := labelWidth + heatCell*(float64(j)+0.5)
+		x := labels + heatCell*(float64(j)+0.5)
 		first, second := twoLines(c)
 		g.Shapes = append(g.Shapes,
 			small(text(Muted, Point{x, head - 22}, fit(first, smallSize, heatCell-4), Middle)),
@@ -42,9 +45,9 @@ func (p Heat) Draw() Drawing {
 	for i, r := range p.Rows {
 		y := head + heatHeight*float64(i)
 		row := Group{Series: r.Series, Row: heatHeight, Tip: r.Name}
-		row.Shapes = append(row.Shapes, text(Ink, Point{0, y + 22}, fit(r.Name, textSize, labelWidth-8), Start))
+		row.Shapes = append(row.Shapes, text(Ink, Point{0, y + 22}, fit(r.Name, textSize, labels-8), Start))
 		for j, c := range r.Cells {
-			x := labelWidth + heatCell*float64(j)
+			x := labels + heatCell*float64(j)
 			row.Shapes = append(row.Shapes,
 				rect(c.Color, Point{x + 1, y + 1}, Point{x + heatCell - 1, y + heatHeight - 1}),
 				bold(text(Ink, Point{x + heatCell/2, y + 16}, fit(c.Value, textSize, heatCell-6), Middle)),

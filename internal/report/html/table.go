@@ -88,7 +88,7 @@ var chapters = []chapter{
 	{figure.Growths, "growth", "Growth", report.GrowthNotes},
 	{figure.Loads, "load", "Latency against load", report.LoadNotes},
 	{figure.Curves, "distributions", "Distributions", []string{
-		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; the tables' percentiles are medians over trials.",
+		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; those of the tables are of each trial by itself.",
 	}},
 }
 
