@@ -135,7 +135,7 @@ func (d *detective) identify() {
 	case calico:
 		d.calico(p.daemon)
 	case flannel, canal:
-		d.flannel(p.cni, p.daemon.Namespace)
+		d.flannel(p.cni, p.daemon)
 	case kindnet:
 		d.kindnet()
 	default:

@@ -131,7 +131,7 @@ func (d *detective) standalone() {
 		d.Title = "several CNIs at once"
 	case len(distinct) == 1 && distinct[0] == flannel, len(distinct) == 0 && d.backendOnNodes() != "":
 		d.CNI, d.Source = flannel, "annotation "+flannelBackend+" of the nodes; no DaemonSet of flannel's was found: it runs outside of pods, as in K3s"
-		d.flannel(named(flannel), "kube-system")
+		d.flannel(named(flannel), Workload{Namespace: "kube-system"})
 	case len(distinct) == 1:
 		d.plugin(lists[0], groups[0])
 	case d.planted():

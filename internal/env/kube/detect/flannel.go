@@ -15,8 +15,8 @@ const (
 
 // flannel judges net-conf.json, and the backend in the nodes' annotations: K3s has these only. Of canal it judges flannel's
 // part; Calico's part has one mode.
-func (d *detective) flannel(of cni, namespace string) {
-	component, configured := of.name, ""
+func (d *detective) flannel(of cni, daemon Workload) {
+	component, namespace, configured := of.name, daemon.Namespace, ""
 	if c, ok := d.configMap(namespace, of.configs...); ok {
 		if r, good := d.configured(c.object()); good {
 			d.adopt(r)
@@ -26,6 +26,9 @@ func (d *detective) flannel(of cni, namespace string) {
 		}
 	} else if component == canal {
 		d.unproven("canal's mode as configured: its ConfigMap in %s was not read", namespace)
+	}
+	if daemon.flag("iptables-forward-rules") == "false" {
+		d.But = append(d.But, "flannel adds no FLANNEL-FWD (--iptables-forward-rules=false, as in RKE2's chart)")
 	}
 	backend := d.backendOnNodes()
 	switch {
