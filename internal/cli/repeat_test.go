@@ -55,6 +55,10 @@ func TestRepeat(t *testing.T) {
 			p.Environment, p.Lab.Services, p.Lab.Delay = plan.EnvKubernetes, 100, time.Millisecond
 		},
 		"kind": func(p *plan.Plan) { p.Environment, p.Profiles = plan.EnvKind, []plan.Variant{"canal"} },
+		"ideal": func(p *plan.Plan) {
+			p.Profiles = []plan.Variant{"ptp"}
+			p.Lab.NIC, p.Lab.BigTCP = plan.NICIdeal, plan.BigTCPOn
+		},
 		"policies": func(p *plan.Plan) {
 			p.Lab.CPU, p.Lab.RPS, p.Lab.GRO = plan.PlacementSplit, plan.RPSOff, plan.GROOn
 			p.Lab.Policies, p.Lab.PoliciesUnselected, p.Lab.Conntrack, p.Lab.BridgeNetfilter = 3, 40, plan.ConntrackOff, plan.BridgeNetfilterOff

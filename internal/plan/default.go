@@ -73,7 +73,7 @@ func Default() Plan {
 		Repetitions: 5,
 		Warmup:      20 * time.Millisecond,
 		Lab: Lab{
-			Nodes: 2, PodsPerNode: 2, NIC: NICWire, GRO: GROOff, CPU: PlacementAuto, RPS: RPSAuto, MTU: 1500, Iptables: IptablesAuto, ServiceProxy: ProxyIptables,
+			Nodes: 2, PodsPerNode: 2, NIC: NICWire, GRO: GROOff, BigTCP: BigTCPOff, CPU: PlacementAuto, RPS: RPSAuto, MTU: 1500, Iptables: IptablesAuto, ServiceProxy: ProxyIptables,
 			Family: 4, TrafficPolicy: TrafficCluster, Conntrack: ConntrackOn, BridgeNetfilter: BridgeNetfilterOn, Endpoints: 2, Position: PositionMiddle,
 		},
 	}

@@ -71,6 +71,8 @@ type Lab struct {
 	MTU         int       `json:"mtu"`
 	// GRO says whether nodes merge the frames that they receive.
 	GRO GRO `json:"gro,omitempty"`
+	// BigTCP says whether super-packets may be longer than 64 KiB.
+	BigTCP BigTCP `json:"big_tcp,omitempty"`
 	// RPS says whether receive work of a node and its pods is steered to the node's CPUs.
 	RPS RPS `json:"rps,omitempty"`
 	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
@@ -132,6 +134,8 @@ type (
 	Placement string
 	// GRO is generic receive offload at the NICs and tunnel devices of nodes.
 	GRO string
+	// BigTCP is the limit of super-packets.
+	BigTCP string
 	// RPS is receive packet steering.
 	RPS string
 	// ProxyMode is the mode of kube-proxy.
@@ -162,6 +166,9 @@ const (
 	GROOff GRO = "off"
 	GROOn  GRO = "on"
 	GROUDP GRO = "udp"
+
+	BigTCPOff BigTCP = "off"
+	BigTCPOn  BigTCP = "on"
 
 	// RPSAuto is on where each node has CPUs of its own.
 	RPSAuto RPS = "auto"

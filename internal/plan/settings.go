@@ -94,6 +94,8 @@ func labSettings() []Setting {
 			oneOf(NICWire, NICIdeal), func(p *Plan) *NIC { return &p.Lab.NIC }),
 		setting(Setting{Key: "lab.gro", Flag: "gro", Where: InLab, PerVariant: true, Help: "`merging` of received frames at NICs and tunnels: off, on, or udp for forwarded UDP, too"},
 			oneOf(GROOff, GROOn, GROUDP), func(p *Plan) *GRO { return &p.Lab.GRO }),
+		setting(Setting{Key: "lab.bigTCP", Flag: "big-tcp", Where: InLab, PerVariant: true, Help: "super-packets `limit`: off is 64 KiB, on 192 KiB (BIG TCP), with nic ideal"},
+			oneOf(BigTCPOff, BigTCPOn), func(p *Plan) *BigTCP { return &p.Lab.BigTCP }),
 		setting(Setting{Key: "lab.cpu", Flag: "cpu", Where: InLab, Help: "CPU `placement`: one CPU, split between nodes, or auto"},
 			oneOf(PlacementAuto, PlacementOne, PlacementSplit), func(p *Plan) *Placement { return &p.Lab.CPU }),
 		setting(Setting{Key: "lab.rps", Flag: "rps", Where: InLab, PerVariant: true, Help: "receive packet `steering` to each node's CPUs: on or off, with cpu split; auto is on there"},

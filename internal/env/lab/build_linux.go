@@ -383,6 +383,11 @@ func (b *builder) nics(context.Context) error {
 				return fmt.Errorf("%s: %w", h.Name, err)
 			}
 		}
+		if b.spec.Lab.BigTCP == plan.BigTCPOn {
+			if err := at.LimitSize(BigTCP); err != nil {
+				return fmt.Errorf("%s: %w", h.Name, advice.With(err, "leave out big-tcp, or take Linux 6.3 or newer"))
+			}
+		}
 		if err := b.steer(h, at); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
@@ -397,6 +402,9 @@ func (b *builder) nics(context.Context) error {
 	}
 	return nil
 }
+
+// BigTCP is how long a super-packet may be with BIG TCP, in bytes.
+const BigTCP = 192 << 10
 
 // merging says what a host merges and passes on whole: nodes do, and pods with a NIC of their own. Load is sent by others, so
 // nothing is whole that was not merged.

@@ -29,6 +29,7 @@ const (
 	FactCgroup    = "lab.cgroup"    // "v2", or why nodes have no cgroups
 	FactSteering  = "lab.rps"       // whether receive work is steered to the node's CPUs
 	FactGRO       = "lab.gro"       // what nodes merge of what they receive
+	FactBigTCP    = "lab.big_tcp"   // whether super-packets may be longer than 64 KiB
 	FactIPSet     = "ipset"
 	// FactBackend is why the lab chose this backend of iptables.
 	FactBackend = "lab.iptables.reason"
@@ -69,6 +70,7 @@ func (l *Lab) Facts() facts.Facts {
 		FactCgroup:      "v2",
 		FactSteering:    "off",
 		FactGRO:         string(c.GRO),
+		FactBigTCP:      string(c.BigTCP),
 		FactProxy:       string(c.ServiceProxy),
 		FactChurn:       c.Churn.String(),
 		FactSendBuffer:  sendBuffer,

@@ -24,6 +24,8 @@ type Device struct {
 	Learning bool
 	// GSOMaxSegs is how many segments a super-packet may have.
 	GSOMaxSegs int
+	// SuperPacket is how many bytes it may have, in IPv4 and in IPv6.
+	SuperPacket int
 }
 
 // Devices returns all devices of the namespace in the order of their index.
@@ -36,6 +38,7 @@ func (h *Handle) Devices() ([]Device, error) {
 	for _, l := range links {
 		a := l.Attrs()
 		d := Device{MAC: a.HardwareAddr, Index: a.Index, Peer: a.ParentIndex, GSOMaxSegs: int(a.GSOMaxSegs)}
+		d.SuperPacket = int(min(a.GSOMaxSize, a.GSOIPv4MaxSize))
 		d.Name, d.Kind, d.MTU, d.Master = a.Name, l.Type(), a.MTU, names[a.MasterIndex]
 		d.Up = a.Flags&net.FlagUp != 0
 		if v, ok := l.(*netlink.Vxlan); ok {

@@ -94,6 +94,34 @@ func (h *Handle) LimitSegments(dev string, segments int) error {
 	return nil
 }
 
+// LimitSize limits the super-packets of every device but lo to so many bytes, sent and merged, in IPv4 and IPv6. More than 64 KiB
+// is BIG TCP.
+func (h *Handle) LimitSize(bytes int) error {
+	links, _, err := h.links()
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if l.Attrs().Name == Loopback {
+			continue
+		}
+		for _, limit := range []func(netlink.Link, int) error{
+			h.nl.LinkSetGSOMaxSize, h.nl.LinkSetGROMaxSize, h.nl.LinkSetGSOIPv4MaxSize, h.nl.LinkSetGROIPv4MaxSize,
+		} {
+			if err := limit(l, bytes); err != nil {
+				return fmt.Errorf("limit super-packets of %s to %d bytes: %w", l.Attrs().Name, bytes, err)
+			}
+		}
+	}
+	devices, err := h.Devices()
+	for _, d := range devices {
+		if err == nil && d.Name != Loopback && d.SuperPacket != bytes {
+			err = fmt.Errorf("limit super-packets of %s to %d bytes: they still have up to %d", d.Name, bytes, d.SuperPacket)
+		}
+	}
+	return err
+}
+
 // off switches off what can be switched off, and returns what stays on besides what leave names.
 func off(e ethtool, dev string, leave func(feature string) bool) ([]string, error) {
 	known, err := e.features(dev)

@@ -23,6 +23,18 @@ var breakagesOfDevices = []breakage{
 		holds:   []string{"exchange" + cross},
 	},
 	{
+		name: "a device without BIG TCP", profile: "ptp", lab: plan.Lab{NIC: "ideal", BigTCP: "on"},
+		script:  `ip link set eth0 gso_max_size 65536`,
+		notices: []string{"big-tcp"},
+		holds:   []string{"exchange" + cross},
+	},
+	{
+		name: "pods without BIG TCP", profile: "ptp", lab: plan.Lab{NIC: "ideal", BigTCP: "on"}, at: []string{"node-1/pod-1"},
+		script:  `ip link set eth0 gso_max_size 65536`,
+		notices: []string{"big-tcp", "wire.limit" + cross},
+		holds:   []string{"exchange" + cross},
+	},
+	{
 		name: "steering on without RPS", profile: "ptp", lab: plan.Lab{CPU: "split", RPS: "off"},
 		script:  `unshare -m sh -c "mount -t sysfs none /sys && echo 1 > /sys/class/net/$VETH/queues/rx-0/rps_cpus"`,
 		notices: []string{"steering"},

@@ -476,7 +476,7 @@ func TestEveryKindOfAssertionIsSeenToFail(t *testing.T) {
 	note([]string{"maglev"}) // by TestNodesThatChooseForThemselves
 	for _, name := range profile.Names() {
 		x := table(name)
-		x.policies, x.testServices, x.proxyIPVS, x.merges = 1, true, true, true
+		x.policies, x.testServices, x.proxyIPVS, x.merges, x.long = 1, true, true, true, true
 		for _, c := range checks(x) {
 			if !failing[c.kind] {
 				t.Errorf("%s of %s: no test makes an assertion of its kind fail", c.id(), name)

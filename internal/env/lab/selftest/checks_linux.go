@@ -196,6 +196,9 @@ func nodeChecks(x expectation) []check {
 		{kind: "steering", what: "the CPUs that devices of nodes, pods and the client outside steer receive work to", probe: steering},
 		{kind: "switch.filtering", what: "whether netfilter filters the packets of the switch", probe: switchFiltering},
 	}
+	if x.long {
+		list = append(list, check{kind: "big-tcp", what: "the largest super-packet that a device may send, in bytes", probe: superPackets})
+	}
 	if x.Attach != nil {
 		list = append(list, attachChecks(x)...)
 	}

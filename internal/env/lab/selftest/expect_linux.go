@@ -40,6 +40,8 @@ type expectation struct {
 	unfiltered bool
 	// merges says that nodes merge the frames that they receive.
 	merges bool
+	// long says that super-packets are longer than 64 KiB.
+	long bool
 	// policies is the number of policies that select every pod.
 	policies int
 }

@@ -146,6 +146,20 @@ func allSend(features []string) bool {
 	return !slices.ContainsFunc(features, func(f string) bool { return !strings.HasPrefix(f, "tx-") })
 }
 
+// superPackets checks every device but the loopbacks and dummies.
+func superPackets(_ context.Context, s *scene) finding {
+	return collect(strconv.Itoa(lab.BigTCP), s.inst.Hosts(), func(h *lab.Host) string { return h.Name }, func(h *lab.Host) (string, error) {
+		var sizes []string
+		err := devices(h.NS, func(_ *link.Handle, d link.Device) error {
+			if d.Name != link.Loopback && d.Kind != "dummy" {
+				sizes = append(sizes, strconv.Itoa(d.SuperPacket))
+			}
+			return nil
+		})
+		return set(sizes, "no device"), err
+	})
+}
+
 // steering checks every device but the loopbacks, and dummies, which receive nothing.
 func steering(_ context.Context, s *scene) finding {
 	var wrong []string

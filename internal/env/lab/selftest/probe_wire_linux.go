@@ -96,6 +96,9 @@ func frameLength(path plan.Path) inspection {
 // super-frames must cross.
 func largestFrame(ctx context.Context, s *scene) finding {
 	limit := s.fullFrame()
+	if s.want.long {
+		limit = 64 << 10
+	}
 	// Packets are segmented before encryption.
 	segmented := s.segmented() || s.want.sealed()
 	want := fmt.Sprintf("at most %d", limit)
@@ -130,7 +133,11 @@ func (s *scene) bulk(ctx context.Context) (*trial, error) {
 	if err := s.discard(); err != nil {
 		return t, err
 	}
-	t.tcp = s.tcp(ctx, t.ends, bulk)
+	size := bulk
+	if s.want.long {
+		size *= 16 // TCP sends the longest only with a window of several
+	}
+	t.tcp = s.tcp(ctx, t.ends, size)
 	return t, t.tcp.err
 }
 

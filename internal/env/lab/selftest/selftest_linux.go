@@ -51,6 +51,7 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	}
 	want.proxyNFT, want.proxyIPVS, want.policies = inst.Spec.ProxyNFT(), inst.Spec.ProxyIPVS(), inst.Spec.Lab.Policies
 	want.merges = inst.Spec.Lab.NIC == plan.NICWire && inst.Spec.Lab.GRO != plan.GROOff
+	want.long = inst.Spec.Lab.BigTCP == plan.BigTCPOn
 	want.plugged = inst.Spec.Plugged()
 	want.testServices = inst.Service(lab.NoneService) != nil
 	want.unbacked = want.unbacked || want.testServices && want.Programs != nil && want.Programs.Mute
