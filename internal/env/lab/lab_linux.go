@@ -102,6 +102,9 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 	if err := fits(o.Lab.Filled(), profiles, left, where); err != nil {
 		return nil, err
 	}
+	if err := descriptors(o.Lab.Filled(), profiles); err != nil {
+		return nil, err
+	}
 	l, err := open(ctx, o)
 	if err != nil {
 		return nil, err

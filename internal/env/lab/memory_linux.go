@@ -7,6 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -43,6 +44,28 @@ func memoryLeft() (left int64, where string) {
 		left, where = int64(n), at
 	}
 	return left, where
+}
+
+// podDescriptors is how many descriptors a pod of a profile takes while it is raised: its namespace, the handle of its links,
+// and its BPF programs, maps and links. Measured with 10 and 60 pods on each of two nodes.
+func podDescriptors(v plan.Variant) int {
+	switch p, _ := profile.Lookup(v.Profile()); {
+	case p.Family == "cilium":
+		return 13
+	case p.Services == "ebpf":
+		return 4
+	}
+	return 2
+}
+
+// descriptors lets this process open the files of all pods.
+func descriptors(run plan.Lab, variants []plan.Variant) error {
+	n := 200
+	for _, v := range variants {
+		l := v.Lab(run)
+		n += l.Nodes * l.PodsPerNode * podDescriptors(v)
+	}
+	return advice.With(proc.NeedDescriptors(uint64(n)), "raise the limit (ulimit -n), or take fewer pods or profiles")
 }
 
 // fits returns a NoMemoryError if the state of all variants together needs more than is left.

@@ -38,3 +38,16 @@ func TestNoMemory(t *testing.T) {
 		t.Errorf("a lab without state: %v", err)
 	}
 }
+
+// TestTooManyPods: pods that need more open files than any process may have are refused, with the way out.
+func TestTooManyPods(t *testing.T) {
+	l := plan.Default().Lab
+	l.Nodes, l.PodsPerNode = 1<<20, 1<<20
+	err := descriptors(l, []plan.Variant{"cilium-native"})
+	if err == nil || !strings.Contains(err.Error(), "open files are needed") || !strings.Contains(advice.Of(err), "ulimit -n") {
+		t.Errorf("got %v, way out %q", err, advice.Of(err))
+	}
+	if err := descriptors(plan.Default().Lab, []plan.Variant{"bridge", "cilium-native"}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,25 @@
+package proc
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// NeedDescriptors lets this process have n descriptors open at once. A process without CAP_SYS_RESOURCE may go up to its hard
+// limit only.
+func NeedDescriptors(n uint64) error {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return os.NewSyscallError("getrlimit RLIMIT_NOFILE", err)
+	}
+	if n <= limit.Cur {
+		return nil
+	}
+	more := unix.Rlimit{Cur: n, Max: max(n, limit.Max)}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &more); err != nil {
+		return fmt.Errorf("%d open files are needed and %d allowed: %w", n, limit.Cur, os.NewSyscallError("setrlimit RLIMIT_NOFILE", err))
+	}
+	return nil
+}
