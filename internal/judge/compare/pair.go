@@ -56,6 +56,8 @@ type Match struct {
 	// count by weights: what both sides are then judged by.
 	after, before []float64
 	levels        *[2]stat.Level
+	// values is the match by the values themselves, where it stands on quotients and is of a tail.
+	values *Match
 }
 
 // Lost says whether A has a number and every trial of B failed.
@@ -196,9 +198,14 @@ func (p *Pair) quotients(m *Match, below, under []*Cell) {
 	if below == nil || under == nil || below[0].Path != under[0].Path {
 		return
 	}
+	defer func(plain Match) {
+		if m.Common != "" && isTail(m.Metric) {
+			m.values = &plain
+		}
+	}(*m)
 	if m.levels != nil && undisturbed(below[0], under[0]) {
 		m.Common = p.Common
-		m.levels[0], m.levels[1] = p.B.beside(m.B).Over(p.B.beside(under...)), p.A.beside(m.A).Over(p.A.beside(below...))
+		m.levels = &[2]stat.Level{p.B.beside(m.B).Over(p.B.beside(under...)), p.A.beside(m.A).Over(p.A.beside(below...))}
 		return
 	}
 	all := alike(m.B, under[0], m.A, below[0])
@@ -266,6 +273,24 @@ func (p *Pair) judge() {
 	}
 }
 
+// isTail says whether a metric is of the slowest times. What others do to them is not a factor: an interruption that makes the tail
+// of a short path may be within that of a long one.
+func isTail(name string) bool {
+	return slices.ContainsFunc([]string{".p90", ".p99", ".p99.9", ".max"}, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
+// covering is an effect whose interval holds those of two estimates of it, so that a verdict is that of both.
+func covering(a, b stat.Effect) stat.Effect {
+	if math.IsNaN(a.Ratio) || math.IsNaN(b.Ratio) {
+		return b
+	}
+	if a.P = max(a.P, b.P); (a.Ratio > 1) != (b.Ratio > 1) {
+		a.P = 1
+	}
+	a.Low, a.High, a.Confidence = min(a.Low, b.Low), max(a.High, b.High), min(a.Confidence, b.Confidence)
+	return a
+}
+
 // test is what a match is judged by: ranks, or Student's test for undisturbed values and where ranks cannot have a p value
 // of level.
 func (m *Match) test(level float64) stat.Test {
@@ -278,6 +303,12 @@ func (m *Match) test(level float64) stat.Test {
 // by compares what a match stands on. Where Student's test says nothing, because values are not positive or do not scatter,
 // ranks do.
 func (m *Match) by(test stat.Test, confidence float64) tested {
+	if m.values != nil {
+		quotients := *m
+		quotients.values = nil
+		one, other := m.values.by(test, confidence), quotients.by(test, confidence)
+		return func(factor float64) stat.Effect { return covering(one(factor), other(factor)) }
+	}
 	return func(factor float64) stat.Effect {
 		if m.levels != nil {
 			return stat.Welch(m.levels[0].Times(factor), m.levels[1], confidence)

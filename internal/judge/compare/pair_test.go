@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -154,6 +155,53 @@ func TestPairSameAgainstSame(t *testing.T) {
 	}
 	if share := float64(calls) / float64(all); all < 40*198 || share > 0.05 {
 		t.Errorf("%d of %d called different", calls, all)
+	}
+}
+
+// TestPairTails: the tail of a profile is not called better because that of the common baseline is longer in one of two runs, which a
+// median is. A tail that is longer by itself is.
+func TestPairTails(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 9))
+	run := func(undisturbed bool, base, own float64) (recs []result.Record) {
+		for _, of := range []struct {
+			profile string
+			factor  float64
+		}{{"raw", base}, {"x", 3 * own}, {"y", 4}} {
+			all := machine{r, steady, none}.trials(of.profile, 20)
+			for i := range all {
+				v := 2e4 * of.factor * math.Exp(0.004*r.NormFloat64())
+				all[i].Metrics = map[string]float64{"rtt.p99": v, "rtt.p50": v}
+				if all[i].Client.Undisturbed = maps.Clone(all[i].Metrics); !undisturbed {
+					all[i].Client = nil
+				}
+			}
+			recs = append(recs, all...)
+		}
+		return recs
+	}
+	for _, tt := range []struct {
+		base, own    float64
+		tail, middle Verdict
+	}{
+		{1, 1, Same, Same}, {1.3, 1, Inconclusive, Better}, {1, 1.3, Worse, Worse}, {1.3, 1.3, Inconclusive, Same},
+	} {
+		side := func(recs []result.Record) Side {
+			h := header("raw", "raw", "x", "y")
+			return Side{Header: h, Analysis: analyse(t, h, recs)}
+		}
+		for _, undisturbed := range []bool{false, true} {
+			p, err := NewPair(side(run(undisturbed, 1, 1)), side(run(undisturbed, tt.base, tt.own)), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range p.Judged() {
+				want := map[string]Verdict{"rtt.p99": tt.tail, "rtt.p50": tt.middle}[m.Metric]
+				if m.Profile == "x" && m.Verdict != want || (m.levels != nil) != undisturbed {
+					t.Errorf("baseline %g, own %g, undisturbed %v: %s is %s (%.3g to %.3g), want %s",
+						tt.base, tt.own, undisturbed, m.Metric, m.Verdict, m.Low, m.High, want)
+				}
+			}
+		}
 	}
 }
 

@@ -58,7 +58,7 @@ func (p plant) of() plan.Variant {
 var plants = []plant{
 	{"rules10", "10 rules in the forward chain", []string{"rules forward"}, 3, rules(10), ""},
 	{"rules100", "100 rules in the forward chain", []string{"rules forward"}, 1, rules(100), ""},
-	{"notrack", "no connection tracking", []string{"conntrack", "nat", "rules prerouting", "rules output", "rules forward"}, 1, untracked, ""},
+	{"notrack", "no connection tracking", []string{"conntrack", "nat", "rules prerouting", "rules output", "rules forward"}, 3, untracked, ""},
 	{"hop", "a second bridge, between the node and its network device", []string{"bridge", "br_netfilter", "rules bridge", "receive", "xmit"}, 2, bridged, ""},
 	{"spin", "a BPF program that counts down from 10,000", []string{"bpf " + spin.Name}, 1, spinning, ""},
 	{"copies", "messages of 64 KB in place of one byte, in one packet", []string{"syscall", "memory", "socket"}, 1, wide, payload},
