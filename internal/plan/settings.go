@@ -98,7 +98,7 @@ func labSettings() []Setting {
 			oneOf(BigTCPOff, BigTCPOn), func(p *Plan) *BigTCP { return &p.Lab.BigTCP }),
 		setting(Setting{Key: "lab.cpu", Flag: "cpu", Where: InLab, Help: "CPU `placement`: one CPU, split between nodes, or auto"},
 			oneOf(PlacementAuto, PlacementOne, PlacementSplit), func(p *Plan) *Placement { return &p.Lab.CPU }),
-		setting(Setting{Key: "lab.rps", Flag: "rps", Where: InLab, PerVariant: true, Help: "receive packet `steering` to each node's CPUs: on or off, with cpu split; auto is on there"},
+		setting(Setting{Key: "lab.rps", Flag: "rps", Where: InLab, PerVariant: true, Help: "receive packet `steering` to each node's CPUs, on or off; auto is on with cpu split"},
 			oneOf(RPSAuto, RPSOn, RPSOff), func(p *Plan) *RPS { return &p.Lab.RPS }),
 		setting(Setting{Key: "lab.mtu", Flag: "mtu", Where: InLab, PerVariant: true, Help: "MTU of the switch and the node NICs in `bytes`"},
 			whole(1280, 9000), func(p *Plan) *int { return &p.Lab.MTU }),
