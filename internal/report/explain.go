@@ -191,10 +191,8 @@ func counterGrids(sides []explain.Side) []Grid {
 // countedParts are the parts of each counter in which samples by its event were taken.
 func countedParts(sides []explain.Side) (grids []Grid) {
 	for _, name := range metric.Counted {
-		counted := func(p explain.Share) explain.Interval { return p.Counters[name] }
-		if !slices.ContainsFunc(sides, func(s explain.Side) bool {
-			return slices.ContainsFunc(s.Parts, func(p explain.Share) bool { return counted(p).Value > 0 })
-		}) {
+		counted := func(s explain.Side) []explain.Valued { return s.Counted[name] }
+		if !slices.ContainsFunc(sides, func(s explain.Side) bool { return len(counted(s)) > 0 }) {
 			continue
 		}
 		m, _ := metric.Lookup(name)
@@ -402,7 +400,7 @@ func explained(sides []explain.Side) (Section, bool) {
 // parts are values of the parts of sides, of parts that add up to sums.
 type parts struct {
 	sides []explain.Side
-	of    func(explain.Share) explain.Interval
+	of    func(explain.Side) []explain.Valued
 	sums  []float64
 	scale number.Scale
 }
@@ -410,13 +408,13 @@ type parts struct {
 // grid has the largest parts, what the others come to, and the sums, with no digit that is not known.
 func (p parts) grid(title string) Grid {
 	g := Grid{Title: title, Label: "part", Columns: each.Of(p.sides, func(s explain.Side) string { return number.Clean(s.Profile) })}
-	order := explain.Common(p.sides, func(x explain.Share) float64 { return p.of(x).Value })
+	order := explain.Common(p.sides, p.of)
 	shown := order[:min(len(order), partsShown)]
 	var errs []float64
 	for _, s := range p.sides {
-		for _, x := range shown {
-			if t := p.of(s.Part(x.ID)); t.High > t.Low {
-				errs = append(errs, (t.High-t.Low)/2)
+		for _, x := range p.of(s) {
+			if slices.Contains(shown, x.Part) && x.High > x.Low {
+				errs = append(errs, (x.High-x.Low)/2)
 			}
 		}
 	}
@@ -434,12 +432,14 @@ func (p parts) grid(title string) Grid {
 	}
 	row := func(title string, of ...explain.Part) {
 		var cells []string
-		for i, s := range p.sides {
-			sum := 0.0
-			for _, x := range of {
-				sum += p.of(s.Part(x.ID)).Value
+		for _, s := range p.sides {
+			all, sum := p.of(s), 0.0
+			for _, x := range all {
+				if slices.Contains(of, x.Part) {
+					sum += x.Value
+				}
 			}
-			if len(s.Parts) == 0 || p.sums[i] == 0 {
+			if len(all) == 0 {
 				sum = math.NaN()
 			}
 			cells = append(cells, format(sum))
@@ -464,7 +464,7 @@ func (p parts) grid(title string) Grid {
 // partsGrid has the parts of the profiles of one path and workload.
 func partsGrid(sides []explain.Side) (Grid, number.Scale) {
 	sums := each.Of(sides, func(s explain.Side) float64 { return s.Demand.Value })
-	p := parts{sides: sides, of: func(p explain.Share) explain.Interval { return p.Time }, sums: sums, scale: number.Common(sides[0].Unit, sums...)}
+	p := parts{sides: sides, of: explain.Side.Times, sums: sums, scale: number.Common(sides[0].Unit, sums...)}
 	g := p.grid(fmt.Sprintf("%s, %s: parts (%s)", sides[0].Workload, sides[0].Path, p.scale.Unit))
 	var why []string
 	for _, s := range sides {

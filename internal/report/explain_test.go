@@ -89,12 +89,13 @@ func TestCountedParts(t *testing.T) {
 	none := explain.Side{Case: plan.Case{Profile: "canal", Workload: rr}}
 	side := none
 	side.Counters = map[string]explain.Interval{metric.Instructions: {Value: 61_200}}
-	side.Parts = []explain.Share{
-		{Part: explain.Part{ID: "a", Title: "A"}, Time: explain.Interval{Value: 9}, Counters: map[string]explain.Interval{metric.Instructions: {Value: 20_400, Low: 19_900, High: 20_900}}},
-		{Part: explain.Part{ID: "b", Title: "B"}, Time: explain.Interval{Value: 1}, Counters: map[string]explain.Interval{metric.Instructions: {Value: 40_800, Low: 40_300, High: 41_300}}},
-	}
+	side.Counted = map[string][]explain.Valued{metric.Instructions: {
+		{Part: explain.Part{ID: "b", Title: "B"}, Interval: explain.Interval{Value: 40_800, Low: 40_300, High: 41_300}},
+		{Part: explain.Part{ID: "a", Title: "A"}, Interval: explain.Interval{Value: 20_400, Low: 19_900, High: 20_900}},
+	}}
+	none.Counters = map[string]explain.Interval{metric.Instructions: {Value: 50_000}} // without samples by the event
 	g := countedParts([]explain.Side{side, none})
-	if len(g) != 1 || g[0].Title != "instructions by part (k)" || strings.Join(g[0].Labels, " ") != "B A sum" || strings.Join(slices.Concat(g[0].Cells...), " ") != "40.8 – 20.4 – 61.2 –" {
+	if len(g) != 1 || g[0].Title != "instructions by part (k)" || strings.Join(g[0].Labels, " ") != "B A sum" || strings.Join(slices.Concat(g[0].Cells...), " ") != "40.8 – 20.4 – 61.2 50.0" {
 		t.Errorf("%+v", g)
 	}
 }

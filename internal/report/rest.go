@@ -31,9 +31,16 @@ type part struct {
 // parts returns what one trial says of each row: the nodes, the daemons of the network, and the rest of a node.
 func (r rest) parts() map[part]sample.Usage {
 	all := map[part]sample.Usage{}
+	var lost []string // a mean without one of its nodes is not the mean
+	for _, n := range r.nodes {
+		lost = append(append(lost, n.Lost...), n.LostOthers...)
+	}
 	for _, n := range r.nodes {
 		all[part{0, "node of the " + n.Side}] = n.Whole
 		for _, p := range n.Parts {
+			if slices.Contains(lost, p.Name) {
+				continue
+			}
 			at := part{2, p.Name}
 			if p.Network {
 				at.rank = 1

@@ -33,6 +33,11 @@ func TestAtRest(t *testing.T) {
 	if memory := grids[1]; memory.Title != "Memory at rest (MB)" || memory.Cells[3][0] != "2.00" {
 		t.Errorf("%+v", memory)
 	}
+	half := trial("canal", 0.02, use("other pods", false, 0.03))
+	half.nodes[1].Parts, half.nodes[1].Lost, half.nodes[0].LostOthers = nil, []string{"kube-system/agent"}, []string{"other pods"}
+	if cpu := b.atRest([]rest{half})[0]; !slices.Equal(cpu.Labels, []string{"node of the client", "node of the server"}) {
+		t.Errorf("a part that one node lost: %+v", cpu)
+	}
 	if grids = b.atRest(nil); grids != nil {
 		t.Errorf("%+v", grids)
 	}

@@ -88,6 +88,38 @@ func pinned(own, other Hello, threads, turn int) []int {
 	return cpus[:min(len(cpus), max(1, threads))]
 }
 
+// First ends a context at the first error, and keeps it. A context that has ended at its deadline keeps no other cause.
+type First struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	once   sync.Once
+	err    error
+}
+
+// GiveUp returns a context that ends at the first failure.
+func GiveUp(parent context.Context) (context.Context, *First) {
+	f := &First{}
+	f.ctx, f.cancel = context.WithCancel(parent)
+	return f.ctx, f
+}
+
+// Fail notes an error. The first counts.
+func (f *First) Fail(err error) {
+	f.once.Do(func() { f.err = err })
+	f.cancel()
+}
+
+// Cause is the first error, or why the context ended without one. Call it when all that may fail has ended.
+func (f *First) Cause() error {
+	if f.err != nil {
+		return f.err
+	}
+	return f.ctx.Err()
+}
+
+// Done ends the context.
+func (f *First) Done() { f.cancel() }
+
 // Run starts the servers, then the client, calls running, and waits for them all. Each server waits for as long as the
 // client's start takes, so that their windows coincide. When one fails the others are given up at once; the error is that
 // of the one that failed first. What several servers saw is merged.
@@ -107,31 +139,31 @@ func (s Sides) Run(ctx context.Context, running func()) (client, server *sample.
 		return nil, nil, &SideError{SideClient, err}
 	}
 	running()
-	ctx, give := context.WithCancelCause(ctx)
-	defer give(nil)
+	ctx, f := GiveUp(ctx)
+	defer f.Done()
 	seen := make([]*sample.Observation, len(s.Servers))
 	var serving sync.WaitGroup
 	for i, x := range s.Servers {
 		serving.Go(func() {
 			var err error
 			if seen[i], err = x.Wait(ctx); err != nil {
-				give(&SideError{SideServer, err})
+				f.Fail(&SideError{SideServer, err})
 			}
 		})
 	}
 	client, err = s.Client.Wait(ctx)
 	if err != nil {
-		give(&SideError{SideClient, err})
+		f.Fail(&SideError{SideClient, err})
 	} else if client.Tool != nil {
 		for _, x := range s.Servers { // those of a tool do not see that their client has ended
 			if err := x.Finish(ctx); err != nil {
-				give(&SideError{SideServer, err})
+				f.Fail(&SideError{SideServer, err})
 			}
 		}
 	}
 	serving.Wait()
 	if err != nil || slices.Contains(seen, nil) {
-		return nil, nil, context.Cause(ctx)
+		return nil, nil, f.Cause()
 	}
 	return client, sample.Merge(seen), nil
 }

@@ -27,8 +27,8 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 	if err != nil {
 		return seen{}, err
 	}
-	ctx, give := context.WithCancelCause(ctx)
-	defer give(nil)
+	ctx, f := control.GiveUp(ctx)
+	defer f.Done()
 	served := make([]*sample.Observation, len(servers))
 	var serving sync.WaitGroup
 	opens := func() error {
@@ -39,7 +39,7 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 			serving.Go(func() {
 				var err error
 				if served[i], err = s.Wait(ctx); err != nil {
-					give(&control.SideError{Side: control.SideServer, Err: err})
+					f.Fail(&control.SideError{Side: control.SideServer, Err: err})
 				}
 			})
 		}
@@ -51,11 +51,11 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 	}
 	client, err := c.can.NewPods(ctx, a)
 	if err != nil {
-		give(&control.SideError{Side: control.SideClient, Err: err})
+		f.Fail(&control.SideError{Side: control.SideClient, Err: err})
 	}
 	serving.Wait()
-	if why := context.Cause(ctx); why != nil {
-		return seen{}, why
+	if err := f.Cause(); err != nil {
+		return seen{}, err
 	}
 	return seen{client: client, server: sample.Merge(served), windowNs: client.ElapsedNs}, nil
 }

@@ -140,7 +140,7 @@ func (w restWatch) await(ctx context.Context, since map[string]counter, span tim
 			return nil, context.Cause(ctx)
 		}
 		if _, has := found[whole]; !has {
-			return nil, &control.Error{Kind: kindNoSample, Message: fmt.Sprintf("the kubelet of node %s took no sample within %s", w.node, w.limit)}
+			return nil, &control.Error{Kind: kindNoSample, Message: fmt.Sprintf("the kubelet of node %s took no sample within %s that is %s after the one before: take a longer window, or look into the kubelet's log", w.node, span+w.limit, span)}
 		}
 		return found, nil
 	}
@@ -178,6 +178,8 @@ func (w restWatch) between(before, first, last map[string]counter) sample.NodeRe
 			n.Parts = append(n.Parts, *p)
 		case p.Network:
 			n.Lost = append(n.Lost, name)
+		default:
+			n.LostOthers = append(n.LostOthers, name)
 		}
 	}
 	return n

@@ -88,8 +88,8 @@ func TestRest(t *testing.T) {
 					t.Errorf("%s: network %v", p.Name, p.Network)
 				}
 			}
-			if !slices.Equal(parts, tc.parts) || !slices.Equal(n.Lost, tc.lost) {
-				t.Errorf("parts %q, lost %q", parts, n.Lost)
+			if !slices.Equal(parts, tc.parts) || !slices.Equal(n.Lost, tc.lost) || len(parts)+len(n.Lost)+len(n.LostOthers) != len(all) {
+				t.Errorf("parts %q, lost %q and %q", parts, n.Lost, n.LostOthers)
 			}
 			if span := time.Duration(n.Whole.SpanNs); n.Whole.Cores != 0.5 || span < 10*time.Second || span%(10*time.Second) != 0 {
 				t.Errorf("node %+v", n.Whole)
@@ -137,7 +137,7 @@ func TestRestFails(t *testing.T) {
 		read func(context.Context, string) ([]byte, error)
 		want string
 	}{
-		"no sample":    {(&kubelet{stuck: []string{""}}).read, "the kubelet of node n1 took no sample within 10ms"},
+		"no sample":    {(&kubelet{stuck: []string{""}}).read, "the kubelet of node n1 took no sample within 10ms that is 0s after the one before: take a longer window"},
 		"no CPU time":  {answer(`{"node":{}}`), "has no CPU time of the node"},
 		"not JSON":     {answer(`<html>`), "read the kubelet's summary of node n1: invalid character"},
 		"not allowed":  {func(context.Context, string) ([]byte, error) { return nil, forbidden }, "nodes/proxy"},

@@ -428,7 +428,10 @@ func (b *builder) steer(h *Host, at *link.Handle) error {
 		b.lab.notSteered(err)
 		return nil
 	}
-	return err
+	if err != nil {
+		return advice.With(err, "leave out rps=on: without it a machine that cannot be steered is measured as it is")
+	}
+	return nil
 }
 
 // senders are the nodes, and the pods that are connected to the switch and not to their node.

@@ -1,22 +1,27 @@
 package compare
 
 import (
+	"cmp"
+	"maps"
 	"math"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // All cells of a table are measured in turn in each repetition, so what the machine does for longer than a repetition moves them
 // all. Comparisons within a run need not know of it. The logarithm of a value is that of its cell and that of its moment, fitted
-// to all cells together, and what is left over is the error that a comparison has. With two cells this is the test of pairs.
+// to all cells together, and what is left over is the error that a comparison has. With two profiles this is the test of pairs.
 
-// fewestTogether is how many cells of a repetition say what its moment did to all of them.
+// fewestTogether is how many profiles of a repetition say what its moment did to all of them.
 const fewestTogether = 4
 
-// moment is a repetition, or an instance, of one invocation.
-type moment struct{ session, at int }
-
-func (s Sample) moment() moment { return moment{s.session, s.Repetition} }
+// moment is a repetition of one invocation, or the block of repetitions that share instances.
+type moment struct {
+	session, at int
+	block       bool
+}
 
 // contrasts are the units of undisturbed values without what their moments did to all cells, by cell.
 type contrasts map[Key][]Sample
@@ -30,61 +35,127 @@ func (m contrasts) level(cells ...*Cell) stat.Level {
 	return levelOf(all)
 }
 
+// row is a cell: its units, the moment of each, and the logarithm of the cell.
+type row struct {
+	*Cell
+	units   []Sample
+	moments []moment
+	own     float64
+}
+
+// shared is what the cells of a moment say of it: its logarithm, and the weights of them all and of each profile.
+type shared struct {
+	effect, weight float64
+	profiles       map[plan.Variant]float64
+}
+
+// known says whether there are enough profiles: a moment of few is not told from what their instances differ by.
+func (t *shared) known() bool { return len(t.profiles) >= fewestTogether }
+
 // momentless takes what the moments did from the units of the cells of a table.
 func momentless(cells []*Cell) contrasts {
 	out := contrasts{}
-	count, weights := map[moment]int{}, map[moment]float64{}
+	var rows []row
+	moments := map[moment]*shared{}
+	length := blockLength(cells)
 	for _, c := range cells {
-		out[c.Key] = append([]Sample(nil), c.units()...)
-		for _, s := range out[c.Key] {
-			count[s.moment()]++
-			weights[s.moment()] += s.weight
+		r := row{Cell: c, units: slices.Clone(c.units())}
+		out[c.Key] = r.units
+		if slices.ContainsFunc(r.units, func(s Sample) bool { return !(s.Value > 0) }) {
+			continue // no logarithm
 		}
+		first := firsts(c)
+		for _, s := range r.units {
+			m := moment{s.session, s.Repetition, false}
+			if len(first) > 1 {
+				m = moment{s.session, (first[s.Instance] - 1) / length, true}
+			}
+			if moments[m] == nil {
+				moments[m] = &shared{profiles: map[plan.Variant]float64{}}
+			}
+			moments[m].weight += s.weight
+			moments[m].profiles[c.Profile] += s.weight
+			r.moments = append(r.moments, m)
+		}
+		rows = append(rows, r)
 	}
-	effects, own := fitted(out, count)
-	for k, units := range out {
-		for i := range units {
-			s := &units[i]
-			if count[s.moment()] < fewestTogether {
+	fit(rows, moments)
+	for _, r := range rows {
+		for i := range r.units {
+			s, at := &r.units[i], moments[r.moments[i]]
+			if !at.known() {
 				continue
 			}
-			// A heavy value makes up most of its moment's effect, and leaves little over.
-			left := 1 - min(s.weight/weights[s.moment()], heaviestShare)
-			s.Value = math.Exp(own[k] + (math.Log(s.Value)-own[k]-effects[s.moment()])/math.Sqrt(left))
+			// The cells of a profile share its instance, and with it make up a part of the effect.
+			left := 1 - min(at.profiles[r.Profile]/at.weight, heaviestShare)
+			s.Value = math.Exp(r.own + (math.Log(s.Value)-r.own-at.effect)/math.Sqrt(left))
 		}
 	}
 	return out
 }
 
-// heaviestShare bounds the share of a moment's effect that one value is taken for.
+// heaviestShare bounds the share of a moment's effect that one profile is taken for.
 const heaviestShare = 0.75
 
-// fitted are the logarithms of moments, whose mean is 0, and of cells. A moment of few cells has none.
-func fitted(units contrasts, count map[moment]int) (effects map[moment]float64, own map[Key]float64) {
-	effects, own = map[moment]float64{}, map[Key]float64{}
-	for range 30 {
-		sums, weights := map[moment]float64{}, map[moment]float64{}
-		for k, of := range units {
-			var sum, weight float64
-			for _, s := range of {
-				sum, weight = sum+s.weight*(math.Log(s.Value)-effects[s.moment()]), weight+s.weight
+// firsts are the first repetition of each instance of a cell.
+func firsts(c *Cell) map[int]int {
+	first := map[int]int{}
+	for _, s := range c.Samples {
+		if at, ok := first[s.Instance]; !ok || s.Repetition < at {
+			first[s.Instance] = s.Repetition
+		}
+	}
+	return first
+}
+
+// blockLength is how many repetitions share an instance: the most that any does, where there are several.
+func blockLength(cells []*Cell) int {
+	longest := 1
+	for _, c := range cells {
+		trials := map[int]int{}
+		for _, s := range c.Samples {
+			trials[s.Instance]++
+		}
+		for _, n := range trials {
+			if len(trials) > 1 {
+				longest = max(longest, n)
 			}
-			own[k] = sum / weight
-			for _, s := range of {
-				m := s.moment()
-				sums[m], weights[m] = sums[m]+s.weight*(math.Log(s.Value)-own[k]), weights[m]+s.weight
+		}
+	}
+	return longest
+}
+
+// fit finds the logarithms of cells and of moments, whose mean is 0.
+func fit(rows []row, moments map[moment]*shared) {
+	var order []*shared
+	keys := slices.SortedFunc(maps.Keys(moments), func(x, y moment) int { return cmp.Or(cmp.Compare(x.session, y.session), cmp.Compare(x.at, y.at)) })
+	for _, m := range keys {
+		if moments[m].known() {
+			order = append(order, moments[m])
+		}
+	}
+	for range 30 {
+		sums := map[moment]float64{}
+		for n := range rows {
+			r := &rows[n]
+			var sum, weight float64
+			for i, s := range r.units {
+				sum, weight = sum+s.weight*(math.Log(s.Value)-moments[r.moments[i]].effect), weight+s.weight
+			}
+			r.own = sum / weight
+			for i, s := range r.units {
+				sums[r.moments[i]] += s.weight * (math.Log(s.Value) - r.own)
 			}
 		}
 		var mean, all float64
-		for m, n := range count {
-			if n >= fewestTogether {
-				effects[m] = sums[m] / weights[m]
-				mean, all = mean+sums[m], all+weights[m]
+		for _, m := range keys {
+			if t := moments[m]; t.known() {
+				t.effect = sums[m] / t.weight
+				mean, all = mean+sums[m], all+t.weight
 			}
 		}
-		for m := range effects {
-			effects[m] -= mean / all
+		for _, t := range order {
+			t.effect -= mean / all
 		}
 	}
-	return effects, own
 }

@@ -1,5 +1,7 @@
 package compare
 
+import "github.com/cnibench/cnibench/internal/judge/stat"
+
 // Within sets the profiles of one result beside its baseline, which was measured in turn with them: in the pair that it
 // returns A is the baseline and B another profile. A cell that the baseline lacks has an A without a number.
 func Within(s Side) *Pair {
@@ -16,6 +18,10 @@ func Within(s Side) *Pair {
 			base = &Cell{Key: k}
 		}
 		m := p.beside(base, c)
+		if m.levels != nil {
+			m.levels = &[2]stat.Level{s.beside(c), s.beside(base)}
+			m.Plain = m.by(stat.StudentT, p.Confidence)(1)
+		}
 		// Filters choose by the profile that is judged.
 		named := *base
 		named.Key = c.Key

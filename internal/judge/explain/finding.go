@@ -92,14 +92,12 @@ func saving(dear, cheap Side, scale number.Scale) string {
 	return fmt.Sprintf("%s would save at most %s %s %s.", number.Clean(dear.Profile), scale.Format(p.Time.Value), scale.Unit, best.Without)
 }
 
-// Common returns the parts of several sides, the largest of any of them by a value first; without one of 0 on all sides.
-func Common(sides []Side, value func(Share) float64) []Part {
+// Common returns the parts of several sides, the largest of any of them first.
+func Common(sides []Side, of func(Side) []Valued) []Part {
 	largest := map[Part]float64{}
 	for _, s := range sides {
-		for _, p := range s.Parts {
-			if v := value(p); v > 0 {
-				largest[p.Part] = max(largest[p.Part], v)
-			}
+		for _, p := range of(s) {
+			largest[p.Part] = max(largest[p.Part], p.Value)
 		}
 	}
 	var all []Part

@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -26,10 +27,14 @@ type Share struct {
 	// Time is its service demand, Share its share of that of the side.
 	Time  Interval `json:"time"`
 	Share float64  `json:"share"`
-	// Counters are what the processor counted in it for a unit of work, by metric. They add up to those of the side.
-	Counters map[string]Interval `json:"counters,omitempty"`
 
 	variance, free float64
+}
+
+// Valued is a part with a value.
+type Valued struct {
+	Part
+	Interval
 }
 
 // Side is where the CPU time of a case goes.
@@ -59,6 +64,8 @@ type Side struct {
 	Cost *float64 `json:"cost,omitempty"`
 	// Counters are what the processor counted for a unit of work, by metric.
 	Counters map[string]Interval `json:"counters,omitempty"`
+	// Counted are the parts of each, by the samples of its event. They add up to it.
+	Counted map[string][]Valued `json:"counted,omitempty"`
 	// Missing says what the machine did not allow.
 	Missing []string `json:"missing,omitempty"`
 	// Programs are the BPF programs by the kernel's own count too, nil if none was counted.
@@ -119,15 +126,13 @@ func (c *Collector) side(a *compare.Analysis, k plan.Case) Side {
 		return out
 	}
 	out.Demand = Interval{cell.Median, cell.Low, cell.High}
-	out.deviation = (cell.High - cell.Low) / 2 / stat.Reach(confidence, float64(max(1, cell.N-1)))
-	if math.IsNaN(out.deviation) {
-		out.deviation = 0
-	}
+	out.deviation = deviation(cell)
 	if len(s.costs) > 0 {
 		cost := stat.Summarize(s.costs, confidence).Median
 		out.Cost = &cost
 	}
 	c.share(&out, a)
+	c.count(&out, a)
 	out.Programs = out.programs(s.counted)
 	return out
 }
@@ -144,21 +149,42 @@ func (c *Collector) share(s *Side, a *compare.Analysis) {
 		p.Time = p.of(s.Demand.Value, s.deviation)
 		s.Parts = append(s.Parts, p)
 	}
-	for event, whole := range s.Counters {
-		for id, p := range shares(s.sampled.happened(event)) {
-			i := slices.IndexFunc(s.Parts, func(x Share) bool { return x.ID == id })
-			if i < 0 {
-				i, s.Parts = len(s.Parts), append(s.Parts, Share{Part: c.part(id)})
-			}
-			if s.Parts[i].Counters == nil {
-				s.Parts[i].Counters = map[string]Interval{}
-			}
-			s.Parts[i].Counters[event] = p.of(whole.Value, 0)
-		}
-	}
 	slices.SortFunc(s.Parts, func(x, y Share) int {
 		return cmp.Or(cmp.Compare(y.Share, x.Share), cmp.Compare(x.ID, y.ID))
 	})
+}
+
+// count fills in the parts of the counters of a side.
+func (c *Collector) count(s *Side, a *compare.Analysis) {
+	for event := range s.Counters {
+		cell, _ := a.Cell(compare.Key{Case: s.Case, Metric: event})
+		var list []Valued
+		for id, p := range shares(s.sampled.happened(event)) {
+			list = append(list, Valued{c.part(id), p.of(cell.Median, deviation(cell))})
+		}
+		if len(list) == 0 {
+			continue
+		}
+		slices.SortFunc(list, func(x, y Valued) int { return cmp.Or(cmp.Compare(y.Value, x.Value), cmp.Compare(x.ID, y.ID)) })
+		if s.Counted == nil {
+			s.Counted = map[string][]Valued{}
+		}
+		s.Counted[event] = list
+	}
+}
+
+// deviation is the standard deviation of the error of a cell, 0 if that is not known.
+func deviation(c compare.Cell) float64 {
+	d := (c.High - c.Low) / 2 / stat.Reach(confidence, float64(max(1, c.N-1)))
+	if math.IsNaN(d) {
+		return 0
+	}
+	return d
+}
+
+// Times are the parts of the service demand of a side.
+func (s Side) Times() []Valued {
+	return each.Of(s.Parts, func(p Share) Valued { return Valued{p.Part, p.Time} })
 }
 
 // part is that of an id.

@@ -44,8 +44,10 @@ type Counters struct {
 
 // counter counts an event of a CPU.
 type counter struct {
-	event    string
-	cpu, fd  int
+	event   string
+	cpu, fd int
+	// sampled says that samples can be taken by it.
+	sampled  bool
 	readings []reading
 }
 
@@ -62,11 +64,7 @@ func OpenCounters(events []Event, cpus []int, rate int) (*Counters, error) {
 	for _, e := range events {
 		before := len(c.list)
 		for _, cpu := range cpus {
-			a := sampling
-			a.Type, a.Config, a.Sample = e.Type, e.Config, uint64(rate)
-			a.Bits |= unix.PerfBitFreq
-			a.Read_format = unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING
-			fd, err := unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+			fd, sampled, err := openCounter(e, cpu, rate)
 			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
 				if err := c.drop(before); err != nil {
 					return nil, errors.Join(err, c.Close())
@@ -77,10 +75,26 @@ func OpenCounters(events []Event, cpus []int, rate int) (*Counters, error) {
 				err = fmt.Errorf("count %s on CPU %d: %w", e.Name, cpu, os.NewSyscallError("perf_event_open", err))
 				return nil, errors.Join(cmp.Or(refusal(err), err), c.Close())
 			}
-			c.list = append(c.list, &counter{event: e.Name, cpu: cpu, fd: fd})
+			c.list = append(c.list, &counter{event: e.Name, cpu: cpu, fd: fd, sampled: sampled})
 		}
 	}
 	return c, nil
+}
+
+// openCounter makes a counter that samples can be taken by, or one that only counts: where the processor does not interrupt, or the
+// kernel's limit of samples a second (perf_event_max_sample_rate) is lower.
+func openCounter(e Event, cpu, rate int) (fd int, sampled bool, err error) {
+	a := sampling
+	a.Type, a.Config, a.Sample = e.Type, e.Config, uint64(rate)
+	a.Bits |= unix.PerfBitFreq
+	a.Read_format = unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING
+	fd, err = unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EOPNOTSUPP) {
+		return fd, true, err
+	}
+	a.Sample, a.Bits = 0, unix.PerfBitDisabled
+	fd, err = unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	return fd, false, err
 }
 
 // rate is how many samples a second the events of a CPU have together.

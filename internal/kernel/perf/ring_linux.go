@@ -59,7 +59,7 @@ func openRing(events []unix.PerfEventAttr, cpu int, o Options, pages int) (*ring
 	}
 	if o.Counters != nil {
 		for _, c := range o.Counters.list {
-			if c.cpu != cpu {
+			if c.cpu != cpu || !c.sampled {
 				continue
 			}
 			if err := r.share(c.fd, c.event); err != nil {

@@ -9,9 +9,10 @@ type NodeRest struct {
 	// and all others.
 	Whole Usage      `json:"whole"`
 	Parts []RestPart `json:"parts,omitempty"`
-	// Lost names daemons of the network whose counters did not advance or began anew within the window: they are not among
-	// Parts.
-	Lost []string `json:"lost,omitempty"`
+	// Lost names daemons of the network whose counters did not advance or began anew within the window, LostOthers other such
+	// parts: they are not among Parts.
+	Lost       []string `json:"lost,omitempty"`
+	LostOthers []string `json:"lost_others,omitempty"`
 }
 
 // RestPart is what one part of a node used.

@@ -66,7 +66,7 @@ func waterfall(d explain.Difference) Figure {
 func stacked(sides []explain.Side, s Series) Figure {
 	scale := number.Common(sides[0].Unit, each.Of(sides, func(x explain.Side) float64 { return x.Demand.Value })...)
 	var families []string
-	for _, p := range explain.Common(sides, func(p explain.Share) float64 { return p.Time.Value }) {
+	for _, p := range explain.Common(sides, explain.Side.Times) {
 		if !slices.Contains(families, p.Family) {
 			families = append(families, p.Family)
 		}

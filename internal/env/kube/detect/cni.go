@@ -74,7 +74,8 @@ func CNIOf(daemonSet string) string {
 }
 
 // controllers are Deployments of CNIs whose names begin with no daemon's.
-var controllers = []string{"calico-typha", "calico-kube-controllers", "calico-apiserver", "tigera-operator"}
+var controllers = []string{"calico-typha", "calico-kube-controllers", "calico-apiserver", "tigera-operator",
+	"kube-ovn-controller", "kube-ovn-pinger", "kube-ovn-monitor", "ovn-central", "ovs-ovn", "antrea-controller"}
 
 // ServesNetwork reports whether a pod's name shows that it belongs to a CNI or to kube-proxy.
 func ServesNetwork(pod string) bool {
