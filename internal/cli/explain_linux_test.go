@@ -68,11 +68,17 @@ func TestExplainWithout(t *testing.T) {
 	}
 }
 
-// TestExplainEqual: two instances of one profile have nothing to explain.
+// TestExplainEqual: two instances of one profile have nothing to explain. Of three short windows beside other tests 1 in 20 may differ by
+// more than the usual margin.
 func TestExplainEqual(t *testing.T) {
 	t.Parallel()
 	name := cnibench(t)
-	got := execute(t, name, "explain", "ptp", "ptp", "--repetitions", "3", "--duration", "50ms", "--warmup", "10ms", "--quiet")
+	file := filepath.Join(t.TempDir(), "plan.yaml")
+	text := "apiVersion: cnibench/v1\nkind: Plan\nprofiles: [ptp]\npaths: [pod-to-pod/cross-node]\nworkloads: [rr]\nmargin: 50%\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got := execute(t, name, "explain", "ptp", "ptp", "-f", file, "--repetitions", "3", "--duration", "50ms", "--warmup", "10ms", "--quiet")
 	if strings.Contains(got.stdout+got.stderr, "no right to sample") {
 		t.Skip(got.stderr)
 	}

@@ -189,6 +189,10 @@ func (p Plan) windowFor(cases int) time.Duration {
 		budget -= time.Duration(trials) * samplingTime
 		trials += sampledWindows*trials + trials/CountEvery
 	}
+	if own, ofOwn, others := p.windows(); ofOwn > 0 && others > 0 {
+		all := float64(trials) / float64(ofOwn+others)
+		return time.Duration(max(0, float64(budget)*share-all*float64(own)) / (all * float64(others)))
+	}
 	return time.Duration(float64(budget) * share / float64(max(1, trials)))
 }
 
@@ -258,15 +262,17 @@ func (p Plan) TrialTime() time.Duration {
 
 // meanWindow is the mean window of the workloads, each on the paths that it can go over.
 func (p Plan) meanWindow() time.Duration {
-	if len(p.Workloads) == 0 {
+	own, ofOwn, others := p.windows()
+	if ofOwn+others == 0 {
 		return p.Duration
 	}
-	var all, n time.Duration
+	return (own + time.Duration(others)*p.Duration) / time.Duration(ofOwn+others)
+}
+
+// windows sums up the windows that workloads have of their own, over the paths that each can go over: how long they are together, how
+// many they are, and how many have the plan's.
+func (p Plan) windows() (own time.Duration, ofOwn, others int) {
 	for _, w := range p.Workloads {
-		window, _ := w.Measured(p.Duration, 0)
-		if w.Traits().Rests {
-			window += sampleWait
-		}
 		paths := len(p.Paths)
 		for _, path := range p.Paths {
 			if w.Barred(path) != "" {
@@ -274,9 +280,17 @@ func (p Plan) meanWindow() time.Duration {
 			}
 		}
 		paths = max(paths, 1) // what goes over none costs nothing, and a plan without paths has no other estimate
-		all, n = all+time.Duration(paths)*window, n+time.Duration(paths)
+		window, _ := w.Measured(p.Duration, 0)
+		if w.Traits().Rests {
+			window += sampleWait
+		}
+		if window == p.Duration {
+			others += paths
+			continue
+		}
+		own, ofOwn = own+time.Duration(paths)*window, ofOwn+paths
 	}
-	return all / n
+	return own, ofOwn, others
 }
 
 // CountEvery is how many repetitions have one that also counts the runs of BPF programs, the first. It does so in a trial of
