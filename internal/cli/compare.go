@@ -19,8 +19,8 @@ const compareLong = `Set the result file B beside A: other kernels, versions, cl
 
 Cells are matched by profile, path, workload and metric. Each pair has the ratio of B to A with its interval and a
 verdict on B. Where both files measured the same baseline in turn, the ratio is that of the quotients to it; of a percentile
-above the median both the values and the quotients must differ. All that is
-shown is one family: the chance of any false alarm is 5 %. Conditions in which the runs differ are named first.
+above the median both the values and the quotients must differ. All that is shown is one family: the chance of any false
+alarm is 5 %. Conditions in which the runs differ are named first.
 
 A budget (--fail-on) is a limit that B must keep:
 

@@ -22,26 +22,26 @@ type rest struct {
 	nodes   []sample.NodeRest
 }
 
-// part is one row of the tables of nodes at rest.
-type part struct {
+// restRow is one row of the tables of nodes at rest.
+type restRow struct {
 	rank int
 	name string
 }
 
 // parts returns what one trial says of each row: the nodes, the daemons of the network, and the rest of a node.
-func (r rest) parts() map[part]sample.Usage {
-	all := map[part]sample.Usage{}
+func (r rest) parts() map[restRow]sample.Usage {
+	all := map[restRow]sample.Usage{}
 	var lost []string // a mean without one of its nodes is not the mean
 	for _, n := range r.nodes {
 		lost = append(append(lost, n.Lost...), n.LostOthers...)
 	}
 	for _, n := range r.nodes {
-		all[part{0, "node of the " + n.Side}] = n.Whole
+		all[restRow{0, "node of the " + n.Side}] = n.Whole
 		for _, p := range n.Parts {
 			if slices.Contains(lost, p.Name) {
 				continue
 			}
-			at := part{2, p.Name}
+			at := restRow{2, p.Name}
 			if p.Network {
 				at.rank = 1
 			}
@@ -56,8 +56,8 @@ func (r rest) parts() map[part]sample.Usage {
 
 // atRest sets what nodes and daemons use at rest side by side, one profile a column.
 func (b *builder) atRest(rests []rest) []Grid {
-	values := map[part]map[plan.Variant][]sample.Usage{}
-	var rows []part
+	values := map[restRow]map[plan.Variant][]sample.Usage{}
+	var rows []restRow
 	seen := map[plan.Variant]bool{}
 	for _, r := range rests {
 		seen[r.profile] = true
@@ -69,7 +69,7 @@ func (b *builder) atRest(rests []rest) []Grid {
 			values[p][r.profile] = append(values[p][r.profile], u)
 		}
 	}
-	slices.SortFunc(rows, func(p, q part) int { return cmp.Or(cmp.Compare(p.rank, q.rank), cmp.Compare(p.name, q.name)) })
+	slices.SortFunc(rows, func(p, q restRow) int { return cmp.Or(cmp.Compare(p.rank, q.rank), cmp.Compare(p.name, q.name)) })
 	var profiles []plan.Variant
 	for _, p := range b.analysis.Profiles {
 		if seen[p] {
@@ -80,7 +80,7 @@ func (b *builder) atRest(rests []rest) []Grid {
 		return nil
 	}
 	draw := func(title, unit string, of func(sample.Usage) float64) Grid {
-		medians := map[part]map[plan.Variant]float64{}
+		medians := map[restRow]map[plan.Variant]float64{}
 		var all []float64
 		for _, row := range rows {
 			medians[row] = map[plan.Variant]float64{}

@@ -2,8 +2,8 @@ package control
 
 import (
 	"context"
-	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
@@ -88,38 +88,6 @@ func pinned(own, other Hello, threads, turn int) []int {
 	return cpus[:min(len(cpus), max(1, threads))]
 }
 
-// First ends a context at the first error, and keeps it. A context that has ended at its deadline keeps no other cause.
-type First struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	once   sync.Once
-	err    error
-}
-
-// GiveUp returns a context that ends at the first failure.
-func GiveUp(parent context.Context) (context.Context, *First) {
-	f := &First{}
-	f.ctx, f.cancel = context.WithCancel(parent)
-	return f.ctx, f
-}
-
-// Fail notes an error. The first counts.
-func (f *First) Fail(err error) {
-	f.once.Do(func() { f.err = err })
-	f.cancel()
-}
-
-// Cause is the first error, or why the context ended without one. Call it when all that may fail has ended.
-func (f *First) Cause() error {
-	if f.err != nil {
-		return f.err
-	}
-	return f.ctx.Err()
-}
-
-// Done ends the context.
-func (f *First) Done() { f.cancel() }
-
 // Run starts the servers, then the client, calls running, and waits for them all. Each server waits for as long as the
 // client's start takes, so that their windows coincide. When one fails the others are given up at once; the error is that
 // of the one that failed first. What several servers saw is merged.
@@ -139,31 +107,32 @@ func (s Sides) Run(ctx context.Context, running func()) (client, server *sample.
 		return nil, nil, &SideError{SideClient, err}
 	}
 	running()
-	ctx, f := GiveUp(ctx)
-	defer f.Done()
+	both, ctx := errgroup.WithContext(ctx)
 	seen := make([]*sample.Observation, len(s.Servers))
-	var serving sync.WaitGroup
 	for i, x := range s.Servers {
-		serving.Go(func() {
-			var err error
+		both.Go(func() (err error) {
 			if seen[i], err = x.Wait(ctx); err != nil {
-				f.Fail(&SideError{SideServer, err})
+				return &SideError{SideServer, err}
 			}
+			return nil
 		})
 	}
-	client, err = s.Client.Wait(ctx)
-	if err != nil {
-		f.Fail(&SideError{SideClient, err})
-	} else if client.Tool != nil {
+	both.Go(func() (err error) {
+		if client, err = s.Client.Wait(ctx); err != nil {
+			return &SideError{SideClient, err}
+		}
+		if client.Tool == nil {
+			return nil
+		}
 		for _, x := range s.Servers { // those of a tool do not see that their client has ended
 			if err := x.Finish(ctx); err != nil {
-				f.Fail(&SideError{SideServer, err})
+				return &SideError{SideServer, err}
 			}
 		}
-	}
-	serving.Wait()
-	if err != nil || slices.Contains(seen, nil) {
-		return nil, nil, f.Cause()
+		return nil
+	})
+	if err := both.Wait(); err != nil {
+		return nil, nil, err
 	}
 	return client, sample.Merge(seen), nil
 }

@@ -2,7 +2,8 @@ package run
 
 import (
 	"context"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -27,20 +28,18 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 	if err != nil {
 		return seen{}, err
 	}
-	ctx, f := control.GiveUp(ctx)
-	defer f.Done()
+	both, ctx := errgroup.WithContext(ctx)
 	served := make([]*sample.Observation, len(servers))
-	var serving sync.WaitGroup
 	opens := func() error {
 		for i, s := range servers {
 			if err := s.Start(ctx, 0); err != nil {
 				return &control.SideError{Side: control.SideServer, Err: err}
 			}
-			serving.Go(func() {
-				var err error
+			both.Go(func() (err error) {
 				if served[i], err = s.Wait(ctx); err != nil {
-					f.Fail(&control.SideError{Side: control.SideServer, Err: err})
+					return &control.SideError{Side: control.SideServer, Err: err}
 				}
+				return nil
 			})
 		}
 		return nil
@@ -51,10 +50,9 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 	}
 	client, err := c.can.NewPods(ctx, a)
 	if err != nil {
-		f.Fail(&control.SideError{Side: control.SideClient, Err: err})
+		both.Go(func() error { return &control.SideError{Side: control.SideClient, Err: err} })
 	}
-	serving.Wait()
-	if err := f.Cause(); err != nil {
+	if err := both.Wait(); err != nil {
 		return seen{}, err
 	}
 	return seen{client: client, server: sample.Merge(served), windowNs: client.ElapsedNs}, nil

@@ -85,11 +85,16 @@ var Rights = []Right{
 
 // Rights returns Rights and what the options of this cluster need besides.
 func (c *Cluster) Rights() []Right {
-	rights := slices.Clone(Rights)
-	if c.options.Rests {
-		rights = append(rights, restRight)
+	return append(rights(c.options.Rests), pullRights(c.options.PullSecrets, c.home)...)
+}
+
+// rights are Rights, and that of the workload idle if a run has it.
+func rights(idle bool) []Right {
+	all := slices.Clone(Rights)
+	if idle {
+		all = append(all, restRight)
 	}
-	return append(rights, pullRights(c.options.PullSecrets, c.home)...)
+	return all
 }
 
 // required returns those of Rights that these options cannot do without.
@@ -192,11 +197,8 @@ func Manifest(idle bool, pullSecrets ...string) []byte {
 	b.WriteString("# The rights that cnibench needs to measure on a cluster, each with its reason.\n" +
 		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: cnibench\nrules:\n")
 	var verbs []string
-	rights := slices.Clone(Rights)
-	if idle {
-		rights = append(rights, restRight)
-	}
-	for i, r := range rights {
+	all := rights(idle)
+	for i, r := range all {
 		why := r.Why
 		if r.Optional {
 			why += " (optional)"
@@ -204,7 +206,7 @@ func Manifest(idle bool, pullSecrets ...string) []byte {
 		fmt.Fprintf(&b, "  # %s: %s\n", r.Verb, why)
 		verbs = append(verbs, r.Verb)
 		rule := fmt.Sprintf("  - apiGroups: [%q]\n    resources: [%q]\n", r.Group, path.Join(r.Resource, r.Subresource))
-		if i+1 == len(rights) || rights[i+1].Group != r.Group || rights[i+1].Resource != r.Resource || rights[i+1].Subresource != r.Subresource {
+		if i+1 == len(all) || all[i+1].Group != r.Group || all[i+1].Resource != r.Resource || all[i+1].Subresource != r.Subresource {
 			fmt.Fprintf(&b, "%s    verbs: [%s]\n", rule, strings.Join(verbs, ", "))
 			verbs = nil
 		}

@@ -164,16 +164,7 @@ func (i *Instance) Crossed(e Ends) []*Host {
 	for _, n := range i.Nodes {
 		hosts = append(hosts, &n.Host)
 	}
-	hosts = append(hosts, i.Switch, i.Host(e.Server))
-	var distinct []*Host
-	seen := map[any]bool{}
-	for _, h := range hosts {
-		if h != nil && !seen[h.NS] {
-			seen[h.NS] = true
-			distinct = append(distinct, h)
-		}
-	}
-	return distinct
+	return distinct(append(hosts, i.Switch, i.Host(e.Server)))
 }
 
 func (h *Host) drops() ([]sample.Drop, error) {

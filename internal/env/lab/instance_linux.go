@@ -139,6 +139,20 @@ func (i *Instance) Host(name string) *Host {
 	return nil
 }
 
+// Distinct returns all hosts in the same order, each namespace once: a pod of the host's network shares that of its node.
+func (i *Instance) Distinct() []*Host { return distinct(i.Hosts()) }
+
+func distinct(hosts []*Host) (once []*Host) {
+	seen := map[*netns.NS]bool{}
+	for _, h := range hosts {
+		if h != nil && !seen[h.NS] {
+			seen[h.NS] = true
+			once = append(once, h)
+		}
+	}
+	return once
+}
+
 // Hosts returns all hosts: the switch, the external client, then each node followed by its pods.
 func (i *Instance) Hosts() []*Host {
 	if i.Switch == nil {

@@ -12,7 +12,7 @@ import (
 
 // All cells of a table are measured in turn in each repetition, so what the machine does for longer than a repetition moves them
 // all. Comparisons within a run need not know of it. The logarithm of a value is that of its cell and that of its moment, fitted
-// to all cells together, and what is left over is the error that a comparison has. With two profiles this is the test of pairs.
+// to all cells together, and what is left over is the error that a comparison has: the test of pairs, for many profiles at once.
 
 // fewestTogether is how many profiles of a repetition say what its moment did to all of them.
 const fewestTogether = 4
@@ -20,7 +20,12 @@ const fewestTogether = 4
 // moment is a repetition of one invocation, or the block of repetitions that share instances.
 type moment struct {
 	session, at int
-	block       bool
+	// block is how many repetitions it has, 0 for one whose instance has all.
+	block int
+}
+
+func (m moment) compare(o moment) int {
+	return cmp.Or(cmp.Compare(m.session, o.session), cmp.Compare(m.at, o.at), cmp.Compare(m.block, o.block))
 }
 
 // contrasts are the units of undisturbed values without what their moments did to all cells, by cell.
@@ -35,18 +40,20 @@ func (m contrasts) level(cells ...*Cell) stat.Level {
 	return levelOf(all)
 }
 
-// row is a cell: its units, the moment of each, and the logarithm of the cell.
+// row is a cell: its units, the logarithm and the moment of each, and the logarithm of the cell.
 type row struct {
 	*Cell
 	units   []Sample
+	logs    []float64
 	moments []moment
 	own     float64
 }
 
-// shared is what the cells of a moment say of it: its logarithm, and the weights of them all and of each profile.
+// shared is what the cells of a moment say of it: its logarithm, the weights of them all and of each profile, and the sum that the
+// logarithm is fitted from.
 type shared struct {
-	effect, weight float64
-	profiles       map[plan.Variant]float64
+	effect, weight, sum float64
+	profiles            map[plan.Variant]float64
 }
 
 // known says whether there are enough profiles: a moment of few is not told from what their instances differ by.
@@ -66,16 +73,16 @@ func momentless(cells []*Cell) contrasts {
 		}
 		first := firsts(c)
 		for _, s := range r.units {
-			m := moment{s.session, s.Repetition, false}
+			m := moment{s.session, s.Repetition, 0}
 			if len(first) > 1 {
-				m = moment{s.session, (first[s.Instance] - 1) / length, true}
+				m = moment{s.session, (first[s.Instance] - 1) / length, length}
 			}
 			if moments[m] == nil {
 				moments[m] = &shared{profiles: map[plan.Variant]float64{}}
 			}
 			moments[m].weight += s.weight
 			moments[m].profiles[c.Profile] += s.weight
-			r.moments = append(r.moments, m)
+			r.logs, r.moments = append(r.logs, math.Log(s.Value)), append(r.moments, m)
 		}
 		rows = append(rows, r)
 	}
@@ -88,7 +95,7 @@ func momentless(cells []*Cell) contrasts {
 			}
 			// The cells of a profile share its instance, and with it make up a part of the effect.
 			left := 1 - min(at.profiles[r.Profile]/at.weight, heaviestShare)
-			s.Value = math.Exp(r.own + (math.Log(s.Value)-r.own-at.effect)/math.Sqrt(left))
+			s.Value = math.Exp(r.own + (r.logs[i]-r.own-at.effect)/math.Sqrt(left))
 		}
 	}
 	return out
@@ -125,36 +132,38 @@ func blockLength(cells []*Cell) int {
 	return longest
 }
 
-// fit finds the logarithms of cells and of moments, whose mean is 0.
+// fit finds the logarithms of cells and of the moments that are known, whose mean is 0.
 func fit(rows []row, moments map[moment]*shared) {
-	var order []*shared
-	keys := slices.SortedFunc(maps.Keys(moments), func(x, y moment) int { return cmp.Or(cmp.Compare(x.session, y.session), cmp.Compare(x.at, y.at)) })
-	for _, m := range keys {
+	var known []*shared
+	for _, m := range slices.SortedFunc(maps.Keys(moments), moment.compare) {
 		if moments[m].known() {
-			order = append(order, moments[m])
+			known = append(known, moments[m])
 		}
 	}
+	if len(known) == 0 {
+		return
+	}
 	for range 30 {
-		sums := map[moment]float64{}
+		for _, t := range moments {
+			t.sum = 0
+		}
 		for n := range rows {
 			r := &rows[n]
 			var sum, weight float64
 			for i, s := range r.units {
-				sum, weight = sum+s.weight*(math.Log(s.Value)-moments[r.moments[i]].effect), weight+s.weight
+				sum, weight = sum+s.weight*(r.logs[i]-moments[r.moments[i]].effect), weight+s.weight
 			}
 			r.own = sum / weight
 			for i, s := range r.units {
-				sums[r.moments[i]] += s.weight * (math.Log(s.Value) - r.own)
+				moments[r.moments[i]].sum += s.weight * (r.logs[i] - r.own)
 			}
 		}
 		var mean, all float64
-		for _, m := range keys {
-			if t := moments[m]; t.known() {
-				t.effect = sums[m] / t.weight
-				mean, all = mean+sums[m], all+t.weight
-			}
+		for _, t := range known {
+			t.effect = t.sum / t.weight
+			mean, all = mean+t.sum, all+t.weight
 		}
-		for _, t := range order {
+		for _, t := range known {
 			t.effect -= mean / all
 		}
 	}

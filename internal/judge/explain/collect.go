@@ -59,16 +59,6 @@ type slice struct {
 	open map[opened]int
 }
 
-func (s slice) samples() (all int) {
-	for _, n := range s.counts {
-		all += n
-	}
-	for _, n := range s.open {
-		all += n
-	}
-	return all
-}
-
 // opened is a part, and the stack of the packet's receipt.
 type opened struct{ id, receipt string }
 

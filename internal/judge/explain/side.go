@@ -248,7 +248,6 @@ func (s *sampled) units(weigh func(trial, slice) float64) []unit {
 			for o, n := range x.open {
 				s.open(u, o, w*float64(n), n)
 			}
-			u.square += w * w * float64(x.samples())
 		}
 	})
 }
@@ -256,12 +255,9 @@ func (s *sampled) units(weigh func(trial, slice) float64) []unit {
 // happened sums up the events of trials.
 func (s *sampled) happened(event string) []unit {
 	return s.summed(func(u *unit, t trial) {
-		samples, events := 0, 0.0
 		for o, h := range t.events[event] {
 			s.open(u, o, h.Events, h.Samples)
-			samples, events = samples+h.Samples, events+h.Events
 		}
-		u.square += events * events / float64(max(1, samples))
 	})
 }
 
@@ -288,19 +284,21 @@ func (s *sampled) summed(add func(*unit, trial)) []unit {
 	return slices.DeleteFunc(units, func(u unit) bool { return !(u.weight > 0) })
 }
 
+// add adds samples that have a weight together.
 func (u *unit) add(id string, weight float64, samples int) {
 	u.counts[id] += weight
 	u.weight += weight
+	u.square += weight * weight / float64(max(1, samples))
 	u.samples += samples
 }
 
 // open adds samples whose network namespace is not known: to the switch as far as such samples are its own.
 func (s *sampled) open(u *unit, o opened, weight float64, samples int) {
-	share := s.switched.share(o.receipt)
-	if share > 0 {
-		u.add(Switch.ID, weight*share, 0)
+	u.add(o.id, weight, samples)
+	if share := s.switched.share(o.receipt); share > 0 {
+		u.counts[o.id] -= weight * share
+		u.counts[Switch.ID] += weight * share
 	}
-	u.add(o.id, weight*(1-share), samples)
 }
 
 // Part returns the part of an id; one that the side does not have is 0.

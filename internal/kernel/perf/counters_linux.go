@@ -36,8 +36,8 @@ const every = 20 * time.Millisecond
 // Counters count events of some CPUs, whatever runs there.
 type Counters struct {
 	list []*counter
-	// perSecond is how many samples a second each event has on a CPU.
-	perSecond  int
+	// rate is how many samples a second the events of a CPU have together.
+	rate       int
 	stop, done chan struct{}
 	failed     error
 }
@@ -60,7 +60,7 @@ type reading struct {
 // OpenCounters makes counters of events, each of which a Sampler can take so many samples a second by. An event that this machine does
 // not count, on one of the CPUs, is left out.
 func OpenCounters(events []Event, cpus []int, rate int) (*Counters, error) {
-	c := &Counters{perSecond: rate}
+	c := &Counters{}
 	for _, e := range events {
 		before := len(c.list)
 		for _, cpu := range cpus {
@@ -76,6 +76,9 @@ func OpenCounters(events []Event, cpus []int, rate int) (*Counters, error) {
 				return nil, errors.Join(cmp.Or(refusal(err), err), c.Close())
 			}
 			c.list = append(c.list, &counter{event: e.Name, cpu: cpu, fd: fd, sampled: sampled})
+		}
+		if len(c.list) > before {
+			c.rate += rate
 		}
 	}
 	return c, nil
@@ -95,18 +98,6 @@ func openCounter(e Event, cpu, rate int) (fd int, sampled bool, err error) {
 	a.Sample, a.Bits = 0, unix.PerfBitDisabled
 	fd, err = unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	return fd, false, err
-}
-
-// rate is how many samples a second the events of a CPU have together.
-func (c *Counters) rate() int {
-	if c == nil || len(c.list) == 0 {
-		return 0
-	}
-	events := map[string]bool{}
-	for _, x := range c.list {
-		events[x.event] = true
-	}
-	return len(events) * c.perSecond
 }
 
 // drop releases the counters from the i-th on.

@@ -102,10 +102,9 @@ func (r *ring) open(a unix.PerfEventAttr, cpu, pages int) error {
 
 // withSpace adds the event that namespaces are written to, in the same ring, and the program that writes them.
 func (r *ring) withSpace(cpu int, o Options) error {
-	a := unix.PerfEventAttr{
-		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_BPF_OUTPUT, Size: uint32(unsafe.Sizeof(unix.PerfEventAttr{})),
-		Sample: 1, Sample_type: outputType, Bits: unix.PerfBitUseClockID | unix.PerfBitWatermark, Clockid: unix.CLOCK_MONOTONIC, Wakeup: 1 << 31,
-	}
+	a := sampling
+	a.Type, a.Config, a.Sample, a.Sample_type = unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_BPF_OUTPUT, 1, outputType
+	a.Bits &^= unix.PerfBitDisabled
 	var err error
 	if r.output, err = unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC); err != nil {
 		r.output = -1

@@ -90,7 +90,11 @@ const bytesPerSample = 700
 // Open makes the events, which do not count yet. It fails without the right to sample a CPU.
 func Open(o Options) (*Sampler, error) {
 	s := &Sampler{}
-	need := int(o.Length.Seconds()*float64(o.Rate+o.Counters.rate())*bytesPerSample) / unix.Getpagesize()
+	rate := o.Rate
+	if o.Counters != nil {
+		rate += o.Counters.rate
+	}
+	need := int(o.Length.Seconds()*float64(rate)*bytesPerSample) / unix.Getpagesize()
 	pages := 1 << bits.Len(uint(max(need, 63)))
 	var err error
 	for _, event := range []string{Cycles, CPUClock} {

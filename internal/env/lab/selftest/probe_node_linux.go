@@ -163,12 +163,8 @@ func superPackets(_ context.Context, s *scene) finding {
 // steering checks every device but the loopbacks, and dummies, which receive nothing.
 func steering(_ context.Context, s *scene) finding {
 	var wrong []string
-	want, seen := "none", map[*netns.NS]bool{}
-	for _, host := range s.inst.Hosts() {
-		if seen[host.NS] {
-			continue // a pod of the node's network
-		}
-		seen[host.NS] = true
+	want := "none"
+	for _, host := range s.inst.Distinct() {
 		mask := "0"
 		if host.Steered {
 			mask, want = link.CPUMask(host.CPUs), "its own"

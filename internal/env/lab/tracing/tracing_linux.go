@@ -98,7 +98,7 @@ func (p *pass) followed(ctx context.Context, t *journey.Trace, way lab.Ends) (er
 	if p.Workload.Traits().Protocol == plan.TCP {
 		o.Ports = []int{way.Port, way.ListenPort}
 	}
-	for _, h := range distinct(p.inst) {
+	for _, h := range p.inst.Distinct() {
 		o.Hosts = append(o.Hosts, follow.Host{Name: h.Name, NS: h.NS})
 	}
 	f, err := follow.Open(o)
@@ -150,20 +150,9 @@ func pace(o *sample.Observation) (journey.Pace, error) {
 	}, nil
 }
 
-// distinct returns the hosts of an instance, each namespace once: a pod of the host's network shares that of its node.
-func distinct(inst *lab.Instance) []*lab.Host {
-	var all []*lab.Host
-	for _, h := range inst.Hosts() {
-		if !slices.ContainsFunc(all, func(o *lab.Host) bool { return o.NS == h.NS }) {
-			all = append(all, h)
-		}
-	}
-	return all
-}
-
 // place returns the name of the host in whose namespace a host is.
 func place(inst *lab.Instance, name string) string {
-	all := distinct(inst)
+	all := inst.Distinct()
 	i := slices.IndexFunc(all, func(h *lab.Host) bool { return h.NS == inst.Host(name).NS })
 	return all[i].Name
 }
@@ -175,7 +164,7 @@ func hosts(inst *lab.Instance) ([]journey.Host, error) {
 		kinds[n.Name] = journey.Node
 	}
 	var all []journey.Host
-	for _, h := range distinct(inst) {
+	for _, h := range inst.Distinct() {
 		one := journey.Host{Name: h.Name, Kind: journey.Pod}
 		if k, ok := kinds[h.Name]; ok {
 			one.Kind = k
