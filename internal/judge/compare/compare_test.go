@@ -348,9 +348,9 @@ func TestNeed(t *testing.T) {
 	}{
 		{"four times the repetitions halve the interval", e(10, math.Exp(0.1), math.Exp(-0.1), math.Exp(0.3)), 0, 0.01, 30},
 		{"nearly there", e(10, math.Exp(0.1), math.Exp(-0.001), math.Exp(0.2)), 0, 0.01, 1},
-		{"towards same", e(10, 1, math.Exp(-0.2), math.Exp(0.2)), 0, math.Expm1(0.1), 30},
+		{"towards same", e(10, 1, math.Exp(-0.2), math.Exp(0.2)), 0, math.Expm1(0.1), 19},
 		{"below the least", e(1, 2, 2, 2), 0, 0.01, 3},
-		{"whichever takes fewer", e(10, math.Exp(0.05), math.Exp(-0.15), math.Exp(0.25)), 0, math.Expm1(0.15), 30},
+		{"whichever takes fewer", e(10, math.Exp(0.05), math.Exp(-0.15), math.Exp(0.25)), 0, math.Expm1(0.15), 19},
 		{"the widening stays", e(10, math.Exp(0.2), math.Exp(-0.1), math.Exp(0.5)), math.Expm1(0.1), 0.01, 30},
 		{"no number would do", e(10, math.Exp(0.05), math.Exp(-0.1), math.Exp(0.2)), math.Expm1(0.1), 0.03, 0},
 		{"equal, and the margin beyond reach", e(10, 1, math.Exp(-0.1), math.Exp(0.1)), 0, 1e-9, most},

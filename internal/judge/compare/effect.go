@@ -28,6 +28,9 @@ type Comparison struct {
 	// Widened is the share by which the interval is longer at either end because a side was raised once only: how far
 	// two instances of the baseline lie apart. It is 0 where the trials come from several instances.
 	Widened float64 `json:"widened"`
+	// Beyond is the p value of a difference beyond the margin, the larger of those of two one-sided tests (TOST), which the
+	// verdict same stands on.
+	Beyond float64 `json:"p_beyond"`
 	// Verdict equals None for metrics that describe and are not judged.
 	Verdict Verdict `json:"verdict"`
 	// Need is about how many more repetitions would decide an inconclusive verdict; 0 for other verdicts and where the
@@ -74,7 +77,8 @@ func standsIn(name plan.Variant) bool { return name == profile.Raw || name == pr
 // compare sets c beside base.
 func (a *Analysis) compare(c, base *Cell) pending {
 	x := &Comparison{Key: c.Key, Baseline: base.Profile, Widened: a.Widening(c, base)}
-	x.Effect = widen(x.Widened, a.between(c, base))
+	test := a.between(c, base)
+	x.Effect, x.Beyond = widen(x.Widened, test), beyond(a.Margin, x.Widened, test)
 	if base.Path != c.Path {
 		x.BaselinePath = base.Path
 	}
@@ -146,6 +150,16 @@ func widen(share float64, test tested) stat.Effect {
 	}
 	e.Low, e.High, e.P = e.Low/(1+share), e.High*(1+share), p
 	return e
+}
+
+// beyond is the p value of a difference that is larger than the margin less the widening: 1 where the ratio seen is.
+func beyond(margin, share float64, test tested) float64 {
+	room := (1 + share) / (1 + margin)
+	low, high := test(room), test(1/room)
+	if !(low.Ratio < 1 && high.Ratio > 1) {
+		return 1
+	}
+	return max(low.P, high.P) / 2
 }
 
 // Pairs are the samples of the repetitions that both have and that one invocation measured; both are in the order of

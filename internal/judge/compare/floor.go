@@ -93,7 +93,7 @@ func (a *Analysis) judgeTwins(original plan.Variant) {
 			first := a.at[k]
 			k.Profile = original.Twin()
 			if second := a.at[k]; a.Widening(first, second) == 0 {
-				all = append(all, pending{x: &Comparison{Key: k, Effect: f.Twins[j].Effect}, c: second, base: first})
+				all = append(all, a.compare(second, first))
 				at = append(at, &f.Twins[j])
 			}
 		}

@@ -246,3 +246,36 @@ func TestThinning(t *testing.T) {
 		t.Errorf("one trial, repeated without end: %v", err)
 	}
 }
+
+// What differs by the margin is called the same in at most 5 of 100 cases; what is equal is, where the interval is a little longer
+// than the margin too.
+func TestEquivalence(t *testing.T) {
+	share := func(slow, noise float64) float64 {
+		r := rand.New(rand.NewPCG(33, 1))
+		same, all := 0, 0
+		for range 60 {
+			h, recs := page{profiles: 1, repetitions: 10, noise: noise, slow: slow, slowed: func(plan.Path) bool { return true }, anew: true}.run(r)
+			for _, x := range analyse(t, h, recs).Comparisons {
+				if x.Profile == "p0" {
+					all++
+					if x.Verdict == Same {
+						same++
+						if max(x.High, 1/x.Low) > 1.06 {
+							t.Errorf("the same by an interval of %.3f to %.3f", x.Low, x.High)
+						}
+					}
+				}
+			}
+		}
+		return float64(same) / float64(all)
+	}
+	for _, c := range []struct{ slow, noise, least, most float64 }{
+		{0.03, 0.01, 0.02, 0.06}, {0.03, 0.03, 0, 0.06}, {0.05, 0.01, 0, 0.001}, {0, 0.01, 0.99, 1}, {0, 0.02, 0.75, 1},
+	} {
+		got := share(c.slow, c.noise)
+		t.Logf("slower by %g at a noise of %g: %.1f %% called the same", c.slow, c.noise, 100*got)
+		if got < c.least || got > c.most {
+			t.Errorf("slower by %g at a noise of %g: %.3f called the same, want %g to %g", c.slow, c.noise, got, c.least, c.most)
+		}
+	}
+}

@@ -252,7 +252,8 @@ func (p *Pair) judge() {
 	var open []pending
 	for i := range p.Matches {
 		m := &p.Matches[i]
-		m.Effect = widen(m.Widened, m.by(m.test(alpha/float64(max(1, family))), p.Confidence))
+		test := m.by(m.test(alpha/float64(max(1, family))), p.Confidence)
+		m.Effect, m.Beyond = widen(m.Widened, test), beyond(p.Margin, m.Widened, test)
 		if m.Yardstick {
 			m.Adjusted, m.Family, m.Need, m.Verdict = math.NaN(), 0, 0, None
 			continue

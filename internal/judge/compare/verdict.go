@@ -20,7 +20,8 @@ const (
 	// margin.
 	Better Verdict = "better"
 	Worse  Verdict = "worse"
-	// Same: the interval, at the wanted confidence, lies within the margin. That the ratio alone does is not enough.
+	// Same: two one-sided tests reject, at the wanted confidence, that the difference is beyond the margin (TOST). That the
+	// ratio alone is within is not enough.
 	Same Verdict = "same"
 	// Inconclusive: none of these can be said.
 	Inconclusive Verdict = "inconclusive"
@@ -104,11 +105,10 @@ func judge(p pending, r rules) Verdict {
 	}
 	v := Inconclusive
 	rejects := x.Adjusted <= 1-r.confidence
-	band := math.Log1p(r.margin)
 	switch {
 	case math.IsNaN(x.Ratio):
 		v = judgeOrder(better, p.c, p.base, rejects)
-	case x.Confidence >= r.confidence && math.Log(x.High) <= band && math.Log(x.Low) >= -band:
+	case x.Beyond <= 1-r.confidence:
 		v = Same
 	case rejects && (x.Low > 1 || x.High < 1):
 		v = side(better, x.Ratio > 1)
@@ -142,8 +142,8 @@ func side(direction metric.Better, larger bool) Verdict {
 // most bounds what need says: a ratio at the very edge of the margin would take any number of repetitions.
 const most = 1_000_000
 
-// need estimates how many more repetitions would decide, whichever way takes fewer: an interval that excludes 1, or one
-// within the margin. A corrected p value asks for a longer interval, and for enough repetitions that the test can have
+// need estimates how many more repetitions would decide, whichever way takes fewer: an interval that excludes 1, or one,
+// of twice the level because it is tested from one side at a time, within the margin. A corrected p value asks for a longer interval, and for enough repetitions that the test can have
 // so small a value at all. It is 0 if no number would do, because the widening alone leaves it open.
 func need(x Comparison, r rules, apart bool) int {
 	alpha := 1 - r.confidence
@@ -160,7 +160,7 @@ func need(x Comparison, r rules, apart bool) int {
 		return 0
 	}
 	differs := more(x.N, half*stat.Widen(alpha, factor), off-wide, stat.Enough(alpha/factor, !apart))
-	return min(differs, more(x.N, half, math.Log1p(r.margin)-wide-off, stat.MinRepetitions))
+	return min(differs, more(x.N, half/stat.Widen(2*alpha, 2), math.Log1p(r.margin)-wide-off, stat.MinRepetitions))
 }
 
 // more is how many repetitions beyond n a decision takes: it needs least in all, and an interval as narrow as room on

@@ -44,6 +44,7 @@ type pairCell struct {
 	Adjusted float64 `json:"p_adjusted"`
 	Family   int     `json:"family"`
 	Widened  float64 `json:"widened"`
+	Beyond   float64 `json:"p_beyond"`
 	// QuotientTo is the common baseline that Effect compares quotients to, "" if it compares the values themselves;
 	// Plain has the ratio of these. Yardstick is true for the cells of that baseline, which are not judged.
 	QuotientTo plan.Variant    `json:"quotient_to"`
@@ -124,7 +125,7 @@ func differenceOf(d compare.Difference) difference {
 func matchOf(m compare.Match) pairCell {
 	return pairCell{
 		Key: m.Key, ProfileA: m.Baseline, Unit: m.A.Unit, A: m.A.Summary, B: m.B.Summary, FailedA: m.A.Failed, FailedB: m.B.Failed,
-		Effect: m.Effect, Adjusted: m.Adjusted, Family: m.Family, Widened: m.Widened,
+		Effect: m.Effect, Adjusted: m.Adjusted, Family: m.Family, Widened: m.Widened, Beyond: m.Beyond,
 		QuotientTo: m.Common, Plain: plain{m.Plain.Ratio, m.Plain.Low, m.Plain.High}, Yardstick: m.Yardstick,
 		Verdict: m.Verdict, Need: m.Need,
 	}
