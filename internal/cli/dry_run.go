@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -21,11 +22,8 @@ const quietScatter, busyScatter = 0.02, 0.05
 // dryRun prints what a plan comes to. Which paths a profile does not serve is found out when it stands, so the numbers
 // are upper bounds.
 func (p *program) dryRun(cmd *cobra.Command, a *runArgs) error {
-	want, err := a.plan.plan(cmd)
+	want, there, err := a.wanted(cmd)
 	if err != nil {
-		return err
-	}
-	if _, err := a.budgets(cmd, want); err != nil {
 		return err
 	}
 	cases := len(want.Cases())
@@ -39,10 +37,34 @@ func (p *program) dryRun(cmd *cobra.Command, a *runArgs) error {
 			fmt.Fprintln(p.stdout, c.Key())
 		}
 	}
-	for _, n := range a.notes(want, cases) {
+	for _, n := range append(there, a.notes(want, cases)...) {
 		fmt.Fprintf(p.stderr, "cnibench: %s\n", n)
 	}
 	return nil
+}
+
+// wanted returns the plan of a run, and what it finds in the file that it resumes. The file stays as it is.
+func (a *runArgs) wanted(cmd *cobra.Command) (want plan.Plan, there []string, err error) {
+	if !a.resume {
+		if want, err = a.plan.plan(cmd); err == nil {
+			_, err = a.budgets(cmd, want)
+		}
+		return want, nil, err
+	}
+	c, err := result.Load(a.output)
+	if err != nil {
+		return want, nil, usage(err)
+	}
+	if want, _, err = a.resumed(cmd, c.Header); err != nil {
+		return want, nil, err
+	}
+	n := 0
+	for _, r := range c.Records {
+		if r.Type == result.TypeTrial {
+			n++
+		}
+	}
+	return want, []string{fmt.Sprintf("%s has %s already", a.output, number.Counted(n, "trial"))}, nil
 }
 
 // notes are remarks on a plan that its author may want to act on.

@@ -107,7 +107,8 @@ func (p *program) labUpCommand() *cobra.Command {
 
 const labExecLong = `Run a command in a node or pod of a lab: one of "cnibench lab up", or that of a run while it measures. The lab of a run is
 called run-PID and its places PROFILE/PLACE; a command there disturbs the measurement. Output and exit code pass
-through. Without arguments it prints the places.`
+through. Without arguments it prints the places. A place has a network of its own and the files of the host: "ip link"
+lists its devices, /sys/class/net those of the host.`
 
 func (p *program) labExecCommand() *cobra.Command {
 	var name string

@@ -184,26 +184,32 @@ func (a *runArgs) openResume(cmd *cobra.Command) (*result.Writer, *result.Resume
 	if err != nil {
 		return nil, nil, plan.Plan{}, usage(err)
 	}
-	was := res.Start.Plan
-	if a.held, err = a.budgets(cmd, was); err != nil {
-		return nil, nil, was, errors.Join(err, res.Close())
-	}
-	if err := was.ChangedOwn(os.ReadFile); err != nil {
-		return nil, nil, was, errors.Join(usage(err), res.Close())
-	}
-	if !a.plan.said(cmd) {
-		return res.Writer, res, was, nil
-	}
-	want, err := a.plan.resumed(cmd, was)
-	if err == nil && extends(was, want) {
+	want, more, err := a.resumed(cmd, res.Start)
+	if err == nil && more {
 		res, err = res.Replan(want)
-	} else if err == nil {
-		err = usage(res.Start.SamePlan(want))
 	}
 	if err != nil {
-		return nil, nil, was, errors.Join(err, res.Close())
+		return nil, nil, want, errors.Join(err, res.Close())
 	}
 	return res.Writer, res, want, nil
+}
+
+// resumed returns the plan of a run that continues the file of that header, and whether it measures more than the file's.
+func (a *runArgs) resumed(cmd *cobra.Command, start result.Header) (want plan.Plan, more bool, err error) {
+	was := start.Plan
+	if a.held, err = a.budgets(cmd, was); err != nil {
+		return was, false, err
+	}
+	if err := was.ChangedOwn(os.ReadFile); err != nil {
+		return was, false, usage(err)
+	}
+	if !a.plan.said(cmd) {
+		return was, false, nil
+	}
+	if want, err = a.plan.resumed(cmd, was); err != nil || extends(was, want) {
+		return want, err == nil, err
+	}
+	return want, false, usage(start.SamePlan(want))
 }
 
 // extends reports whether two plans differ in how often at most each case is measured, and want measures more.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -81,6 +82,8 @@ func (b *builder) concluded(ranks []compare.Standing, scale number.Scale) Conclu
 	switch {
 	case len(ranks) == 0:
 		return s.Conclusion
+	case bounds(ranks):
+		s.bounds()
 	case len(ranks) == 1:
 		b.alone(s)
 	case !slices.ContainsFunc(ranks, func(x compare.Standing) bool { return x.ToBest.Verdict == compare.Worse }):
@@ -98,6 +101,28 @@ func (b *builder) concluded(ranks []compare.Standing, scale number.Scale) Conclu
 	}
 	s.Text = strings.Join(s.parts, "; ") + "."
 	return s.Conclusion
+}
+
+// bounds reports whether half of the values or more are CPU times that lack softirq work. What they lack differs by profile.
+func bounds(ranks []compare.Standing) bool {
+	n := 0
+	for _, x := range ranks {
+		if x.Cell.Metric == metric.ServiceDemand && often(x.Cell, outcome.IdleSoftIRQ) {
+			n++
+		}
+	}
+	return n > 0 && 2*n >= len(ranks)
+}
+
+// bounds is the sentence of a row of lower bounds.
+func (s *sentence) bounds() {
+	first, last := s.ranks[0], s.ranks[len(s.ranks)-1]
+	if len(s.ranks) == 1 {
+		s.Alone = true
+		s.say("%s is a lower bound (%s)", s.value(first), outcome.IdleSoftIRQ)
+		return
+	}
+	s.say("lower bounds (%s), which say nothing about the order: %s to %s", outcome.IdleSoftIRQ, s.value(first), s.value(last))
 }
 
 // unranked names the profiles of a row of which most trials failed, with how many.

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
@@ -116,6 +118,49 @@ func TestBrief(t *testing.T) {
 		h, recs := row(tt.metric, strings.Fields(tt.profiles), tt.values)
 		if c := conclusionOf(t, h, recs); c.Brief != tt.want || c.Alone != tt.alone {
 			t.Errorf("%s: got %q, alone %v, want %q", name, c.Brief, c.Alone, tt.want)
+		}
+	}
+}
+
+// TestBoundsNameNoBest: CPU time that lacks softirq work ranks no profile. The rate or time that was measured beside it answers; where
+// there is none, the answer says that the values are bounds.
+func TestBoundsNameNoBest(t *testing.T) {
+	values := map[string][]float64{"canal": around(100, 8), "macvlan": around(200, 8), "cilium-native": around(300, 8)}
+	for name, tt := range map[string]struct {
+		often   int // of 8 trials
+		beside  string
+		metric  string
+		bounds  bool
+		demands string
+	}{
+		"few":     {3, "rtt.p50", metric.ServiceDemand, false, "canal (100 ns/transaction) is best"},
+		"most":    {8, "rtt.p50", "rtt.p50", false, "lower bounds (idle-softirq), which say nothing about the order: canal (100 ns/transaction) to cilium-native (300)."},
+		"no more": {8, "", metric.ServiceDemand, true, "lower bounds (idle-softirq), which"},
+	} {
+		h, recs := row(metric.ServiceDemand, []string{"canal", "macvlan", "cilium-native"}, values)
+		for i := range recs {
+			if tt.beside != "" {
+				recs[i].Metrics[tt.beside] = recs[i].Metrics[metric.ServiceDemand] * 7
+			}
+			if recs[i].Repetition <= tt.often {
+				recs[i].Warnings = append(recs[i].Warnings, sample.Warning{ID: outcome.IdleSoftIRQ, Message: "so it was"})
+			}
+		}
+		d, err := reporttest.Build(h, recs, report.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := d.Needs[0]
+		if n.Metric.Name != tt.metric || n.Bounds != tt.bounds || len(n.Conclusion.Claims) == 0 != tt.bounds || (len(n.Best) == 0) != tt.bounds {
+			t.Errorf("%s: answered by %s, bounds %v, claims %d, best %v", name, n.Metric.Name, n.Bounds, len(n.Conclusion.Claims), n.Best)
+		}
+		if got := conclusionOf(t, h, recs).Text; !strings.HasPrefix(got, tt.demands) {
+			t.Errorf("%s: got %q, want %q", name, got, tt.demands)
+		}
+		for _, row := range d.Summary.Rows {
+			if marked := row.Entries[0].Verdict != compare.None; marked == tt.bounds {
+				t.Errorf("%s: %s is marked %q", name, row.Profile, row.Entries[0].Verdict)
+			}
 		}
 	}
 }

@@ -39,6 +39,8 @@ type Need struct {
 	Certainty string
 	// Under compares the pick with the bare network below it; "" if no bare network is best.
 	Under string
+	// Bounds is true if the values are lower bounds, so that none is best.
+	Bounds bool
 }
 
 // want is a need that a result may answer.
@@ -63,11 +65,18 @@ func (b *builder) needs(cut []compare.Table, metrics []metric.Metric) []Need {
 	}
 	var out []Need
 	for _, w := range b.wants(path) {
+		// Bounds answer only where nothing else was measured.
+		var answers []Need
 		for _, m := range inOrder(metrics, w.metrics) {
-			if n, ok := b.need(w, m); ok {
-				out = append(out, b.better(w, n))
+			if n, ok := b.need(w, m); ok && (len(answers) == 0 || !n.Bounds) {
+				answers = append(answers, n)
+			}
+			if i := len(answers) - 1; i >= 0 && !answers[i].Bounds {
 				break
 			}
+		}
+		if i := len(answers) - 1; i >= 0 {
+			out = append(out, b.better(w, answers[i]))
 		}
 	}
 	return out
@@ -164,15 +173,15 @@ func (b *builder) need(w want, m metric.Metric) (Need, bool) {
 		n.Name = number.Clean(string(w.workload.Kind()))
 	}
 	among := b.choice(w.path, w.workload, m.Name)
-	n.Choice = among
-	if pick >= 0 {
+	n.Choice, n.Bounds = among, bounds(among)
+	if pick >= 0 && !n.Bounds {
 		n.Near = equals(among[1:])
 		n.Best = b.best(n)
 	}
 	n.Conclusion = b.concluded(among, n.Scale())
 	n.Conclusion.Path, n.Conclusion.Label, n.Conclusion.Short = n.Path, n.Path.String(), shortPath(n.Path)
 	n.Certainty = b.certainty(n.Conclusion, among)
-	if n.Pick > 0 {
+	if n.Pick > 0 && !n.Bounds {
 		n.Under = b.under(ranks[n.Pick].ToBest)
 	}
 	return n, true

@@ -245,7 +245,7 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	}
 	i := slices.IndexFunc(n.Choice, func(s compare.Standing) bool { return s.Cell.Profile == p })
 	switch {
-	case i < 0 || len(n.Choice) < 2:
+	case i < 0 || len(n.Choice) < 2 || n.Bounds:
 	case i > 0:
 		e.Verdict = n.Choice[i].ToBest.Verdict
 	default:

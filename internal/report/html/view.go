@@ -367,6 +367,8 @@ func (b *builder) needs() []need {
 func choice(n report.Need) string {
 	pick, near := number.Clean(n.Standings[n.Pick].Cell.Profile), n.Near
 	switch {
+	case n.Bounds:
+		return "lower bounds"
 	case len(near) > 0 && len(n.Conclusion.Claims) == 0:
 		return "no significant difference"
 	case len(near) == 0:

@@ -18,7 +18,8 @@ type need struct {
 	// Load is what the cores of a standing are for; "" where there are none, and cores are null.
 	Load      string     `json:"load,omitempty"`
 	Standings []standing `json:"standings"`
-	Best      []best     `json:"best"`
+	// Best is empty where the values are lower bounds, so that none is best.
+	Best []best `json:"best"`
 }
 
 // best is the first profile with a function, "" for the first of all; Profile is "" if none was measured.
@@ -45,7 +46,10 @@ func needOf(n report.Need) need {
 		}
 		return x
 	})
-	out.Best = []best{{"", n.Choice[0].Cell.Profile}}
+	if out.Best = []best{}; n.Bounds {
+		return out
+	}
+	out.Best = append(out.Best, best{"", n.Choice[0].Cell.Profile})
 	for _, x := range n.Best {
 		b := best{With: x.With.Name}
 		if len(x.Choice) > 0 {
