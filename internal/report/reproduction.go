@@ -116,7 +116,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 		what := group[0].Published.Metric + " " + group[0].Published.Workload.Without("tool", "window").String()
 		g.Add(what, states(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome })))
 	}
-	s := &Summary{Lead: answer}
+	s := &Summary{Lead: append(answer, r.others()...)}
 	if len(g.Labels) > 0 {
 		s.Grids = append(s.Grids, g)
 	}
@@ -142,12 +142,36 @@ func (r Reproduction) summary(answer []string) *Summary {
 		}
 	}
 	s.Needs = append(s.Needs, NeedSummary{Name: "Claims", Heading: "Claims", Lines: claims})
+	if left := r.left(); len(left) > 0 {
+		s.Needs = append(s.Needs, NeedSummary{Name: "Not comparable", Heading: "Figures that do not compare", Lines: left})
+	}
 	s.Next = []Item{
 		{Name: "every figure, with reasons", Text: fmt.Sprintf("cnibench reproduce --all --result %s %s", r.Result.Name, r.Source.ID), Code: true},
 		{Name: "evidence of the claims", Text: fmt.Sprintf("cnibench findings --source %s %s", r.Source.ID, r.Result.Name), Code: true},
 		{Name: "what cannot be true", Text: "cnibench check " + r.Result.Name, Code: true},
 	}
 	return s
+}
+
+// others says that the result has none of the article's profiles.
+func (r Reproduction) others() []string {
+	wanted, has := each.Of(r.Exact.Profiles, plan.Variant.Profile), each.Of(r.Plan.Profiles, plan.Variant.Profile)
+	if len(has) == 0 || slices.ContainsFunc(has, func(p string) bool { return slices.Contains(wanted, p) }) {
+		return nil
+	}
+	return []string{fmt.Sprintf("This run has %s; the article's figures are of %s.", listed(has), listed(wanted))}
+}
+
+// left counts the figures that do not compare by the reason.
+func (r Reproduction) left() []Item {
+	reason := func(f findings.Figure) string {
+		why, _, _ := strings.Cut(f.Why, ":")
+		return why
+	}
+	all := slices.DeleteFunc(slices.Clone(r.Figures), func(f findings.Figure) bool { return f.Outcome != findings.NotTestable })
+	return each.Of(Grouped(all, reason), func(of []findings.Figure) Item {
+		return Item{Name: number.Counted(len(of), "figure"), Text: reason(of[0])}
+	})
 }
 
 // states counts outcomes in words.
