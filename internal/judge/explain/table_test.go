@@ -120,10 +120,13 @@ func TestAttribute(t *testing.T) {
 		"pod;tcp_sendmsg;bpf_prog_0011223344556677_ops;handle_softirqs;ip_rcv":        "ip",
 		receive + "skb_do_redirect;_raw_spin_lock":                                    "redirect",
 		receive + "tcp_rcv_established;sock_def_readable;_raw_spin_unlock_irqrestore": "sched",
-		receive + "enqueue_to_backlog;_raw_spin_unlock_irqrestore":                    "receive",
-		receive + "validate_xmit_skb.isra.0;netif_skb_features":                       "xmit",
-		receive + "__dev_forward_skb2;eth_type_trans":                                 "veth",
-		receive + "vxlan_rcv;eth_type_trans":                                          "receive",
+		// Turning softirqs on again is of who turned them off, until one runs.
+		receive + "ip_rcv;nf_hook_slow;nf_conntrack_in;nf_conntrack_tcp_packet;__local_bh_enable_ip": "conntrack",
+		"pod;ip_output;ip_finish_output2;__dev_queue_xmit;__local_bh_enable_ip;do_softirq.part.0":    "receive",
+		receive + "enqueue_to_backlog;_raw_spin_unlock_irqrestore":                                   "receive",
+		receive + "validate_xmit_skb.isra.0;netif_skb_features":                                      "xmit",
+		receive + "__dev_forward_skb2;eth_type_trans":                                                "veth",
+		receive + "vxlan_rcv;eth_type_trans":                                                         "receive",
 	} {
 		var frames []string
 		if stack != "" {
