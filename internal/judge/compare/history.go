@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -42,7 +43,7 @@ type Track struct {
 	// Points has one summary per run; N is 0 where it has no such number.
 	Points []stat.Summary `json:"points"`
 	// Common is the baseline that all runs measured in turn with the cell: changes are those of the quotient to it. ""
-	// without one; then they are those of the values.
+	// without one; then they are those of the values. A change of a tail is one of both.
 	Common plan.Variant `json:"quotient_to"`
 	// Floor is the share that a change must be beyond: the margin, or the largest widening of the runs
 	// (Comparison.Widened). Wander is how much neighbouring runs differ, as a share; NaN for fewer than 4 runs.
@@ -160,26 +161,43 @@ func (h *Historian) track(k Key) (Track, bool) {
 	}
 	t.Unit = cells[0].Unit
 	estimates, series := alike(cells...), quotientSeries(cells, bases)
+	values := each.Of(estimates, func(e Estimate) []float64 { return valuesOf(e.units()) })
 	if series != nil {
 		t.Common = bases[0].Profile
 	} else {
-		for _, e := range estimates {
-			series = append(series, valuesOf(e.units()))
-		}
+		series = values
 	}
-	var all [][]float64
+	all, plain := make([][]float64, len(h.runs)), make([][]float64, len(h.runs))
 	n := 0
-	for _, run := range h.runs {
-		point, xs := stat.Summarize(nil, h.confidence), []float64(nil)
+	for i, run := range h.runs {
+		point := stat.Summarize(nil, h.confidence)
 		if _, ok := run.cells[k]; ok {
-			point, xs = estimates[n].Summary, series[n]
+			point, all[i], plain[i] = estimates[n].Summary, series[n], values[n]
 			n++
 		}
-		t.Points, all = append(t.Points, point), append(all, xs)
+		t.Points = append(t.Points, point)
 	}
 	t.Wander = math.Expm1(stat.Wander(all))
 	t.change(all, 1-h.confidence)
+	if t.Common != "" && isTail(k.Metric) {
+		quotients := t.Changes
+		t.Changes = nil
+		t.change(plain, 1-h.confidence)
+		t.Changes = agreed(quotients, t.Changes)
+	}
 	return t, true
+}
+
+// agreed are the changes that others have, too, at the same run and with the same verdict.
+func agreed(changes, others []Shift) (both []Shift) {
+	for _, c := range changes {
+		i := slices.IndexFunc(others, func(o Shift) bool { return o.Run == c.Run && o.Verdict == c.Verdict })
+		if i >= 0 {
+			c.Share = max(c.Share, others[i].Share)
+			both = append(both, c)
+		}
+	}
+	return both
 }
 
 // quotientSeries are the quotients of each cell to its base; nil if one cannot be given, or the bases are of several

@@ -349,6 +349,50 @@ func TestHistoryThatWanders(t *testing.T) {
 	}
 }
 
+// A change of a tail is one of its values and of its quotients: a baseline whose tail moves changes no other's.
+func TestHistoryTails(t *testing.T) {
+	r := rand.New(rand.NewPCG(66, 1))
+	for _, tt := range []struct {
+		base, own float64
+		changes   []string // metrics of x
+	}{{1, 1, nil}, {1.3, 1, []string{"rtt.p50"}}, {1, 1.3, []string{"rtt.p50", "rtt.p99"}}, {1.3, 1.3, nil}} {
+		h := Historian{Metrics: []string{"rtt.p50", "rtt.p99"}}
+		for day := range 8 {
+			var recs []result.Record
+			later := map[string]float64{"y": tt.base, "x": tt.own}
+			for _, profile := range []string{"y", "x"} {
+				for _, name := range h.Metrics {
+					var vs []float64
+					for range 8 {
+						v := 1e4 * math.Exp(0.01*r.NormFloat64())
+						if day >= 4 {
+							v *= later[profile]
+						}
+						vs = append(vs, v)
+					}
+					recs = append(recs, trials(profile, podPod, name, vs...)...)
+				}
+			}
+			head := header("y", "y", "x")
+			head.Created = time.Date(2026, 1, day+1, 0, 0, 0, 0, time.UTC)
+			h.Add(Side{Name: fmt.Sprint(day), Header: head, Analysis: analyse(t, head, recs)})
+		}
+		out, err := h.History()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var changes []string
+		for _, e := range out.Events() {
+			if e.Profile == "x" {
+				changes = append(changes, e.Metric)
+			}
+		}
+		if slices.Sort(changes); !slices.Equal(changes, tt.changes) {
+			t.Errorf("baseline %g, own %g: changes of %v, want %v", tt.base, tt.own, changes, tt.changes)
+		}
+	}
+}
+
 func TestHistoryNeedsTwo(t *testing.T) {
 	r := rand.New(rand.NewPCG(64, 1))
 	var h Historian

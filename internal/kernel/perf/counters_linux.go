@@ -51,10 +51,11 @@ type counter struct {
 	readings []reading
 }
 
-// reading is what a counter has at a moment. It counts while it is running; more counters than the processor has take turns.
+// reading is what a counter has at a moment. It counts while it is running; more counters than the processor has take turns. Lost
+// samples had no room; they are 0 before Linux 6.0.
 type reading struct {
-	at                      int64
-	value, enabled, running uint64
+	at                            int64
+	value, enabled, running, lost uint64
 }
 
 // OpenCounters makes counters of events, each of which a Sampler can take so many samples a second by. An event that this machine does
@@ -90,10 +91,12 @@ func openCounter(e Event, cpu, rate int) (fd int, sampled bool, err error) {
 	a := sampling
 	a.Type, a.Config, a.Sample = e.Type, e.Config, uint64(rate)
 	a.Bits |= unix.PerfBitFreq
-	a.Read_format = unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING
-	fd, err = unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
-	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EOPNOTSUPP) {
-		return fd, true, err
+	const times = unix.PERF_FORMAT_TOTAL_TIME_ENABLED | unix.PERF_FORMAT_TOTAL_TIME_RUNNING
+	for _, a.Read_format = range []uint64{times | unix.PERF_FORMAT_LOST, times} { // the latter before Linux 6.0
+		fd, err = unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
+		if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EOPNOTSUPP) {
+			return fd, true, err
+		}
 	}
 	a.Sample, a.Bits = 0, unix.PerfBitDisabled
 	fd, err = unix.PerfEventOpen(&a, -1, cpu, -1, unix.PERF_FLAG_FD_CLOEXEC)
@@ -154,13 +157,13 @@ func (c *Counters) Stop() error {
 
 func (c *Counters) read() error {
 	for _, x := range c.list {
-		var b [24]byte
+		var b [32]byte
 		at := thread.Monotonic()
 		if _, err := unix.Read(x.fd, b[:]); err != nil { // all of it or an error
 			return fmt.Errorf("read the counter of %s on CPU %d: %w", x.event, x.cpu, err)
 		}
 		word := func(i int) uint64 { return binary.NativeEndian.Uint64(b[8*i:]) }
-		x.readings = append(x.readings, reading{at, word(0), word(1), word(2)})
+		x.readings = append(x.readings, reading{at, word(0), word(1), word(2), word(3)})
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package perf
 
 import (
+	"errors"
 	"maps"
 	"runtime"
 	"slices"
@@ -74,10 +75,49 @@ func TestCounters(t *testing.T) {
 	}
 }
 
+// TestLostOfCounters: samples by a counter that found no room are counted as lost.
+func TestLostOfCounters(t *testing.T) {
+	runtime.LockOSThread() // never unlocked: the thread is pinned
+	cpus, err := affinity.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpus = cpus[len(cpus)-1:]
+	c, err := OpenCounters([]Event{{"clock", unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CPU_CLOCK}}, cpus, 20_000)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer c.Close()
+	c.rate = 0 // the ring has room for the samples of the timers only
+	s, err := Open(Options{CPUs: cpus, Rate: 16, Length: time.Millisecond, Counters: c})
+	if err != nil {
+		t.Skip(err)
+	}
+	defer s.Close()
+	if err := errors.Join(affinity.Set(cpus), c.Start(), s.Start()); err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); {
+	}
+	if err := errors.Join(s.Stop(), c.Stop()); err != nil {
+		t.Fatal(err)
+	}
+	if lost := c.list[0].readings[len(c.list[0].readings)-1].lost; lost == 0 {
+		t.Skip("the kernel does not count samples that found no room (Linux 6.0 does)")
+	}
+	got, err := s.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Lost < 1000 || len(got.List) == 0 {
+		t.Errorf("%d samples are lost and %d read of about 6000", got.Lost, len(got.List))
+	}
+}
+
 // TestBetween: a counter that takes turns is scaled to the whole time, edges are interpolated, and one that did not run is absent.
 func TestBetween(t *testing.T) {
-	shared := counter{event: "i", readings: []reading{{100, 0, 0, 0}, {200, 50, 100, 50}, {300, 100, 200, 100}}}
-	idle := counter{event: "i", cpu: 1, readings: []reading{{100, 7, 0, 0}, {300, 7, 200, 0}}}
+	shared := counter{event: "i", readings: []reading{{100, 0, 0, 0, 0}, {200, 50, 100, 50, 0}, {300, 100, 200, 100, 0}}}
+	idle := counter{event: "i", cpu: 1, readings: []reading{{100, 7, 0, 0, 0}, {300, 7, 200, 0, 0}}}
 	if n, ok := shared.between(150, 250); !ok || n != 100 {
 		t.Errorf("%v, %v", n, ok)
 	}

@@ -32,10 +32,12 @@ const (
 	contextMax    = ^uint64(4095 - 1)
 )
 
-// ring is the sampling events of a CPU with their one buffer, and the event that namespaces are written to, -1 without.
+// ring is the sampling events of a CPU with their one buffer, the counters that write to it, too, and the event that namespaces are
+// written to, -1 without.
 type ring struct {
-	events []int
-	output int
+	events   []int
+	counters []*counter
+	output   int
 	memory []byte
 	// names are those of the events that do not sample time, by their ids in the buffer: of counters, and packetSpace.
 	names map[uint64]string
@@ -65,6 +67,7 @@ func openRing(events []unix.PerfEventAttr, cpu int, o Options, pages int) (*ring
 			if err := r.share(c.fd, c.event); err != nil {
 				return nil, errors.Join(err, r.close())
 			}
+			r.counters = append(r.counters, c)
 		}
 	}
 	return r, nil
@@ -147,12 +150,16 @@ func (r *ring) read(all *Samples) error {
 	// The kernel writes a record about lost samples only when there is room again. Its counters have all of them.
 	var lost uint64
 	for _, event := range r.events {
-		var count [2]uint64
-		b := (*[unsafe.Sizeof(count)]byte)(unsafe.Pointer(&count))
+		var b [16]byte
 		if n, err := unix.Read(event, b[:]); err != nil || n != len(b) {
 			return nil // before Linux 6.0
 		}
-		lost += count[1]
+		lost += binary.NativeEndian.Uint64(b[8:])
+	}
+	for _, c := range r.counters {
+		if n := len(c.readings); n > 0 {
+			lost += c.readings[n-1].lost
+		}
 	}
 	all.Lost = before + lost
 	return nil
