@@ -237,6 +237,40 @@ func TestSystemCallsPerTransaction(t *testing.T) {
 	}
 }
 
+// TestConnectTime: the time to connect is that of connect alone. Before, it had socket in it, and in the paced client epoll_ctl
+// and the first send.
+func TestConnectTime(t *testing.T) {
+	needNamespace(t)
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skipf("needs strace: %v", err)
+	}
+	for _, spec := range []plan.Spec{plan.CRR{}, plan.CRR{Rate: 50}} {
+		o := options(plan.Workload{Spec: spec})
+		o.Warmup, o.Window, o.Interval = 0, 500*time.Millisecond, 0
+		o.Side = control.SideServer
+		server := prepare(t, control.SideServer, o)
+		o.Side, o.Port = control.SideClient, server.Port()
+		slow := append(strace.Command(filepath.Join(t.TempDir(), "calls")), "-e", "inject=socket,epoll_ctl,sendto:delay_exit=5000")
+		client := sideProcess(t, o, slow...)
+		client.run(t)
+		done := start(t.Context(), server)
+		got := client.read(t)
+		if got.Observation == nil {
+			t.Fatalf("%s: the client failed: %s", o.Workload, got.Kind)
+		}
+		if err := server.Close(); err != nil {
+			t.Fatal(err)
+		}
+		wait(t, done, 1)
+		client.end(t)
+		connect, whole := got.Observation.Connect, got.Observation.RTT
+		if connect.Count() == 0 || connect.Quantile(0.5) > 2_500_000 || whole.Quantile(0.5) < 5_000_000 {
+			t.Errorf("%s: %d times to connect, half of them beyond %v ns, beside calls that are 5 ms late; %v ns in all",
+				o.Workload, connect.Count(), connect.Quantile(0.5), whole.Quantile(0.5))
+		}
+	}
+}
+
 // traced returns how many operations the traced side completed and how often it made each system call.
 func traced(t *testing.T, o control.Prepare, side string) (uint64, map[string]uint64) {
 	t.Helper()

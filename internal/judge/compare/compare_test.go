@@ -381,6 +381,25 @@ func TestRank(t *testing.T) {
 	}
 }
 
+// TestSurvivors: what is left of a profile of which most trials failed is never better, nor best, nor what another is worse than.
+// Before, it could be: the trials that a path survives are its fast ones.
+func TestSurvivors(t *testing.T) {
+	four := func(f float64) []float64 { return []float64{100 * f, 101 * f, 99 * f, 100 * f} }
+	few := func(profile string) []result.Record {
+		return slices.Concat(trials(profile, podPod, metric.ServiceDemand, four(0.5)...), failed(profile, podPod, 5, 6, 7, 8, 9, 10))
+	}
+	whole := func(profile string) []result.Record { return trials(profile, podPod, metric.ServiceDemand, four(1)...) }
+	for _, recs := range [][]result.Record{slices.Concat(whole("raw"), few("x")), slices.Concat(few("raw"), whole("x"))} {
+		a := analyse(t, header("raw", "x"), recs)
+		if v := a.Comparisons[0].Verdict; v != Inconclusive {
+			t.Errorf("%s", v)
+		}
+		if ranks := a.Rank(podPod, rr, metric.ServiceDemand); len(ranks) != 1 || ranks[0].Cell.MostlyFailed() {
+			t.Errorf("%+v", ranks)
+		}
+	}
+}
+
 // A profile measured as two: the share of comparisons that call them different must stay at what was promised, with
 // one instance of each and drift as it is on a busy machine.
 func TestSameAgainstSame(t *testing.T) {

@@ -2,6 +2,7 @@ package findings
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,7 +43,7 @@ func TestPublishedAreSound(t *testing.T) {
 	}
 }
 
-// analysis makes cells of rr with the values of one metric by profile and path.
+// analysis makes cells of rr with the values of one metric by profile and path; NaN is a failed trial.
 func analysis(t *testing.T, name string, values map[string][]float64) *compare.Analysis {
 	t.Helper()
 	var recs []result.Record
@@ -56,6 +57,9 @@ func analysis(t *testing.T, name string, values map[string][]float64) *compare.A
 		for i, v := range vs {
 			r := result.Record{Type: result.TypeTrial, Status: result.OK, Metrics: map[string]float64{name: v}}
 			r.Trial = plan.Trial{Case: plan.Case{Profile: plan.Variant(who), Path: path, Workload: w}, Repetition: i + 1}
+			if math.IsNaN(v) {
+				r.Status, r.Metrics, r.Error = result.Failed, nil, &result.Failure{Kind: "peer"}
+			}
 			recs = append(recs, r)
 		}
 	}
@@ -134,6 +138,22 @@ func TestJudge(t *testing.T) {
 		if all := strings.Join(f.Evidence, "\n"); f.Outcome != tt.want || !strings.Contains(all, tt.says) {
 			t.Errorf("%s: got %s, want %s with %q:\n%s", name, f.Outcome, tt.want, tt.says, all)
 		}
+	}
+}
+
+// TestSurvivors: most trials of a failed, and what is left decides nothing.
+func TestSurvivors(t *testing.T) {
+	crossNode, err := plan.ParsePath(where)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Claim{Metric: metric.ServiceDemand, Workload: plan.Workload{Spec: plan.RR{}}, Paths: []plan.Path{crossNode}, Order: [][]string{{"a"}, {"b"}}}
+	values := map[string][]float64{"a " + where: around(10), "b " + where: around(20)}
+	for range 11 {
+		values["a "+where] = append(values["a "+where], math.NaN())
+	}
+	if f := Judge(analysis(t, metric.ServiceDemand, values), []Claim{c})[0]; f.Outcome != Inconclusive || !strings.Contains(strings.Join(f.Evidence, "\n"), "most trials of one failed") {
+		t.Errorf("%+v", f)
 	}
 }
 

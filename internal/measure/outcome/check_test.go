@@ -63,6 +63,7 @@ var cases = []spoiled{
 		rolled(sample.Roll{})(w, c, s)
 	}},
 	{SilentEnd, "the server completed nothing in the last 400ms", "stream", Conditions{}, silentFrom(6, 100e6)},
+	{SilentEnd, "the server completed nothing in the last 32ms", "stream", Conditions{}, silentFrom(6, 8e6)}, // no check before below 100 ms
 	{SilentEnd, "", "stream", Conditions{}, silentFrom(8, 100e6)},
 	{SilentEnd, "the server completed nothing in the last 1.6s", "http", Conditions{}, func(w *plan.Workload, c, s *sample.Observation) {
 		change(w, func(s *plan.HTTP) { s.Roll, s.Backends = true, 2 }) // no failure then, and worth a word
