@@ -77,7 +77,7 @@ func write(ctx context.Context, o options) error {
 	if o.document == "" {
 		return nil
 	}
-	return insert.Table(o.document, "aa", text)
+	return insert.Table(o.document, "aa", o.program, text)
 }
 
 // measure makes the runs beside a neighbour that are not there yet, and compares all.

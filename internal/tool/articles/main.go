@@ -64,7 +64,7 @@ func (c campaign) run(ctx context.Context) (err error) {
 		fmt.Print(text)
 		return nil
 	}
-	return insert.Table(c.document, "articles", text)
+	return insert.Table(c.document, "articles", c.program, text)
 }
 
 // article measures an article unless it was, and judges the result.

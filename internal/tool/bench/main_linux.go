@@ -26,6 +26,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -261,6 +262,9 @@ func (p *page) conditions(w *world, o options) {
 	add("Path", fmt.Sprintf("two namespaces, one veth pair, MTU %d, default offloads", ethernetMTU))
 	add("Placement", fmt.Sprintf("both ends on CPU %d", w.cpu))
 	add("Run", fmt.Sprintf("%v, %d repetitions, interleaved", o.length, o.repetitions))
+	if b, ok := debug.ReadBuildInfo(); ok {
+		add("cnibench", b.Main.Version)
+	}
 	add("Go", runtime.Version())
 	for _, v := range [][]string{{"iperf3", "--version"}, {"netperf", "-V"}, {"cc", "--version"}} {
 		if out, err := exec.Command(v[0], v[1:]...).Output(); err == nil {

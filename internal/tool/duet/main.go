@@ -109,7 +109,7 @@ func write(ctx context.Context, program string, rounds int, beside []neighbour.N
 	if document == "" {
 		return nil
 	}
-	return insert.Table(document, "duet", b.String())
+	return insert.Table(document, "duet", program, b.String())
 }
 
 // measure runs the way once. It returns the ratio in each block, the mean of all steps, by workload.

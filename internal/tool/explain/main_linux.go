@@ -84,7 +84,7 @@ func write(ctx context.Context, program string, o options, chosen []plant) error
 	if o.document == "" {
 		return nil
 	}
-	return insert.Table(o.document, "explain", b.String())
+	return insert.Table(o.document, "explain", program, b.String())
 }
 
 // A plant is found if at least rightLeast of the difference is in the right part, and no other part is shown to have more than

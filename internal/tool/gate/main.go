@@ -79,7 +79,7 @@ func campaign(ctx context.Context, program, only, document string) error {
 		fmt.Print(table.String())
 		return errors.Join(wrong...)
 	}
-	return errors.Join(insert.Table(document, "gate", table.String()), errors.Join(wrong...))
+	return errors.Join(insert.Table(document, "gate", program, table.String()), errors.Join(wrong...))
 }
 
 // rowOf is the row about a scenario in a table that was written before, or "".

@@ -4,17 +4,23 @@ package insert
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 )
 
 // Table replaces what stands in a document between the two comments of a campaign, <!-- NAME: written by make NAME --> and
-// <!-- end of NAME -->. The error says that the document cannot be read or written, or lacks them.
-func Table(document, name, table string) error {
+// <!-- end of NAME -->, and says below which version the campaign's program is. The error says that the document cannot be read or
+// written, or lacks the comments, or that the program does not know its version.
+func Table(document, name, program, table string) error {
 	before, _, after, err := parts(document, name)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(document, []byte(before+"\n"+table+"\n"+after), 0o644)
+	version, err := exec.Command(program, "version").Output()
+	if err != nil {
+		return fmt.Errorf("%s version: %w", program, err)
+	}
+	return os.WriteFile(document, fmt.Appendf(nil, "%s\n%s\nWritten by `%s`.\n\n%s", before, table, strings.TrimSpace(string(version)), after), 0o644)
 }
 
 // Read returns what is between these comments.

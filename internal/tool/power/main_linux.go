@@ -119,7 +119,7 @@ func (c campaign) write(ctx context.Context, document string) error {
 	if document == "" {
 		return nil
 	}
-	return insert.Table(document, "power", table)
+	return insert.Table(document, "power", c.program, table)
 }
 
 // row is what came of one cost under one workload.

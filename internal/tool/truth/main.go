@@ -63,7 +63,7 @@ func campaign(ctx context.Context, program string, repetitions int, document str
 	table := render(all)
 	fmt.Print(table)
 	if document != "" {
-		if err := insert.Table(document, "truth", table); err != nil {
+		if err := insert.Table(document, "truth", program, table); err != nil {
 			return err
 		}
 	}
