@@ -38,7 +38,7 @@ type ring struct {
 	events   []int
 	counters []*counter
 	output   int
-	memory []byte
+	memory   []byte
 	// names are those of the events that do not sample time, by their ids in the buffer: of counters, and packetSpace.
 	names map[uint64]string
 }
