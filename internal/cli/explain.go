@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -53,6 +54,7 @@ func (p *program) explainCommand() *cobra.Command {
 	var a explainArgs
 	cmd := &cobra.Command{
 		Use: "explain [FILE] A [B]", Short: "Say where the difference between two profiles goes", Long: explainLong, Example: explainExample,
+		ValidArgsFunction: arguments(profile.Names, cobra.ShellCompDirectiveDefault), // a file, too
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := len(args); a.whatIf != "" && n != 1 && n != 2 {
 				return usageOf(cmd, fmt.Errorf("with --what-if want [FILE] A, and there are %d arguments", n))

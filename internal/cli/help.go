@@ -134,6 +134,11 @@ func nearestFlag(cmd *cobra.Command, err error) error {
 	return err
 }
 
+// arguments completes the arguments of a command by names, and by files where how allows them.
+func arguments(names func() []string, how cobra.ShellCompDirective) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { return names(), how }
+}
+
 // complete lets the shell complete the values of a flag, each of a list that is separated by commas.
 func complete(cmd *cobra.Command, flag string, names func() []string) {
 	err := cmd.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {

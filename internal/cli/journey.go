@@ -55,10 +55,8 @@ func (p *program) journeyCommand() *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return profile.Names(), cobra.ShellCompDirectiveNoFileComp
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return p.journey(cmd, &a, args) },
+		ValidArgsFunction: arguments(profile.Names, cobra.ShellCompDirectiveNoFileComp),
+		RunE:              func(cmd *cobra.Command, args []string) error { return p.journey(cmd, &a, args) },
 	}
 	a.plan.declareSome(cmd, func(s plan.Setting) bool {
 		return s.Group() == plan.GroupLab || slices.Contains([]string{"paths", "workloads", "duration"}, s.Flag)

@@ -42,7 +42,8 @@ func (p *program) labTestCommand() *cobra.Command {
 	var a labArgs
 	cmd := &cobra.Command{
 		Use: "test [PROFILE...]", Short: "Let profiles prove that they are what they claim", Long: labTestLong,
-		Example: "  sudo cnibench lab test\n  sudo cnibench lab test --profiles calico-vxlan,macvlan --mtu 9000",
+		Example:           "  sudo cnibench lab test\n  sudo cnibench lab test --profiles calico-vxlan,macvlan --mtu 9000",
+		ValidArgsFunction: arguments(profile.Names, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if err := cmd.Flags().Set("profiles", strings.Join(args, ",")); err != nil {
@@ -72,11 +73,9 @@ func (p *program) labUpCommand() *cobra.Command {
 	var a labArgs
 	cmd := &cobra.Command{
 		Use: "up PROFILE", Short: "Raise a profile and keep it until Ctrl-C", Long: labUpLong,
-		Example: "  sudo cnibench lab up calico-vxlan\n  sudo cnibench lab up canal --name second --mtu 9000",
-		Args:    cobra.ExactArgs(1),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return profile.Names(), cobra.ShellCompDirectiveNoFileComp
-		},
+		Example:           "  sudo cnibench lab up calico-vxlan\n  sudo cnibench lab up canal --name second --mtu 9000",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: arguments(profile.Names, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want, err := a.plan.plan(cmd)
 			if err != nil {

@@ -44,7 +44,8 @@ func (p *program) reproduceCommand() *cobra.Command {
 	var article articlePlan
 	cmd := &cobra.Command{
 		Use: "reproduce [ARTICLE]", Short: "Repeat a published comparison, its numbers beside yours", Long: reproduceLong, Args: cobra.MaximumNArgs(1),
-		Example: "  sudo cnibench reproduce rke2\n  cnibench reproduce --result rke2.jsonl rke2",
+		Example:           "  sudo cnibench reproduce rke2\n  cnibench reproduce --result rke2.jsonl rke2",
+		ValidArgsFunction: arguments(func() []string { return sourceIDs(findings.Published()) }, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return p.listArticles()

@@ -1,6 +1,6 @@
 // Package github writes a report for the summary of a GitHub job and for the comment on a pull request: the outcome in a
 // line, the budgets that are not kept, the cells that changed. Where nothing changed it is that line, and the rest is
-// folded. Nothing is computed here.
+// folded. A report without an outcome is what the terminal shows: GitHub cuts what is longer than 64 KB. Nothing is computed here.
 package github
 
 import (
@@ -11,16 +11,20 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/markdown"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 var icons = map[compare.State]string{compare.Kept: ":white_check_mark:", compare.Broken: ":x:", compare.Undecided: ":warning:"}
 
-// Render writes d. A document without an outcome is written as Markdown.
+// Render writes d. A document without an outcome and without a summary is written as Markdown.
 func Render(w io.Writer, d report.Document) error {
 	g := d.Gate
-	if g == nil {
+	switch {
+	case g == nil && d.Summary == nil:
 		return markdown.Render(w, d)
+	case g == nil:
+		return summary(w, d)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "### %s cnibench: %s\n", icons[g.State], number.Markdown(g.Headline))
@@ -42,4 +46,53 @@ func Render(w io.Writer, d report.Document) error {
 	fmt.Fprintf(&b, "\n%s\n\n</details>\n", number.Markdown(d.Title))
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// summary writes the report on one screen.
+func summary(w io.Writer, d report.Document) error {
+	s := d.Summary
+	var b strings.Builder
+	item := func(i report.Item) string { return "**" + number.Markdown(i.Name) + "** " + number.Markdown(i.Text) }
+	fmt.Fprintf(&b, "### %s\n\n", number.Markdown(d.Title))
+	for _, line := range s.Lead {
+		fmt.Fprintf(&b, "%s\n\n", number.Markdown(line))
+	}
+	for _, n := range s.Needs {
+		fmt.Fprintf(&b, "- %s: %s\n", number.Markdown(n.Heading), strings.Join(each.Of(n.Lines, item), "; "))
+	}
+	for _, g := range s.Grids {
+		markdown.Table(&b, g)
+	}
+	markdown.Table(&b, table(s))
+	b.WriteString("\nAll tables: `cnibench report -f html`, or `-f markdown`.\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// marks are the words for a verdict on a value beside the best one.
+var marks = map[compare.Verdict]string{compare.Better: " best", compare.Worse: " worse", compare.Same: " same", compare.Inconclusive: " ?"}
+
+// table is that of all profiles, with how to read it.
+func table(s *report.Summary) report.Grid {
+	g := report.Grid{Title: s.Title, Label: "profile", Notes: s.Notes}
+	for _, c := range s.Columns {
+		g.Columns = append(g.Columns, c.Name+", "+c.Unit)
+	}
+	if s.Letters != "" {
+		g.Columns = append(g.Columns, "does", "proof")
+		g.Notes = append([]string{s.Certainty + ".", "does: " + s.Letters + ".", "proof: " + s.Proofs + "."}, s.Notes...)
+	}
+	for _, r := range s.Rows {
+		cells := each.Of(r.Entries, func(e report.Entry) string {
+			if e.Kind != report.Value {
+				return e.Text
+			}
+			return e.Value + marks[e.Verdict]
+		})
+		if s.Letters != "" {
+			cells = append(cells, r.Letters, r.Proof)
+		}
+		g.Add(r.Profile, cells...)
+	}
+	return g
 }
