@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -53,9 +54,13 @@ func (p Curves) Draw() Drawing {
 		}
 	}
 	y, ticks := timeAxis(append(values, p.Low, p.High))
-	x := axis{low: 0, high: math.Min(most, 6), from: frameLeft, to: plotWidth - frameRight}
+	names := each.Of(p.Lines, func(l CurveLine) string { return l.Name })
+	room := nameRoom(names)
+	x := axis{low: 0, high: math.Min(most, 6), from: frameLeft, to: plotWidth - room}
 	g := frame(x, y, ticks, percentMarks(x, y), [2]string{p.Unit, "share that took at most so long"})
-	return Drawing{Width: plotWidth, Height: frameHeight, Title: p.Title, Desc: p.Desc, Groups: append([]Group{g}, p.lines(x, y)...)}
+	groups := p.lines(x, y)
+	height := nameLines(groups, names, room)
+	return Drawing{Width: plotWidth, Height: height, Title: p.Title, Desc: p.Desc, Groups: append([]Group{g}, groups...)}
 }
 
 // timeAxis is the upright logarithmic axis of a frame that holds all values above 0, with its ticks.
@@ -95,7 +100,7 @@ func percentMarks(x, y axis) []Shape {
 	return marks
 }
 
-// lines draws the curves, each named at its end.
+// lines draws the curves.
 func (p Curves) lines(x, y axis) []Group {
 	groups := make([]Group, len(p.Lines))
 	for i, l := range p.Lines {
@@ -112,39 +117,57 @@ func (p Curves) lines(x, y axis) []Group {
 		}
 		groups[i].Shapes = append(groups[i].Shapes, dashed(line(color, 2, points...), pattern))
 	}
-	nameEnds(groups, func(i int) string { return p.Lines[i].Name })
 	return groups
 }
 
-// nameEnds writes the name of each group right of the plot, level with the end of its first shape as far as there is room.
-func nameEnds(groups []Group, name func(i int) string) {
+// nameRoom is the room that a plot leaves right of it for the names of its lines: little when a name or their number needs
+// more, for then the names are below.
+func nameRoom(names []string) float64 {
+	below := float64(len(names))*nameGap > frameHeight-20 || slices.ContainsFunc(names, func(name string) bool {
+		return textWidth(name, smallSize) > frameRight-24
+	})
+	if below {
+		return 14
+	}
+	return frameRight
+}
+
+// nameGap is the distance of two names.
+const nameGap = 14.0
+
+// nameLines writes the name of each group right of the plot, level with the end of its first shape as far as there is room,
+// or below it, and returns the height of the drawing. room is that of nameRoom.
+func nameLines(groups []Group, names []string, room float64) float64 {
 	type end struct {
 		line int
-		y    float64
+		Point
 	}
 	var ends []end
 	for i, g := range groups {
 		if len(g.Shapes) > 0 {
 			points := g.Shapes[0].Points
-			ends = append(ends, end{i, points[len(points)-1].Y})
+			ends = append(ends, end{i, points[len(points)-1]})
 		}
 	}
-	slices.SortStableFunc(ends, func(a, b end) int { return cmp.Compare(a.y, b.y) })
-	ys := make([]float64, len(ends))
-	for i, e := range ends {
-		ys[i] = e.y
-	}
-	gap := math.Min(14, (frameHeight-20)/math.Max(1, float64(len(ends))))
-	for i, at := range spread(ys, gap, 12, frameHeight-8) {
-		e := ends[i]
+	key := func(e end, x, y float64) {
 		g := &groups[e.line]
 		color, pattern := Series(g.Series)
-		last := g.Shapes[0].Points[len(g.Shapes[0].Points)-1]
-		left := plotWidth - frameRight
-		label := text(Ink, Point{left + 24, at + 4}, fit(name(e.line), smallSize, frameRight-24), Start)
-		label.Size = math.Min(smallSize, math.Max(6, gap))
-		g.Shapes = append(g.Shapes,
-			faint(line(color, 1, last, Point{left + 6, at}), 0.45),
-			dashed(line(color, 2, Point{left + 6, at}, Point{left + 20, at}), pattern), label)
+		g.Shapes = append(g.Shapes, dashed(line(color, 2, Point{x, y}, Point{x + 14, y}), pattern),
+			small(text(Ink, Point{x + 18, y + 4}, fit(names[e.line], smallSize, plotWidth-x-18), Start)))
 	}
+	if room < frameRight {
+		for i, e := range ends {
+			key(e, 0, frameHeight+10+float64(i)*nameGap)
+		}
+		return frameHeight + 10 + float64(len(ends))*nameGap
+	}
+	slices.SortStableFunc(ends, func(a, b end) int { return cmp.Compare(a.Y, b.Y) })
+	left := plotWidth - room + 6
+	for i, at := range spread(each.Of(ends, func(e end) float64 { return e.Y }), nameGap, 12, frameHeight-8) {
+		g := &groups[ends[i].line]
+		color, _ := Series(g.Series)
+		g.Shapes = append(g.Shapes, faint(line(color, 1, ends[i].Point, Point{left, at}), 0.45))
+		key(ends[i], left, at)
+	}
+	return frameHeight
 }

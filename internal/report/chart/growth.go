@@ -3,6 +3,7 @@ package chart
 import (
 	"math"
 
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -45,8 +46,10 @@ func (p Growth) Draw() Drawing {
 			most = math.Max(most, q.X)
 		}
 	}
+	names := each.Of(p.Lines, func(l GrowthLine) string { return l.Name })
+	room := nameRoom(names)
 	y, ticks := timeAxis(values)
-	x := axis{low: 0, high: math.Log1p(most), from: frameLeft, to: plotWidth - frameRight}
+	x := axis{low: 0, high: math.Log1p(most), from: frameLeft, to: plotWidth - room}
 	var marks []Shape
 	free := x.from - 20
 	for _, t := range p.Ticks {
@@ -61,9 +64,9 @@ func (p Growth) Draw() Drawing {
 	for i, l := range p.Lines {
 		groups[i] = l.draw(x, y)
 	}
-	nameEnds(groups, func(i int) string { return p.Lines[i].Name })
+	height := nameLines(groups, names, room)
 	groups = append([]Group{frame(x, y, ticks, marks, [2]string{p.Unit, p.XName})}, groups...)
-	return Drawing{Width: plotWidth, Height: frameHeight, Title: p.Title, Desc: p.Desc, Groups: groups}
+	return Drawing{Width: plotWidth, Height: height, Title: p.Title, Desc: p.Desc, Groups: groups}
 }
 
 // draw draws one curve: a line through the points, their intervals, and the law as a faint line.

@@ -3,6 +3,7 @@ package chart
 import (
 	"math"
 
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -47,9 +48,11 @@ func (p Loads) Draw() Drawing {
 			values = append(values, q.Half, q.Tail)
 		}
 	}
+	names := each.Of(p.Lines, func(l LoadLine) string { return l.Name })
+	room := nameRoom(names)
 	y, ticks := timeAxis(append(values, p.Low, p.High))
 	x, xticks := linear(0, most, 6)
-	x.from, x.to = frameLeft, plotWidth-frameRight
+	x.from, x.to = frameLeft, plotWidth-room
 	var marks []Shape
 	for _, t := range xticks {
 		marks = append(marks, line(Grid, 1, Point{x.at(t), y.from}, Point{x.at(t), y.to}),
@@ -59,9 +62,9 @@ func (p Loads) Draw() Drawing {
 	for i, l := range p.Lines {
 		groups[i] = l.draw(x, y)
 	}
-	nameEnds(groups, func(i int) string { return p.Lines[i].Name })
+	height := nameLines(groups, names, room)
 	groups = append([]Group{frame(x, y, ticks, marks, [2]string{p.Unit, p.XName})}, groups...)
-	return Drawing{Width: plotWidth, Height: frameHeight, Title: p.Title, Desc: p.Desc, Groups: groups}
+	return Drawing{Width: plotWidth, Height: height, Title: p.Title, Desc: p.Desc, Groups: groups}
 }
 
 // draw draws one curve: the tail with its intervals, the median, and a ring around the knee.

@@ -2,6 +2,7 @@ package figure
 
 import (
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/report"
@@ -22,7 +23,7 @@ func growths(all []report.Growth, s Series) []Figure {
 		scale := number.Common(g.Unit, values...)
 		p := chart.Growth{
 			Title: "growth of " + g.Title, Desc: strings.Join(g.Sentences, " "),
-			Unit: g.Metric.Title + ", " + scale.Unit + ", log scale", XName: g.Condition + ", log scale; the fainter line is the fitted law",
+			Unit: g.Metric.Title + ", " + scale.Unit + ", log scale", XName: g.Condition + ", log scale; faint: the fitted law",
 		}
 		n := Numbers{Columns: []string{g.Condition, g.Metric.Title + " (" + scale.Unit + ")", "interval"}}
 		for i, l := range g.Lines {
@@ -66,7 +67,7 @@ func lawOf(at func(float64) float64, from, to, size float64) []chart.GrowthPoint
 // shortCount writes a whole number in few columns: 10K.
 func shortCount(x float64) string {
 	if x >= 1000 && math.Mod(x, 1000) == 0 {
-		return number.Number(x/1000) + "K"
+		return strconv.FormatFloat(x/1000, 'f', -1, 64) + "K"
 	}
 	return number.Number(x)
 }

@@ -248,6 +248,43 @@ func TestBrowserFits(t *testing.T) {
 	}
 }
 
+// TestBrowserSweep: the page of a sweep fits a phone and a wide screen, the text of its charts stays readable, none of it is
+// cut off, and no two texts of a chart lie over each other.
+func TestBrowserSweep(t *testing.T) {
+	b := open(t)
+	page := render(t, document(t, reporttest.Growth()))
+	for _, width := range []int{390, 1024, 1920} {
+		b.size(width, 900, "light")
+		b.visit(page)
+		if got := script[int](b, "return document.documentElement.scrollWidth"); got > width {
+			t.Errorf("%d: the page is %d pixels wide", width, got)
+		}
+		for _, fault := range script[[]string](b, `
+			document.querySelectorAll('main details').forEach(d => d.open = true);
+			const faults = [];
+			const charts = [...document.querySelectorAll('#growth svg')].filter(s => s.getBoundingClientRect().width);
+			if (!charts.length) faults.push('there is no curve');
+			for (const s of charts) {
+				const box = s.getBoundingClientRect();
+				const scale = box.width / s.viewBox.baseVal.width;
+				const texts = [...s.querySelectorAll('text')].map(e => {
+					const said = e.textContent, r = e.getBoundingClientRect(), size = scale * parseFloat(e.getAttribute('font-size'));
+					if (size < 9) faults.push(said + ' is ' + size.toFixed(1) + ' pixels high');
+					if (r.left < box.left - 1 || r.right > box.right + 1 || r.bottom > box.bottom + 1) faults.push(said + ' is cut off');
+					return [said, r];
+				});
+				texts.forEach(([x, a], i) => texts.slice(i + 1).forEach(([y, c]) => {
+					if (Math.min(a.right, c.right) - Math.max(a.left, c.left) > 1 && Math.min(a.bottom, c.bottom) - Math.max(a.top, c.top) > 3) faults.push(x + ' lies over ' + y);
+				}));
+			}
+			charts[0]?.scrollIntoView();
+			return faults;`) {
+			t.Errorf("%d: %s", width, fault)
+		}
+		b.screenshot(fmt.Sprintf("sweep-%d", width))
+	}
+}
+
 // TestBrowserWideTable: on a phone a table of many profiles, such as the parts of an explanation, scrolls within itself, with
 // the names of its rows in sight.
 func TestBrowserWideTable(t *testing.T) {
