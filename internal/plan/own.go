@@ -148,6 +148,7 @@ type ExpectTunnel struct {
 	Port     int    `yaml:"port" help:"UDP destination port, for vxlan"`
 	VNI      int    `yaml:"vni" help:"network identifier, for vxlan"`
 	Overhead int    `yaml:"overhead" help:"bytes that the headers add to each packet" need:"yes"`
+	Tracked  *bool  `yaml:"tracked" help:"conntrack tracks the packets of the tunnel on the nodes at both ends"`
 }
 
 // Clients are the words for the client that a server sees.

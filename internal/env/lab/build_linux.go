@@ -459,7 +459,13 @@ func (b *builder) rules(ctx context.Context) error {
 	var all sync.WaitGroup
 	for k, n := range nodes {
 		all.Go(func() {
-			if errs[k] = b.lab.netfilter(ctx, n.NS, b.spec, k); errs[k] != nil {
+			if n.own != nil {
+				n.before, errs[k] = b.lab.tools.saved(ctx, n.NS)
+			}
+			if errs[k] == nil {
+				errs[k] = b.lab.netfilter(ctx, n.NS, b.spec, k)
+			}
+			if errs[k] != nil {
 				errs[k] = fmt.Errorf("%s: %w", n.Name, errs[k])
 			}
 		})

@@ -86,6 +86,8 @@ type Node struct {
 	// own runs the programs of a profile file, nil without them. attached are its BPF programs.
 	own      *own.Node
 	attached []io.Closer
+	// before are the iptables rules that its programs made before kube-proxy's replaced them.
+	before string
 }
 
 // Drops returns the packets that the node's BPF programs dropped since they were loaded, one line for each reason.

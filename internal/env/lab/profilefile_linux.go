@@ -128,6 +128,9 @@ func expectByFile(d *described, x plan.Expect) {
 	if t := x.Tunnel; t != nil {
 		d.record.Encapsulation, d.record.Overhead = t.Kind, t.Overhead
 		d.record.Tunnel = &profile.Tunnel{Devices: []string{t.Dev}, Kind: t.Kind, Port: t.Port, VNI: t.VNI}
+		if t.Tracked != nil {
+			e.TunnelTracked = *t.Tracked
+		}
 	}
 }
 
@@ -301,7 +304,7 @@ func deviceOf(ns *netns.NS, name string) (link.Device, error) {
 	return link.Device{}, errors.Join(err, fmt.Errorf("no device %s", name))
 }
 
-// joinOwn runs the commands for other nodes on all nodes.
+// joinOwn runs the commands for other nodes on all nodes, and learns the addresses of tunnels that the file's daemons made.
 func (b *builder) joinOwn(ctx context.Context) error {
 	for k, n := range b.inst.Nodes {
 		for other := range b.inst.Nodes {
@@ -310,6 +313,17 @@ func (b *builder) joinOwn(ctx context.Context) error {
 			}
 			if err := n.own.Join(ctx, b.spec.peer(other)); err != nil {
 				return err
+			}
+		}
+		if t := b.spec.Profile.Tunnel; n.own != nil && t != nil && !n.TunnelAddr.IsValid() {
+			device, err := deviceOf(n.NS, t.Devices[0])
+			if err != nil {
+				return fmt.Errorf("%s: tunnel of the profile file: %w", n.Name, err)
+			}
+			for _, a := range device.Addresses {
+				if a.Addr().Is4() == n.Addr.Is4() && !a.Addr().IsLinkLocalUnicast() {
+					n.TunnelAddr = a.Addr()
+				}
 			}
 		}
 	}
@@ -336,7 +350,9 @@ func (i *Instance) changedPlaces(k int) []own.Place {
 	if file == nil {
 		return nil
 	}
-	node := own.Place{Name: n.Name, NS: n.NS, Changes: file.Node.OwnPlace, Values: i.Spec.variables(k), Profile: *file, Iptables: i.lab.tools.iptables}
+	changes := file.Node.OwnPlace
+	changes.Rules = n.before + changes.Rules
+	node := own.Place{Name: n.Name, NS: n.NS, Changes: changes, Values: i.Spec.variables(k), Profile: *file, Iptables: i.lab.tools.iptables}
 	places := []own.Place{node}
 	for _, p := range n.Pods {
 		if p.HostDevice != "" {

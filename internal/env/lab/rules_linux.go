@@ -157,6 +157,15 @@ func (t tools) load(ctx context.Context, ns *netns.NS, n policy.Node) error {
 	return tool.Restore(ctx, ns, rules)
 }
 
+// saved returns the iptables rules of ns.
+func (t tools) saved(ctx context.Context, ns *netns.NS) (string, error) {
+	tool, err := t.iptables()
+	if err != nil {
+		return "", err
+	}
+	return tool.Save(ctx, ns, "")
+}
+
 // nodeSettings returns the settings of kubelet, kube-proxy and the dataplane's daemon.
 func nodeSettings(n policy.Node, bridged plan.BridgeNetfilter) []sysctl.Setting {
 	// Kubernetes requires this setting where it exists.

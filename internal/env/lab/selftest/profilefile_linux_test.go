@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -216,6 +217,7 @@ func TestChanges(t *testing.T) {
 	source := fileOf(t, `based-on: ptp
 pod: {mtu: 1400, sysctls: {net.ipv4.tcp_ecn: 1}}
 node:
+  prepare: ['iptables -N EARLY; iptables -A FORWARD -j EARLY'] # before kube-proxy's rules
   sysctls: {net.ipv4.conf.all.log_martians: 1}
   routes: [{to: 198.51.100.0/24, via: '${gateway}', dev: eth0}]
   tc: qdisc add dev eth0 root pfifo limit 333
@@ -234,7 +236,7 @@ node:
 	}
 	for command, want := range map[string]string{
 		"cat /proc/sys/net/ipv4/conf/all/log_martians": "1", "ip route show 198.51.100.0/24": "via 172.18.0.1",
-		"iptables-save": "--comment mine", "tc qdisc show dev eth0": "limit 333",
+		"iptables-save": "--comment mine", "iptables -S FORWARD": "-j EARLY", "tc qdisc show dev eth0": "limit 333",
 	} {
 		if err := inst.Ask(t.Context(), 0, command+" | grep -q -e '"+want+"'"); err != nil {
 			t.Errorf("%s has no %s: %v", command, want, err)
@@ -282,6 +284,7 @@ func TestExampleProfiles(t *testing.T) {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	needed := map[string][]string{"flanneld.yaml": {"flanneld", "etcd", "curl"}}
 	hop, err := filepath.Abs(examples + "/bin/extra-hop")
 	if err != nil {
 		t.Fatal(err)
@@ -294,6 +297,11 @@ func TestExampleProfiles(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
+			for _, program := range needed[filepath.Base(file)] {
+				if _, err := exec.LookPath(program); err != nil {
+					t.Skip(err)
+				}
+			}
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
