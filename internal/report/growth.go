@@ -33,7 +33,7 @@ type Growth struct {
 // GrowthNotes say how to read the curves.
 var GrowthNotes = []string{
 	"The kind of a curve is that of the law that predicts each point best from the others: constant, logarithmic or linear. Points count by their intervals.",
-	"A change is claimed where its interval excludes zero and the margin. Constant means that its interval is within the margin over the whole range.",
+	"A change is claimed where its interval excludes zero and the margin. Constant means that a change beyond the margin over the whole range is excluded (two one-sided tests).",
 }
 
 // swept are the words for one more of a condition.

@@ -15,7 +15,7 @@ type Point struct {
 type Shape string
 
 const (
-	// Constant means that the change over all points is within the margin.
+	// Constant means that a change beyond the margin over all points is excluded.
 	Constant Shape = "constant"
 	// Linear and Logarithmic are what predicts points that were left out best.
 	Linear      Shape = "linear"
@@ -75,8 +75,9 @@ const decisive = 2
 
 // Grow fits a curve to at least two points of rising X and says what kind it is. Its kind is that of the law which, fitted
 // to all other points, predicts each point best, weighted by the points' intervals. It is constant or undecided unless the
-// interval of the slope excludes 0 and the change exceeds the margin, a share of the first point. Where the whole interval of
-// the change is within the margin, it is constant. Where no law fits, it rises if its ends alone are enough to say so.
+// interval of the slope excludes 0 and the change exceeds the margin, a share of the first point. It is constant where two
+// one-sided tests reject, by either law, that the change is beyond the margin (TOST). Where no law fits, it rises if its ends
+// alone are enough to say so.
 func Grow(points []Point, confidence, margin float64) Curve {
 	nan := math.NaN()
 	c := Curve{Shape: Undecided, Points: points, Slope: nan, Low: nan, High: nan, Change: nan, ChangeLow: nan, ChangeHigh: nan, Misfit: nan}
@@ -103,7 +104,11 @@ func Grow(points []Point, confidence, margin float64) Curve {
 	c.law = best
 	c.describe(each)
 	bound := margin * math.Abs(points[0].Median)
-	within := max(math.Abs(c.ChangeLow), math.Abs(c.ChangeHigh)) <= bound
+	within := true
+	for _, l := range []law{line, curve} {
+		_, low, high := l.change(points, 1-2*(1-confidence))
+		within = within && -bound <= low && high <= bound
+	}
 	grows := (c.Low > 0 || c.High < 0) && math.Abs(c.Change) > bound
 	unknown := !grows || len(points) > 2 && best.press >= none.press
 	switch {
@@ -143,8 +148,7 @@ func (c *Curve) describe(confidence float64) {
 		scale = math.Ln2
 	}
 	c.Slope, c.Low, c.High = l.b*scale, (l.b-half)*scale, (l.b+half)*scale
-	span := l.f(c.Points[len(c.Points)-1].X) - l.f(c.Points[0].X)
-	c.Change, c.ChangeLow, c.ChangeHigh = l.b*span, (l.b-half)*span, (l.b+half)*span
+	c.Change, c.ChangeLow, c.ChangeHigh = l.change(c.Points, confidence)
 	c.Misfit = 0
 	for _, p := range c.Points {
 		c.Misfit = max(c.Misfit, math.Abs(l.at(p.X)-p.Median)/math.Abs(p.Median))
@@ -192,6 +196,13 @@ func solve(points []Point, errs []float64, f func(float64) float64, without int)
 	l.a, l.b = (sxx*sy-sx*sxy)/det, (s*sxy-sx*sy)/det
 	l.vaa, l.vab, l.vbb = sxx/det, -sx/det, s/det
 	return l
+}
+
+// change is that from the first point to the last, with its interval.
+func (l law) change(points []Point, confidence float64) (change, low, high float64) {
+	half := normalQuantile(confidence) * math.Sqrt(l.vbb*l.inflation)
+	span := l.f(points[len(points)-1].X) - l.f(points[0].X)
+	return l.b * span, (l.b - half) * span, (l.b + half) * span
 }
 
 func (l law) at(x float64) float64 { return l.a + l.b*l.f(x) }

@@ -70,6 +70,26 @@ func TestGrowKinds(t *testing.T) {
 	}
 }
 
+// TestGrowEquivalence: what grows by the margin is called constant in at most 5 of 100 cases.
+func TestGrowEquivalence(t *testing.T) {
+	const runs = 1000
+	for name, truth := range map[string]func(float64) float64{
+		"linear": func(x float64) float64 { return 50000 + 0.05*x }, "falling": func(x float64) float64 { return 50000 - 0.05*x },
+		"logarithmic": func(x float64) float64 { return 50000 + 1500*math.Log1p(x)/math.Log1p(30000) },
+	} {
+		r := rand.New(rand.NewPCG(9, 10))
+		constant := 0
+		for range runs {
+			if Grow(simulated(r, four, truth, 0.01, 12), 0.95, 0.03).Shape == Constant {
+				constant++
+			}
+		}
+		if t.Logf("%s: %d of %d are constant", name, constant, runs); constant > 0.05*runs {
+			t.Errorf("%s: %d of %d that grow by the margin are constant", name, constant, runs)
+		}
+	}
+}
+
 // TestGrowSlopeCovers: the interval of the slope holds the true slope at least as often as it says.
 func TestGrowSlopeCovers(t *testing.T) {
 	const runs, slope = 1000, 11.8
