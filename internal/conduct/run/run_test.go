@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -90,6 +91,44 @@ func TestSelfHasTwoAgents(t *testing.T) {
 	end, _, _ := perform(t, w, p, Options{})
 	if end.Failed != 0 || w.starts["host/a"] != 2 {
 		t.Errorf("end %+v, %d agents", end, w.starts["host/a"])
+	}
+}
+
+// TestStalledTrialKeepsItsSlices: a trial whose path was cut has failed, and what both sides saw is in its record.
+func TestStalledTrialKeepsItsSlices(t *testing.T) {
+	w, p := newWorld("host"), testPlan("host")
+	p.Repetitions = 1
+	w.script = func(_ string, q control.Prepare) (*sample.Observation, *control.Error) {
+		o, e := ordinary(q)
+		for i := range int64(10) {
+			row := sample.Interval{StartNs: i * 4e8, EndNs: (i + 1) * 4e8, Operations: 500}
+			if i > 5 {
+				row.Operations = 0
+			}
+			o.Intervals = append(o.Intervals, row)
+		}
+		return o, e
+	}
+	name, end, err := begin(t, t.Context(), w, p, Options{})
+	if err != nil || end.Failed == 0 || end.Failed != end.Trials {
+		t.Fatalf("%+v, %v", end, err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	all, err := result.NewReader(f, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := all.Each(func(r *result.Record) error {
+		if r.Type == result.TypeTrial && (r.Error.Kind != kindStalled || r.Metrics != nil || len(r.Client.Intervals) != 10 || len(r.Server.Intervals) != 10) {
+			t.Errorf("%+v", r)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 

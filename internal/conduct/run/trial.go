@@ -61,17 +61,17 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	}
 	v, err := do(bounded, e, job{k, asked(k.Workload, capacity), c.span(k.Workload)})
 	rec.WallNs = int64(time.Since(begin))
+	rec.Client, rec.Server, rec.Drops, rec.Probes, rec.Churn = v.client, v.server, v.drops, v.probes, v.churn
 	err = c.dead(t.Profile, overflowed(before, c.full(t.Profile), err))
 	if err != nil {
 		c.forget(e)
 		if ctx.Err() != nil {
 			return rec, false
 		}
-		rec.Status, rec.Error, rec.Probes = result.Failed, failure(err, limit), v.probes
+		rec.Status, rec.Error = result.Failed, failure(err, limit)
 		return rec, true
 	}
 	c.release(e)
-	rec.Client, rec.Server, rec.Drops, rec.Probes, rec.Churn = v.client, v.server, v.drops, v.probes, v.churn
 	rec.WindowNs = v.windowNs
 	conditions := c.conditions(k)
 	conditions.Backends, conditions.Capacity = len(e.Servers), capacity

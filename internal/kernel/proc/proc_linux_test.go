@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -49,6 +50,32 @@ func TestTake(t *testing.T) {
 	}
 	if some, err := s.Take([]int{0}); err != nil || len(some.CPUs) != 1 || len(some.KsoftirqdNs) > 1 {
 		t.Errorf("of CPU 0 alone: %+v, %v", some, err)
+	}
+}
+
+// TestHotStops: slow-downs for heat are those of the chosen CPUs, and none where the processor does not count them.
+func TestHotStops(t *testing.T) {
+	root := t.TempDir()
+	count := func(cpu int, name, n string) {
+		dir := filepath.Join(root, fmt.Sprintf("cpu%d", cpu), "thermal_throttle")
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, name), []byte(n+"\n"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := Sampler{hot: findHot(root)}
+	var failed []error
+	if n := s.hotStops(nil, &failed); n != 0 || len(s.hot) != 0 {
+		t.Errorf("%d of a machine that does not count", n)
+	}
+	count(0, "core_throttle_count", "4")
+	count(0, "package_throttle_count", "2")
+	count(1, "core_throttle_count", "40")
+	s.hot = findHot(root)
+	if one, all := s.hotStops([]int{0}, &failed), s.hotStops(nil, &failed); one != 6 || all != 46 || failed != nil {
+		t.Errorf("%d of CPU 0, %d of all, %v", one, all, failed)
+	}
+	if d := Delta(Snapshot{HotStops: 6}, Snapshot{HotStops: 9}); d.HotStops != 3 {
+		t.Errorf("%+v", d)
 	}
 }
 

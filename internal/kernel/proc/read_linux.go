@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,10 +74,11 @@ func read[T any](name string, parse func([]byte) (T, error)) (T, error) {
 }
 
 // Sampler takes snapshots. It remembers which processes are ksoftirqd, which costs a walk over all processes once, and
-// where the account of this process's limit of CPU time is, "" if nowhere.
+// where the account of this process's limit of CPU time is, "" if nowhere. hot are the processor's counts of slow-downs for heat.
 type Sampler struct {
 	ksoftirqd map[int]int
 	throttle  string
+	hot       map[int][]string
 }
 
 // NewSampler looks for ksoftirqd of every CPU. Inside a pid namespace it is not visible, and snapshots omit it.
@@ -89,7 +91,31 @@ func NewSampler() (*Sampler, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return &Sampler{ksoftirqd: pids, throttle: findThrottle(groups)}, nil
+	return &Sampler{ksoftirqd: pids, throttle: findThrottle(groups), hot: findHot("/sys/devices/system/cpu")}, nil
+}
+
+// findHot returns the files that count how often a processor slowed a CPU down because it was hot, by CPU. Many machines, virtual ones
+// among them, have none.
+func findHot(root string) map[int][]string {
+	files, _ := filepath.Glob(root + "/cpu[0-9]*/thermal_throttle/*_throttle_count") // fails for a bad pattern only
+	found := map[int][]string{}
+	for _, file := range files {
+		name := filepath.Base(filepath.Dir(filepath.Dir(file)))
+		if n, err := strconv.Atoi(strings.TrimPrefix(name, "cpu")); err == nil {
+			found[n] = append(found[n], file)
+		}
+	}
+	return found
+}
+
+// hotStops sums the counts of the CPUs.
+func (s *Sampler) hotStops(cpus []int, failed *[]error) (stops int64) {
+	for _, files := range only(s.hot, cpus) {
+		for _, file := range files {
+			stops += part(failed, file, func(b []byte) (int64, error) { return strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64) })
+		}
+	}
+	return stops
 }
 
 // findThrottle returns the first of throttleFiles that has an account.
@@ -116,6 +142,7 @@ func (s *Sampler) Take(cpus []int) (Snapshot, error) {
 			return account.StoppedNs, nil
 		})
 	}
+	snap.HotStops = s.hotStops(cpus, &failed)
 	snap.CPUs = only(part(&failed, "/proc/stat", parseStat), cpus)
 	snap.Softnet = part(&failed, "/proc/thread-self/net/softnet_stat", ParseSoftnet)
 	snap.Devices = part(&failed, "/proc/thread-self/net/dev", ParseDev)

@@ -18,6 +18,8 @@ type Snapshot struct {
 	MemoryBytes, NodeMemoryUsedBytes uint64
 	// ThrottledNs is for how long a limit of CPU time has stopped this process's control group, summed over CPUs.
 	ThrottledNs int64
+	// HotStops is how often the processor slowed the CPUs down because they were hot.
+	HotStops int64
 }
 
 // Delta returns what happened from before to after, which were taken by the same process. Counters that are in one of
@@ -29,6 +31,7 @@ func Delta(before, after Snapshot) *sample.HostDelta {
 		MemoryBytes:         after.MemoryBytes,
 		NodeMemoryUsedBytes: after.NodeMemoryUsedBytes,
 		ThrottledNs:         max(after.ThrottledNs-before.ThrottledNs, 0),
+		HotStops:            max(after.HotStops-before.HotStops, 0),
 	}
 	for n, m := range after.CPUs {
 		if b, ok := before.CPUs[n]; ok {

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Ids of the warnings, for programs. They are stable.
@@ -31,6 +32,7 @@ const (
 	MeterHeavy      = "meter-heavy"
 	CPUSteal        = "cpu-steal"
 	CPUThrottled    = "cpu-throttled"
+	CPUHot          = "cpu-hot"
 	OtherLoad       = "other-load"
 	FewSamples      = "few-samples"
 	FewOperations   = "few-operations"
@@ -85,6 +87,7 @@ var checks = []check{
 	{MeterHeavy, eachSide((*trial).meterHeavy)},
 	{CPUSteal, (*trial).cpuSteal},
 	{CPUThrottled, eachSide((*trial).cpuThrottled)},
+	{CPUHot, eachSide((*trial).cpuHot)},
 	{OtherLoad, (*trial).otherLoad},
 	{FewSamples, (*trial).fewSamples},
 	{FewOperations, eachSide((*trial).fewOperations)},
@@ -315,6 +318,11 @@ func (t *trial) cpuThrottled(s *side) string {
 	stopped := time.Duration(s.host().ThrottledNs)
 	return when(stopped > 0, "a limit of CPU time stopped it for %s within %s (summed over CPUs)",
 		stopped, time.Duration(s.ElapsedNs).Round(time.Millisecond))
+}
+
+func (t *trial) cpuHot(s *side) string {
+	stops := s.host().HotStops
+	return when(stops > 0, "its processor slowed down because it was hot (%s)", number.Counted(int(stops), "time"))
 }
 
 // otherLoad reports other work on the CPUs of the path, such as other pods of a node.

@@ -175,6 +175,7 @@ var cases = []spoiled{
 
 	{CPUThrottled, "server: a limit of CPU time stopped it for 40", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.ThrottledNs = 40e6 }},
 	{CPUThrottled, "client: a limit", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.ThrottledNs = 1 }},
+	{CPUHot, "server: its processor slowed down because it was hot (3 times)", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.HotStops = 3 }},
 	{CPUThrottled, "", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Host, s.Host = nil, nil }},
 
 	{OtherLoad, "35% of the time", "rr", Conditions{}, idleEnds},

@@ -68,6 +68,7 @@ func (h *HostDelta) merge(o *HostDelta) {
 	add(&h.Devices, o.Devices)
 	h.MemoryBytes += o.MemoryBytes
 	h.ThrottledNs += o.ThrottledNs
+	h.HotStops = max(h.HotStops, o.HotStops)
 	h.NodeMemoryUsedBytes = max(h.NodeMemoryUsedBytes, o.NodeMemoryUsedBytes)
 }
 

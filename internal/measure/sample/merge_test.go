@@ -13,7 +13,7 @@ func TestMerge(t *testing.T) {
 			CPU: CPUTime{ThreadsNs: 100, ProcessNs: 120}, Threads: []Thread{{ID: int(operations)}},
 			Host: &HostDelta{
 				CPUs: map[int]map[string]int64{cpu: {"user": 5}}, KsoftirqdNs: ns(7), SoftnetDropped: uint64(cpu),
-				SNMP: map[string]int64{"Tcp.OutSegs": 3}, MemoryBytes: 50, NodeMemoryUsedBytes: 900, ThrottledNs: 4,
+				SNMP: map[string]int64{"Tcp.OutSegs": 3}, MemoryBytes: 50, NodeMemoryUsedBytes: 900, ThrottledNs: 4, HotStops: 5,
 			},
 		}
 	}
@@ -25,7 +25,7 @@ func TestMerge(t *testing.T) {
 		Host: &HostDelta{
 			// CPU 1 is reported twice and was spent once.
 			CPUs: map[int]map[string]int64{1: {"user": 5}, 2: {"user": 5}}, KsoftirqdNs: ns(14), SoftnetDropped: 2,
-			SNMP: map[string]int64{"Tcp.OutSegs": 9}, MemoryBytes: 150, NodeMemoryUsedBytes: 900, ThrottledNs: 12,
+			SNMP: map[string]int64{"Tcp.OutSegs": 9}, MemoryBytes: 150, NodeMemoryUsedBytes: 900, ThrottledNs: 12, HotStops: 5,
 		},
 	}
 	if got := Merge([]*Observation{a, b, c}); !reflect.DeepEqual(got, want) {

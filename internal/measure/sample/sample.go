@@ -224,6 +224,8 @@ type HostDelta struct {
 	NodeMemoryUsedBytes uint64 `json:"node_memory_used_bytes"`
 	// ThrottledNs is for how long a limit of CPU time stopped the threads of the agent's control group, summed over CPUs.
 	ThrottledNs int64 `json:"throttled_ns,omitempty"`
+	// HotStops is how often the processor slowed the CPUs of CPUs down because they were hot; 0 also where it does not count.
+	HotStops int64 `json:"hot_stops,omitempty"`
 }
 
 // Kinds of Drop: what dropped the packets.
