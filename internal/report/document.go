@@ -72,7 +72,9 @@ type Section struct {
 	// Notes are paragraphs: the definition of a metric, for example.
 	Notes []string
 	// Drawn says that formats with pictures show the same as a figure.
-	Drawn    bool
+	Drawn bool
+	// Folded says that its grids are many: pages open each on request.
+	Folded   bool
 	Tables   []Table
 	Grids    []Grid
 	Findings []finding.Finding

@@ -391,9 +391,14 @@ func explained(sides []explain.Side) (Section, bool) {
 			n++
 		}
 		g, scale := partsGrid(sides[:n])
-		s.Grids = append(append(s.Grids, g), slices.Concat(programGrids(sides[:n], scale), counterGrids(sides[:n]))...)
+		s.Grids = append(s.Grids, g)
+		for _, g := range slices.Concat(programGrids(sides[:n], scale), counterGrids(sides[:n])) {
+			g.Title = fmt.Sprintf("%s, %s: %s", sides[0].Workload, sides[0].Path, g.Title)
+			s.Grids = append(s.Grids, g)
+		}
 		sides = sides[n:]
 	}
+	s.Folded = len(s.Grids) > 3
 	return s, len(s.Grids) > 0
 }
 

@@ -1,6 +1,11 @@
 package chart
 
-import "math"
+import (
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
 
 // Waterfall leads from a first total to a last one by steps.
 type Waterfall struct {
@@ -21,7 +26,7 @@ type WaterfallStep struct {
 // Sizes of drawings of parts.
 const (
 	partsWidth = 760.0
-	nameWidth  = 230.0
+	nameWidth  = 240.0
 	endWidth   = 70.0
 )
 
@@ -68,7 +73,7 @@ func (p Waterfall) Draw() Drawing {
 type Stacked struct {
 	Title, Desc string
 	Unit        string
-	// Parts name the pieces of all bars, in order.
+	// Parts name the pieces of all bars, in order. The legend has those that a bar has.
 	Parts []string
 	Bars  []StackedBar
 }
@@ -91,17 +96,19 @@ func (p Stacked) Draw() Drawing {
 		}
 		high = max(high, sum)
 	}
-	a, ticks := linear(0, high, 6)
-	a.from, a.to = 160, partsWidth-endWidth
-	const perLine = 3
-	legend := math.Ceil(float64(len(p.Parts)) / perLine)
+	a, ticks := linear(0, high, 4)
+	a.from = namesWidth(labelWidth, mostLabel, each.Of(p.Bars, func(b StackedBar) string { return b.Name })...)
+	a.to = plotWidth - valueWidth - 6
+	const perLine = 2
+	named := p.named()
+	legend := math.Ceil(float64(len(named)) / perLine)
 	bottom := headHeight + rowHeight*float64(len(p.Bars)) + 8
-	d := Drawing{Width: partsWidth, Height: bottom + 20*legend + 8, Title: p.Title, Desc: p.Desc}
+	d := Drawing{Width: plotWidth, Height: bottom + 20*legend + 8, Title: p.Title, Desc: p.Desc}
 	d.Groups = append(d.Groups, Dots{Unit: p.Unit}.frame(a, ticks, bottom))
 	for i, b := range p.Bars {
 		y := headHeight + rowHeight*float64(i)
 		d.Groups = append(d.Groups, Group{Series: b.Series, Shapes: []Shape{
-			text(Ink, Point{0, y + 15}, fit(b.Name, textSize, 152), Start), small(text(Muted, Point{partsWidth, y + 15}, b.Value, End)),
+			text(Ink, Point{0, y + 15}, fit(b.Name, textSize, a.from-8), Start), small(text(Muted, Point{plotWidth, y + 15}, b.Value, End)),
 		}})
 		at := 0.0
 		for j, v := range b.Pieces {
@@ -111,13 +118,24 @@ func (p Stacked) Draw() Drawing {
 			at += v
 		}
 	}
-	for j, name := range p.Parts {
-		x, y := float64(j%perLine)*partsWidth/perLine, bottom+20*math.Floor(float64(j)/perLine)
+	for i, j := range named {
+		x, y := float64(i%perLine)*plotWidth/perLine, bottom+20*math.Floor(float64(i)/perLine)
 		d.Groups = append(d.Groups, Group{Shapes: []Shape{
-			piece(j, Point{x, y}, Point{x + 14, y + 12}), small(text(Ink, Point{x + 20, y + 11}, fit(name, smallSize, partsWidth/perLine-26), Start)),
+			piece(j, Point{x, y}, Point{x + 14, y + 12}), small(text(Ink, Point{x + 20, y + 11}, fit(p.Parts[j], smallSize, plotWidth/perLine-26), Start)),
 		}})
 	}
 	return d
+}
+
+// named are the parts that a bar has a piece of.
+func (p Stacked) named() []int {
+	var out []int
+	for j := range p.Parts {
+		if slices.ContainsFunc(p.Bars, func(b StackedBar) bool { return b.Pieces[j] != 0 }) {
+			out = append(out, j)
+		}
+	}
+	return out
 }
 
 // piece is a rectangle in the colour of a part; after all colours they come again, fainter.

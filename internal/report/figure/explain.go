@@ -21,12 +21,13 @@ func explained(d report.Document, s Series) []Figure {
 			out = append(out, f)
 		}
 	}
+	families := familiesOf(d.Sides)
 	for sides := d.Sides; len(sides) > 0; {
 		n := 1
 		for n < len(sides) && sides[n].Path == sides[0].Path && sides[n].Workload == sides[0].Workload {
 			n++
 		}
-		out = append(out, stacked(sides[:n], s))
+		out = append(out, stacked(sides[:n], families, s))
 		sides = sides[n:]
 	}
 	return out
@@ -62,15 +63,20 @@ func waterfall(d explain.Difference) Figure {
 	return Figure{Kind: Waterfall, Heading: between(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
 }
 
-// stacked has the families of parts of the profiles of one path and workload.
-func stacked(sides []explain.Side, s Series) Figure {
-	scale := number.Common(sides[0].Unit, each.Of(sides, func(x explain.Side) float64 { return x.Demand.Value })...)
-	var families []string
+// familiesOf are the families of all parts, so that each has one colour on a page: those with the largest parts first.
+func familiesOf(sides []explain.Side) []string {
+	var out []string
 	for _, p := range explain.Common(sides, explain.Side.Times) {
-		if !slices.Contains(families, p.Family) {
-			families = append(families, p.Family)
+		if !slices.Contains(out, p.Family) {
+			out = append(out, p.Family)
 		}
 	}
+	return out
+}
+
+// stacked has the families of parts of the profiles of one path and workload.
+func stacked(sides []explain.Side, families []string, s Series) Figure {
+	scale := number.Common(sides[0].Unit, each.Of(sides, func(x explain.Side) float64 { return x.Demand.Value })...)
 	p := chart.Stacked{
 		Title: "parts of the service demand, " + sides[0].Workload.String() + ", " + sides[0].Path.String(), Unit: scale.Unit, Parts: families,
 		Desc: "A bar for each profile, split into parts.",
@@ -92,7 +98,7 @@ func stacked(sides []explain.Side, s Series) Figure {
 		p.Bars = append(p.Bars, b)
 		n.Rows = append(n.Rows, NumbersRow{Series: row.Series, Name: row.Name, Cells: append(row.Cells, b.Value)})
 	}
-	return Figure{Kind: Parts, Heading: sides[0].Path.String(), Path: sides[0].Path, Workload: sides[0].Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
+	return Figure{Kind: Parts, Heading: sides[0].Path.String(), Path: sides[0].Path, Workload: sides[0].Workload, Drawing: p.Draw(), Numbers: n}
 }
 
 // notFollowed is the root of stacks that handle packets of an unknown namespace.

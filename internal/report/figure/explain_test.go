@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"maps"
 	"math"
 	"strings"
 	"testing"
@@ -45,6 +46,30 @@ func TestExplained(t *testing.T) {
 	}
 	if got := all[1].Numbers.Rows[1].Cells; strings.Join(got, " ") != "8.00 1.00 9.00" {
 		t.Errorf("numbers %q", got)
+	}
+}
+
+// TestFamilyColors: a family has one colour on all bars of a page, whatever is largest there, and the legend has only what is there.
+func TestFamilyColors(t *testing.T) {
+	near, far, bare := side("canal", 4000, 8000), side("canal", 9000, 8000), side("raw", 0, 7000)
+	near.Path, far.Path, bare.Path = plan.NinePaths[0], plan.NinePaths[1], plan.NinePaths[2]
+	bare.Parts = bare.Parts[:1]
+	legend := func(f Figure) map[string]chart.Color {
+		colors := map[string]chart.Color{}
+		for _, g := range f.Drawing.Groups {
+			if n := len(g.Shapes); n == 2 && g.Shapes[0].Text == "" && g.Shapes[1].Text != "" {
+				colors[g.Shapes[1].Text] = g.Shapes[0].Color
+			}
+		}
+		return colors
+	}
+	all := All(report.Document{Sides: []explain.Side{near, far, bare}})
+	one, other, third := legend(all[0]), legend(all[1]), legend(all[2])
+	if len(one) != 2 || !maps.Equal(one, other) || one["netfilter"] == one["transport"] {
+		t.Errorf("legends %v and %v", one, other)
+	}
+	if len(third) != 1 || third["transport"] != one["transport"] {
+		t.Errorf("the bare path's legend %v, others %v", third, one)
 	}
 }
 

@@ -77,14 +77,14 @@ type chapter struct {
 // leads come before all tables, chapters behind them.
 var leads = []chapter{
 	{figure.Journey, "journey", "The journeys", []string{report.JourneyNote, "A lane for each profile and a row for each host in it: the packet goes down from the client to the server and comes back up."}},
+	{figure.Waterfall, "waterfall", "From one to the other", nil},
+	{figure.Parts, "parts", "Parts of the service demand", nil},
 }
 
 var chapters = []chapter{
-	{figure.Waterfall, "waterfall", "From one to the other", nil},
 	{figure.Flame, "flame", "Functions", []string{
 		"Functions below their callers, as wide as both profiles spend in them together. Blue: the second spends less. Orange: it spends more. Roots are network namespaces: one sampled trial in four follows packets, so that most stacks of the others have none.",
 	}},
-	{figure.Parts, "parts", "Parts of the service demand", nil},
 	{figure.Growths, "growth", "Growth", report.GrowthNotes},
 	{figure.Loads, "load", "Latency against load", report.LoadNotes},
 	{figure.Curves, "distributions", "Distributions", []string{
