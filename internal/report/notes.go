@@ -177,6 +177,8 @@ func (b *builder) legend(cut []compare.Table) []string {
 		out = append(out, fmt.Sprintf("A weighted mean is of undisturbed values: what was measured counts by how near the machine was to its full speed (%s of the slices were). Its interval is Student's over instances, and Welch's test compares it. -f json has the values of whole windows, too.", number.Percent(share)))
 	case measured && !enough:
 		out = append(out, fmt.Sprintf("The machine was never quiet: it ran at full speed in %s of the slices, and in half of them it was more than twice as slow. No value is undisturbed.", number.Percent(share)))
+	case !measured:
+		out = append(out, "No trial has slices that tell how fast the machine was: values are of whole windows, and hold what others did meanwhile.")
 	}
 	if len(tests) > 0 {
 		out = append(out,
