@@ -117,8 +117,11 @@ func Grow(points []Point, confidence, margin float64) Curve {
 	case unknown && c.ends(errs, bound):
 		c.Shape = Rising
 	case unknown:
-	case len(points) < 3 || other.press < decisive*best.press:
+	case len(points) < 3 || other.press < decisive*best.press || best.misses(points, errs):
 		c.Shape = Rising
+		if best.misses(points, errs) {
+			c.ends(errs, bound)
+		}
 	case c.Doubling:
 		c.Shape = Logarithmic
 	default:
@@ -196,6 +199,19 @@ func solve(points []Point, errs []float64, f func(float64) float64, without int)
 	l.a, l.b = (sxx*sy-sx*sxy)/det, (s*sxy-sx*sy)/det
 	l.vaa, l.vab, l.vbb = sxx/det, -sx/det, s/det
 	return l
+}
+
+// misses says whether a point is further from the law than its error explains, and by more than a quarter of its value, or of
+// a quarter of the change if that is more.
+func (l law) misses(points []Point, errs []float64) bool {
+	change, _, _ := l.change(points, 0)
+	for i, p := range points {
+		d := math.Abs(l.at(p.X) - p.Median)
+		if d > 3*errs[i] && d > max(math.Abs(p.Median), math.Abs(change)/4)/4 {
+			return true
+		}
+	}
+	return false
 }
 
 // change is that from the first point to the last, with its interval.

@@ -157,6 +157,21 @@ func TestGrowFitsNone(t *testing.T) {
 	}
 }
 
+// TestGrowMisses: what grows clearly faster than a line is not called linear, even if a line is better than a logarithm.
+func TestGrowMisses(t *testing.T) {
+	const runs = 300
+	r := rand.New(rand.NewPCG(11, 12))
+	rising := 0
+	for range runs { // iptables rules: 75 us a Service, and each further one more
+		if c := Grow(simulated(r, four, func(x float64) float64 { return 15e6 + 75e3*x*(1+x/12000) }, 0.1, 5), 0.95, 0.03); c.Shape == Rising && c.Unfit {
+			rising++
+		}
+	}
+	if rising < 0.9*runs {
+		t.Errorf("%d of %d rise without a law", rising, runs)
+	}
+}
+
 func TestGrowOfTooLittle(t *testing.T) {
 	one := Summarize([]float64{5}, 0.95)
 	many := Summarize([]float64{5, 5.1, 4.9, 5.2}, 0.95)
