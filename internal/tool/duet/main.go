@@ -130,6 +130,9 @@ func (w way) measure(ctx context.Context, program, dir string) (map[string][]flo
 			return nil, err
 		}
 		for _, workload := range workloads {
+			if n := min(len(values[subject][workload]), len(values[baseline][workload])); n < repetitions/2 {
+				return nil, fmt.Errorf("%s: %d trials of %s or %s did not fail", workload, n, subject, baseline)
+			}
 			of, to := perBlock(values[subject][workload]), perBlock(values[baseline][workload])
 			if ratios[workload] == nil {
 				ratios[workload] = slices.Repeat([]float64{1}, blocks)
@@ -157,7 +160,7 @@ func (p part) run(ctx context.Context, program, file string) error {
 	return nil
 }
 
-// read adds the service demands in a file, in the order of its trials.
+// read adds the service demands in a file, in the order of its trials. A failed trial has none.
 func read(file string, values map[string]map[string][]float64) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -169,15 +172,11 @@ func read(file string, values map[string]map[string][]float64) error {
 		return err
 	}
 	return r.Each(func(rec *result.Record) error {
-		if rec.Type != result.TypeTrial {
-			return nil
-		}
 		v, ok := rec.Metrics[metric.ServiceDemand]
-		if !ok {
-			return fmt.Errorf("repetition %d of %s has no service demand: %v", rec.Repetition, rec.Profile, rec.Error)
+		if ok && rec.Type == result.TypeTrial {
+			of, workload := values[string(rec.Profile)], rec.Workload.String()
+			of[workload] = append(of[workload], v)
 		}
-		of, workload := values[string(rec.Profile)], rec.Workload.String()
-		of[workload] = append(of[workload], v)
 		return nil
 	})
 }
