@@ -85,7 +85,7 @@ func (r release) make() error {
 func (r release) manuals() error {
 	root := cli.Tree()
 	root.DisableAutoGenTag = true
-	head := doc.GenManHeader{Title: "CNIBENCH", Section: "1", Source: "cnibench " + r.version, Manual: "cnibench", Date: &r.date}
+	head := doc.GenManHeader{Section: "1", Source: "cnibench " + r.version, Manual: "cnibench", Date: &r.date}
 	return doc.GenManTree(root, &head, filepath.Join(r.to, "man"))
 }
 
