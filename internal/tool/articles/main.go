@@ -93,7 +93,7 @@ func (c campaign) article(ctx context.Context, s findings.Source) (article, erro
 	a.header = content.Header
 	a.command = "cnibench reproduce " + s.ID
 	if b := a.header.Plan.Budget; b > 0 {
-		a.command += " --budget " + strings.TrimSuffix(b.String(), "0s")
+		a.command += " --budget " + strings.Replace(b.String(), "m0s", "m", 1)
 	}
 	return a, err
 }
