@@ -144,10 +144,11 @@ func (w wording) line(l growth.Line) string {
 	case stat.Constant:
 		return fmt.Sprintf("%s: %s adds nothing to %s: constant within %s up to %s.", name, "a "+one(w.sweep.Condition), of, number.Percent(w.margin), last)
 	}
-	if math.IsNaN(l.Change) {
-		return fmt.Sprintf("%s: %s: too few values for a curve.", name, of)
-	}
 	first := l.Points[0].Median
+	if math.IsNaN(l.Change) {
+		return fmt.Sprintf("%s: %s: %s at %s, %s at %s; too few values for a curve.", name, of,
+			w.amount(first), count(l.Points[0].X), w.amount(l.Points[len(l.Points)-1].Median), last)
+	}
 	return fmt.Sprintf("%s: no change of %s is shown or excluded up to %s: %s (%s to %s).", name, of, last, w.between(l.ChangeLow, l.ChangeHigh),
 		number.Percent(l.ChangeLow/first), number.Percent(l.ChangeHigh/first))
 }
