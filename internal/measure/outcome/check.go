@@ -63,6 +63,8 @@ const (
 	fewest = 20
 	// slack is how many units two counts of any size may differ: those in flight at an edge.
 	slack = 2
+	// buffered is how many bytes a flow's buffers may hold more at one edge of the window than at the other.
+	buffered = 1 << 20
 )
 
 // check is one validity check: find returns the evidence of a fault, or "".
@@ -181,7 +183,11 @@ func (t *trial) disagree() string {
 	}
 	what, a, b := t.counts()
 	// The two windows differ, so this compares rates. Units in flight at the edges of each flow's window may differ.
-	room := float64(slack*t.is.Concurrency()) / min(t.client.seconds(), t.server.seconds())
+	each := slack
+	if t.is.Work == plan.Kilobyte {
+		each = buffered
+	}
+	room := float64(each*t.is.Concurrency()) / min(t.client.seconds(), t.server.seconds())
 	return when(math.Abs(a-b) > max(disagreement*max(a, b), room),
 		"%s: %.4g per second by one side, %.4g by the other", what, a, b)
 }

@@ -44,6 +44,9 @@ var cases = []spoiled{
 	{Disagree, "", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Operations, s.Operations = 5, 3 }},
 	{Disagree, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.ElapsedNs, s.Operations = 2e9, 40_000 }},
 	{Disagree, "bytes", "stream", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.BytesReceived = 9e8 }},
+	{Disagree, "", "stream", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) {
+		c.ElapsedNs, c.BytesSent, s.ElapsedNs, s.BytesReceived = 6e7, 168e5, 6e7, 159e5
+	}},
 	{Disagree, "datagrams", "udp", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.BytesReceived = 90e6 }},
 	{Disagree, "", "udp", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.BytesReceived, s.Datagrams.Lost = 50e6, 50_000 }},
 	{Disagree, "", "ping", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 0 }},
