@@ -380,23 +380,23 @@ func explanationOf(x Explanation) Explained {
 // partsShown is the number of parts that a table of profiles shows; the others are summed up.
 const partsShown = 18
 
+// SidesByCase cuts sides by path and workload.
+func SidesByCase(sides []explain.Side) [][]explain.Side {
+	return Grouped(sides, func(s explain.Side) plan.Case { return plan.Case{Path: s.Path, Workload: s.Workload} })
+}
+
 // explained are the tables of parts for a whole report, one for each path and workload.
 func explained(sides []explain.Side) (Section, bool) {
 	s := Section{Heading: "Where the CPU time goes", Asked: true, Notes: []string{
 		"Service demand of the trials without samples, split by the stacks of sampled trials. A part is the innermost function that the table of parts knows. Columns add up.",
 	}}
-	for len(sides) > 0 {
-		n := 1
-		for n < len(sides) && sides[n].Path == sides[0].Path && sides[n].Workload == sides[0].Workload {
-			n++
-		}
-		g, scale := partsGrid(sides[:n])
+	for _, of := range SidesByCase(sides) {
+		g, scale := partsGrid(of)
 		s.Grids = append(s.Grids, g)
-		for _, g := range slices.Concat(programGrids(sides[:n], scale), counterGrids(sides[:n])) {
-			g.Title = fmt.Sprintf("%s, %s: %s", sides[0].Workload, sides[0].Path, g.Title)
+		for _, g := range slices.Concat(programGrids(of, scale), counterGrids(of)) {
+			g.Title = fmt.Sprintf("%s, %s: %s", of[0].Workload, of[0].Path, g.Title)
 			s.Grids = append(s.Grids, g)
 		}
-		sides = sides[n:]
 	}
 	s.Folded = len(s.Grids) > 3
 	return s, len(s.Grids) > 0

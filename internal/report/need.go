@@ -66,17 +66,18 @@ func (b *builder) needs(cut []compare.Table, metrics []metric.Metric) []Need {
 	var out []Need
 	for _, w := range b.wants(path) {
 		// Bounds answer only where nothing else was measured.
-		var answers []Need
+		var answer *Need
 		for _, m := range inOrder(metrics, w.metrics) {
-			if n, ok := b.need(w, m); ok && (len(answers) == 0 || !n.Bounds) {
-				answers = append(answers, n)
+			n, ok := b.need(w, m)
+			if ok && (answer == nil || !n.Bounds) {
+				answer = &n
 			}
-			if i := len(answers) - 1; i >= 0 && !answers[i].Bounds {
+			if ok && !n.Bounds {
 				break
 			}
 		}
-		if i := len(answers) - 1; i >= 0 {
-			out = append(out, b.better(w, answers[i]))
+		if answer != nil {
+			out = append(out, b.better(w, *answer))
 		}
 	}
 	return out

@@ -77,8 +77,7 @@ func standsIn(name plan.Variant) bool { return name == profile.Raw || name == pr
 // compare sets c beside base.
 func (a *Analysis) compare(c, base *Cell) pending {
 	x := &Comparison{Key: c.Key, Baseline: base.Profile, Widened: a.Widening(c, base)}
-	test := a.between(c, base)
-	x.Effect, x.Beyond = widen(x.Widened, test), beyond(a.Margin, x.Widened, test)
+	x.compared(a.between(c, base), a.Margin)
 	if base.Path != c.Path {
 		x.BaselinePath = base.Path
 	}
@@ -150,6 +149,11 @@ func widen(share float64, test tested) stat.Effect {
 	}
 	e.Low, e.High, e.P = e.Low/(1+share), e.High*(1+share), p
 	return e
+}
+
+// compared fills in what a test of both sides says, and a test of the margin.
+func (x *Comparison) compared(by tested, margin float64) {
+	x.Effect, x.Beyond = widen(x.Widened, by), beyond(margin, x.Widened, by)
 }
 
 // beyond is the p value of a difference that is larger than the margin less the widening: 1 where the ratio seen is.

@@ -92,8 +92,8 @@ func (a *Analysis) judgeTwins(original plan.Variant) {
 			k := Key{plan.Case{Profile: original, Path: f.Twins[j].Path, Workload: f.Workload}, f.Metric}
 			first := a.at[k]
 			k.Profile = original.Twin()
-			if second := a.at[k]; a.Widening(first, second) == 0 {
-				all = append(all, a.compare(second, first))
+			if p := a.compare(a.at[k], first); p.x.Widened == 0 {
+				all = append(all, p)
 				at = append(at, &f.Twins[j])
 			}
 		}

@@ -178,12 +178,9 @@ func (h *Historian) track(k Key) (Track, bool) {
 		t.Points = append(t.Points, point)
 	}
 	t.Wander = math.Expm1(stat.Wander(all))
-	t.change(all, 1-h.confidence)
+	t.Changes = t.changes(all, 1-h.confidence)
 	if t.Common != "" && isTail(k.Metric) {
-		quotients := t.Changes
-		t.Changes = nil
-		t.change(plain, 1-h.confidence)
-		t.Changes = agreed(quotients, t.Changes)
+		t.Changes = agreed(t.Changes, t.changes(plain, 1-h.confidence))
 	}
 	return t, true
 }
@@ -220,8 +217,8 @@ func quotientSeries(cells, bases []*Cell) [][]float64 {
 	return series
 }
 
-// change finds the borders between levels.
-func (t *Track) change(series [][]float64, alpha float64) {
+// changes finds the borders between levels.
+func (t *Track) changes(series [][]float64, alpha float64) (all []Shift) {
 	for _, c := range stat.Changes(series, t.Floor, alpha) {
 		rose := c.Ratio > 1
 		if math.IsNaN(c.Ratio) { // zeros have no ratio, but medians
@@ -231,8 +228,9 @@ func (t *Track) change(series [][]float64, alpha float64) {
 			}
 			rose = is > was
 		}
-		t.Changes = append(t.Changes, Shift{Run: c.At, Effect: c.Effect, Share: c.Share, Verdict: side(direction(t.Metric), rose)})
+		all = append(all, Shift{Run: c.At, Effect: c.Effect, Share: c.Share, Verdict: side(direction(t.Metric), rose)})
 	}
+	return all
 }
 
 // before is the last run before at that has a number.

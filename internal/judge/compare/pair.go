@@ -252,8 +252,7 @@ func (p *Pair) judge() {
 	var open []pending
 	for i := range p.Matches {
 		m := &p.Matches[i]
-		test := m.by(m.test(alpha/float64(max(1, family))), p.Confidence)
-		m.Effect, m.Beyond = widen(m.Widened, test), beyond(p.Margin, m.Widened, test)
+		m.compared(m.by(m.test(alpha/float64(max(1, family))), p.Confidence), p.Margin)
 		if m.Yardstick {
 			m.Adjusted, m.Family, m.Need, m.Verdict = math.NaN(), 0, 0, None
 			continue

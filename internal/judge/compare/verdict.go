@@ -143,8 +143,9 @@ func side(direction metric.Better, larger bool) Verdict {
 const most = 1_000_000
 
 // need estimates how many more repetitions would decide, whichever way takes fewer: an interval that excludes 1, or one,
-// of twice the level because it is tested from one side at a time, within the margin. A corrected p value asks for a longer interval, and for enough repetitions that the test can have
-// so small a value at all. It is 0 if no number would do, because the widening alone leaves it open.
+// of twice the level because it is tested from one side at a time, within the margin. A corrected p value asks for a longer
+// interval, and for enough repetitions that the test can have so small a value at all. It is 0 if no number would do, because
+// the widening alone leaves it open.
 func need(x Comparison, r rules, apart bool) int {
 	alpha := 1 - r.confidence
 	factor := 1.0

@@ -117,11 +117,11 @@ func Grow(points []Point, confidence, margin float64) Curve {
 	case unknown && c.ends(errs, bound):
 		c.Shape = Rising
 	case unknown:
-	case len(points) < 3 || other.press < decisive*best.press || best.misses(points, errs):
+	case best.misses(points, errs):
 		c.Shape = Rising
-		if best.misses(points, errs) {
-			c.ends(errs, bound)
-		}
+		c.ends(errs, bound)
+	case len(points) < 3 || other.press < decisive*best.press:
+		c.Shape = Rising
 	case c.Doubling:
 		c.Shape = Logarithmic
 	default:

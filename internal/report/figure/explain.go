@@ -22,13 +22,8 @@ func explained(d report.Document, s Series) []Figure {
 		}
 	}
 	families := familiesOf(d.Sides)
-	for sides := d.Sides; len(sides) > 0; {
-		n := 1
-		for n < len(sides) && sides[n].Path == sides[0].Path && sides[n].Workload == sides[0].Workload {
-			n++
-		}
-		out = append(out, stacked(sides[:n], families, s))
-		sides = sides[n:]
+	for _, sides := range report.SidesByCase(d.Sides) {
+		out = append(out, stacked(sides, families, s))
 	}
 	return out
 }
