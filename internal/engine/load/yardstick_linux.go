@@ -2,6 +2,7 @@ package load
 
 import (
 	"math"
+	"slices"
 	"sync/atomic"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
@@ -12,26 +13,31 @@ const (
 	// yardEvery is the time between two readings of a client's yardstick in ns. A server reads half as often, because a
 	// request waits meanwhile.
 	yardEvery = 1_000_000
-	// yardSteps is how many steps of arithmetic a reading is made of, each from the result of the one before.
-	yardSteps = 1000
-	// calm is how much longer than the fastest reading one may be that begins an undisturbed time. The 5th percentile of a trial
-	// is 2 % above its fastest.
+	// yardSteps is how many steps of arithmetic a reading is made of, yardWarm how many precede it untimed.
+	yardSteps, yardWarm = 600, 20
+	// yardSpan is how many readings the state of the machine is the median of.
+	yardSpan = 15
+	// calm is how much longer than the fastest state one may be that begins an undisturbed time.
 	calm = 1.08
 )
 
 // yardstick measures the state of the machine beside the load: the CPU time of a fixed piece of work on the load's CPU. It
-// knows nothing of the path, so it tells a slow moment of the machine from one of the dataplane.
+// knows nothing of the path: what a reading uses is used once before it, so that the caches that a path leaves behind are not
+// in it. Without that, readings of equal machines were 20 % apart from one path to another. The state is the median of the
+// latest readings. A burst that is shorter than half of them, such as a softirq of the path's own, does not change it.
 //
 // The first load thread reads it between two operations. A thread of its own would interrupt operations: where a timer costs
 // a virtual machine 25 us, 250 readings a second made p99 of the bare path 39 us instead of 24, and took 2 % of the CPU.
 type yardstick struct {
-	time, readings atomic.Int64
-	calm           atomic.Bool // the latest reading was close to the fastest
+	time, readings atomic.Int64 // sums of states and their number since the last slice
+	calm           atomic.Bool  // the state is close to the fastest
 	fastest        int64
 	every, due     int64 // ns, on the trial's clock
 	steps, next    int   // operations since the reading, and of how many the next look at the clock is
 	stride         int   // between two looks, so that they cost fast operations nothing
-	at             uint32
+	recent, order  [yardSpan]int64
+	read           int // readings so far
+	at             [4]uint32
 }
 
 // newYardstick returns the yardstick of a side, nil without rows or a CPU of the load's own.
@@ -60,19 +66,37 @@ func (y *yardstick) look(w *worker) {
 		return
 	}
 	y.due, y.stride, y.steps, y.next = now+y.every, y.steps/8, 0, 0
+	y.work(yardWarm)
+	thread.CPUTime()
 	begin := thread.CPUTime()
-	for i := range uint32(yardSteps) {
-		y.at = y.at*3 + i
-	}
-	took := thread.CPUTime() - begin
-	y.fastest = min(y.fastest, took)
-	y.calm.Store(float64(took) <= calm*float64(y.fastest))
-	y.time.Add(took)
-	y.readings.Add(1)
+	y.work(yardSteps)
+	y.add(thread.CPUTime() - begin)
 	w.last = w.trial.now()
 }
 
-// take returns the mean of the readings since the last call, 0 without one.
+// work does some steps of arithmetic in four chains, enough to fill the units of a core: what shares the core slows it.
+func (y *yardstick) work(steps uint32) {
+	a, b, c, d := y.at[0], y.at[1], y.at[2], y.at[3]
+	for i := range steps {
+		a, b, c, d = a*3+i, b*5+i, c*9+i, d*3+i
+	}
+	y.at = [4]uint32{a, b, c, d}
+}
+
+// add takes in a reading.
+func (y *yardstick) add(took int64) {
+	y.recent[y.read%yardSpan] = took
+	y.read++
+	n := copy(y.order[:], y.recent[:min(y.read, yardSpan)])
+	slices.Sort(y.order[:n])
+	state := y.order[n/2]
+	y.fastest = min(y.fastest, state)
+	y.calm.Store(float64(state) <= calm*float64(y.fastest))
+	y.time.Add(state)
+	y.readings.Add(1)
+}
+
+// take returns the mean state since the last call, 0 without a reading.
 func (y *yardstick) take() int64 {
 	if y == nil {
 		return 0

@@ -30,6 +30,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -108,7 +109,8 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 		return nil, advice.With(fmt.Errorf("baseline %q is not a profile of this result", o.Baseline),
 			"choose one of: "+plan.JoinVariants(a.Profiles, ", "))
 	}
-	a.quiet = c.measureQuiet()
+	twin := twinOf(h, c.cases)
+	a.quiet = c.measureQuiet(func(p plan.Variant) bool { return p.Original() == profile.Raw || p.IsTwin() || twin != "" && p == twin })
 	a.cells = c.gather(a)
 	a.weigh()
 	a.at = make(map[Key]*Cell, len(a.cells))
@@ -117,7 +119,7 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 		a.at[c.Key] = &a.cells[i]
 		a.served[placeOf(c.Profile, c.Path)] = true
 	}
-	a.measureFloors(twinOf(h, c.cases))
+	a.measureFloors(twin)
 	a.sortOut()
 	a.compareAll()
 	return a, nil

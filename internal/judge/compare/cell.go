@@ -72,9 +72,13 @@ type Sample struct {
 	Value      float64
 	Instance   int
 	session    int // invocations that had ended before: a resumed run measures at another time
-	// weight is how much of an undisturbed value's window had the machine at its full speed; 0 in other values.
-	weight float64
+	// weight is how much of an undisturbed value's window had the machine at its full speed, whole is the value of all of the
+	// window; 0 in other values.
+	weight, whole float64
 }
+
+// moment is the repetition that gave the value.
+func (s Sample) moment() moment { return moment{s.session, s.Repetition, 0} }
 
 // Warning is a doubt about a cell.
 type Warning struct {
@@ -206,6 +210,9 @@ func (a *Analysis) weigh() {
 			tables[c.table()] = append(tables[c.table()], c)
 		}
 	}
+	for _, of := range tables {
+		keepOwn(of, a.Confidence)
+	}
 	a.scatter, a.residual, a.contrasts = map[Key]stat.Scatter{}, map[Key]stat.Scatter{}, contrasts{}
 	for k, of := range tables {
 		free := momentless(of)
@@ -247,7 +254,7 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 		typical := cell.Estimate
 		cell.Estimate, cell.Typical, cell.Slices = estimateOf(undisturbed, confidence), &typical, n
 	} else if _, estimated := a.estimator(name, len(s.samples)); estimated {
-		cell.Crowded = len(a.pieces) > 0
+		cell.Crowded = q.crowded(a.pieces)
 	}
 	for _, w := range a.warnings {
 		cell.Warnings = append(cell.Warnings, w.Warning)

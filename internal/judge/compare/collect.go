@@ -40,6 +40,8 @@ type Collector struct {
 	session int
 	// slices counts what is kept of them, sliceLevel how often they were thinned.
 	slices, sliceLevel int
+	// cold is true where slices have a reading that nothing is judged by.
+	cold bool
 	// bound stands for maxValues in tests; 0 is maxValues.
 	bound int
 }

@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 
@@ -9,14 +10,20 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // What others do on a machine only makes it slower, and a fixed piece of work beside the load, the yardstick, shows by
 // how much in each slice of a window. An undisturbed value is what the slices say of a machine at its full speed: those
 // near it count most, and each is corrected by what its reading costs, as the slices of all cells show it. The
-// yardstick knows nothing of the path, so what makes a dataplane slow now and then stays in the value. The percentiles are
-// those of the times that began after an undisturbed reading. docs/explanation/undisturbed.md has what was measured.
+// percentiles are those of the times that began after an undisturbed reading.
+//
+// What a profile does to the yardstick belongs to the profile. Readings are compared with those of the same cell and side
+// only, so that one that always reads more is not taken for a slow machine. A reading counts as its neighbours in time
+// do, so that short bursts of the path's own do not pass for the machine's. What a cell would lose all the same, beyond
+// what the others of the same repetitions lose, is given back (own.go). docs/explanation/undisturbed.md has what was
+// measured.
 
 const (
 	// fastest is the share of readings that are taken for the machine's fastest, near the distance from it (a
@@ -25,9 +32,15 @@ const (
 	// tolerance is how much slower than the fastest a slice may be that is called undisturbed. The median of those is
 	// the reading at full speed, to which slices are corrected.
 	tolerance = 1.15
+	// around is how far in time from a slice its neighbours are, in ns: the machine's state is the median of their
+	// readings. The slow states of a machine last for hundreds of ms.
+	around = 25_000_000
+	// own is the least factor by which a slice costs more than its reading explains for that reading not to be believed.
+	own = 1.2
 	// fewestSlices is how many slices of each side a value of a trial needs.
 	fewestSlices = 2
-	// quietest is the weight that at least one trial of a cell needs: without, the cell was never measured near full speed.
+	// quietest is the weight that at least one repetition of a cell needs: without, the machine was never near full speed
+	// when the cell was measured.
 	quietest = 0.15
 	// crowded is how many times slower than its full speed a machine may be in half of all slices. Beyond it nothing is
 	// undisturbed: what is so far away does not measure full speed.
@@ -43,14 +56,14 @@ const (
 	clocks
 )
 
-// slice is the part of a sample.Interval that is kept: its time in ns by each clock, and the logarithm of the reading.
+// slice is the part of a sample.Interval that is kept: its time in ns by each clock, and the logarithm of the machine's
+// reading.
 type slice struct {
 	work, yard float32
 	time       [clocks]float32
 }
 
-// sliced are the slices of one side of a trial. Readings are compared with others of its place: the yardstick shares a
-// cache with the load, so what full speed is depends on the workload and the side.
+// sliced are the slices of one side of a trial. Readings are compared with others of its place.
 type sliced struct {
 	place
 	slices []slice
@@ -58,17 +71,19 @@ type sliced struct {
 
 // place is where and under what a yardstick was read.
 type place struct {
-	machine  string
-	workload plan.Workload
-	server   bool
+	machine string
+	plan.Case
+	server bool
 }
 
 // pieces are the slices of one trial, and its undisturbed percentiles.
 type pieces struct {
-	repetition     int
+	moment
 	client, server sliced
 	percentiles    map[string]float64
 }
+
+func (p pieces) sides() [2]sliced { return [2]sliced{p.client, p.server} }
 
 // estimator says what a metric is proportional to, whether the server's slices are a part of it, and whether its values are
 // the undisturbed percentiles.
@@ -141,8 +156,8 @@ func (c *Collector) slice(a *attempts, rec *result.Record) {
 	if rec.Client == nil || rec.Server == nil || is.Open() || is.Interval > 0 || is.Searches || !is.Exchanges() && is.Work != plan.Kilobyte {
 		return
 	}
-	w := a.Workload
-	p := pieces{rec.Repetition, slicesOf(rec.Client, w, false), slicesOf(rec.Server, w, true), rec.Client.Undisturbed}
+	p := pieces{moment{c.session, rec.Repetition, 0}, slicesOf(rec.Client, a.Case, false), slicesOf(rec.Server, a.Case, true), rec.Client.Undisturbed}
+	c.cold = c.cold || slices.ContainsFunc(rec.Client.Intervals, func(i sample.Interval) bool { return i.ColdNs > 0 })
 	if len(p.client.slices) == 0 || !kept(rec.Repetition, c.sliceLevel) {
 		return
 	}
@@ -152,7 +167,7 @@ func (c *Collector) slice(a *attempts, rec *result.Record) {
 		c.sliceLevel++
 		c.slices = 0
 		for _, a := range c.cases {
-			a.pieces = slices.DeleteFunc(a.pieces, func(p pieces) bool { return !kept(p.repetition, c.sliceLevel) })
+			a.pieces = slices.DeleteFunc(a.pieces, func(p pieces) bool { return !kept(p.at, c.sliceLevel) })
 			for _, p := range a.pieces {
 				c.slices += len(p.client.slices) + len(p.server.slices)
 			}
@@ -161,37 +176,58 @@ func (c *Collector) slice(a *attempts, rec *result.Record) {
 }
 
 // slicesOf returns the slices of a window that have all numbers.
-func slicesOf(o *sample.Observation, w plan.Workload, server bool) sliced {
-	s := sliced{place: place{o.Machine, w, server}}
+func slicesOf(o *sample.Observation, of plan.Case, server bool) sliced {
+	s := sliced{place: place{o.Machine, of, server}}
+	var middles []int64
 	for _, i := range o.Intervals {
 		if !i.Warmup && i.Operations > 0 && i.CPUNs > 0 && i.YardNs > 0 && i.EndNs > i.StartNs {
 			s.slices = append(s.slices, slice{float32(i.Operations), float32(math.Log(float64(i.YardNs))), [clocks]float32{float32(i.CPUNs), float32(i.EndNs - i.StartNs)}})
+			middles = append(middles, (i.StartNs+i.EndNs)/2)
 		}
 	}
+	s.smooth(middles)
 	return s
 }
 
+// smooth replaces each reading by the median of those around it, of three at least, by the middles of the slices in time.
+func (s *sliced) smooth(middles []int64) {
+	raw := each.Of(s.slices, func(x slice) float32 { return x.yard })
+	var near []float32
+	for i := range s.slices {
+		from, to := max(0, min(i-1, len(raw)-3)), min(len(raw), max(i+2, 3))
+		for from > 0 && middles[i]-middles[from-1] <= around {
+			from--
+		}
+		for to < len(raw) && middles[to]-middles[i] <= around {
+			to++
+		}
+		near = append(near[:0], raw[from:to]...)
+		slices.Sort(near)
+		s.slices[i].yard = (near[(len(near)-1)/2] + near[len(near)/2]) / 2
+	}
+}
+
 // quiet is what a result says of its machines: the fastest reading and that at full speed of each place; the slopes, by
-// how much the time of a unit of work grows with the reading, both as logarithms; the share of slices near full speed;
-// and how much slower than that half of all slices are.
+// how much the time of a unit of work grows with the reading, both as logarithms; the weight of each repetition's moment;
+// the share of slices near full speed; and how much slower than that half of all slices are.
 type quiet struct {
 	fastest, full  map[place]float64
 	slope          map[plan.Workload][clocks]float64
+	moments        map[moment]float64
 	share, typical float64
+	// alone says that the moments are known from the profiles alone, and cold that slices have readings that nothing is
+	// judged by.
+	alone, cold bool
 }
 
-// measureQuiet finds the full speed of each place and the slopes.
-func (c *Collector) measureQuiet() quiet {
-	q := quiet{fastest: map[place]float64{}, full: map[place]float64{}, slope: map[plan.Workload][clocks]float64{}}
+// measureQuiet finds the full speed of each place, the slopes and the moments, which the profiles for reference tell where
+// the result has them.
+func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
+	q := quiet{fastest: map[place]float64{}, full: map[place]float64{}, slope: map[plan.Workload][clocks]float64{}, cold: c.cold}
+	c.disbelieve(reference)
 	readings := map[place][]float32{}
-	for _, a := range c.cases {
-		for _, p := range a.pieces {
-			for _, side := range []sliced{p.client, p.server} {
-				for _, s := range side.slices {
-					readings[side.place] = append(readings[side.place], s.yard)
-				}
-			}
-		}
+	for s, x := range c.all() {
+		readings[s.place] = append(readings[s.place], x.yard)
 	}
 	var slower []float64
 	below := 0
@@ -210,7 +246,93 @@ func (c *Collector) measureQuiet() quiet {
 		q.share, q.typical = float64(below)/float64(len(slower)), math.Exp(slower[len(slower)/2])
 	}
 	c.measureSlopes(q)
+	q.moments = c.measureMoments(q, reference)
+	if q.alone = len(q.moments) == 0; q.alone {
+		q.moments = c.measureMoments(q, func(plan.Variant) bool { return true })
+	}
 	return q
+}
+
+// all are the slices of all sides.
+func (c *Collector) all() iter.Seq2[*sliced, *slice] {
+	return func(yield func(*sliced, *slice) bool) {
+		for _, a := range c.cases {
+			for i := range a.pieces {
+				for _, side := range []*sliced{&a.pieces[i].client, &a.pieces[i].server} {
+					for j := range side.slices {
+						if !yield(side, &side.slices[j]) {
+							return
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// disbelieve replaces the readings of slices that cost far more than a machine as slow as the reading would make them, beyond what the
+// profiles for reference show: the path itself was slow there, and the reading may be so for that. Such a slice has the median
+// reading of its trial.
+func (c *Collector) disbelieve(reference func(plan.Variant) bool) {
+	beyond := func(x *slice) float64 { return math.Log(float64(x.time[cpuClock]/x.work)) - float64(x.yard) }
+	places := map[place][]float64{}
+	for s, x := range c.all() {
+		places[s.place] = append(places[s.place], beyond(x))
+	}
+	usual := map[place]float64{}
+	for at, xs := range places {
+		usual[at] = stat.Median(xs)
+	}
+	machine := map[plan.Workload][]float64{}
+	for s, x := range c.all() {
+		if reference(s.Profile) {
+			machine[s.Workload] = append(machine[s.Workload], beyond(x)-usual[s.place])
+		}
+	}
+	bound := map[plan.Workload]float64{}
+	for w, xs := range machine {
+		slices.Sort(xs)
+		bound[w] = xs[int(0.99*float64(len(xs)))]
+	}
+	medians := map[*sliced]float32{}
+	for s, x := range c.all() {
+		if beyond(x)-usual[s.place] <= max(math.Log(own), bound[s.Workload]) {
+			continue
+		}
+		if _, known := medians[s]; !known {
+			medians[s] = float32(stat.Median(each.Of(s.slices, func(x slice) float64 { return float64(x.yard) })))
+		}
+		x.yard = min(x.yard, medians[s])
+	}
+}
+
+// measureMoments returns the mean weight of the slices of some profiles in each repetition.
+func (c *Collector) measureMoments(q quiet, of func(plan.Variant) bool) map[moment]float64 {
+	weights, counts := map[moment]float64{}, map[moment]float64{}
+	for _, a := range c.cases {
+		for _, p := range a.pieces {
+			for _, side := range p.sides() {
+				for _, s := range side.slices {
+					if of(a.Profile) {
+						weights[p.moment] += s.weight(q.fastest[side.place])
+						counts[p.moment]++
+					}
+				}
+			}
+		}
+	}
+	for m := range weights {
+		weights[m] /= counts[m]
+	}
+	return weights
+}
+
+// crowded says whether the machine was far from its full speed in each of the moments that a cell was measured at.
+func (q quiet) crowded(trials []pieces) bool {
+	return len(trials) > 0 && !slices.ContainsFunc(trials, func(p pieces) bool {
+		weight, known := q.moments[p.moment]
+		return !known || weight >= quietest
+	})
 }
 
 // measureSlopes fits the time of a unit of work by each clock to the readings, within each cell and side, with one slope
@@ -285,10 +407,17 @@ func (a *Analysis) Undisturbed() (share float64, measured, enough bool) {
 	return a.quiet.share, len(a.quiet.full) > 0, a.quiet.enough()
 }
 
-// Weight is how much a slice counts whose yardstick on the client's CPU of a machine read ns: 1 among the fastest. It is 1
-// where nothing is known of the machine's speed.
-func (a *Analysis) Weight(machine string, w plan.Workload, ns int64) float64 {
-	fast, known := a.quiet.fastest[place{machine, w, false}]
+// Alone says that a result has no bare path beside its profiles: what its machine did is then known from the profiles alone.
+// Cold says that it was made when the yardstick was read with cold caches, so that nothing in it is undisturbed.
+func (a *Analysis) Alone() bool { return a.quiet.alone }
+
+// Cold: see Alone.
+func (a *Analysis) Cold() bool { return a.quiet.cold }
+
+// Weight is how much a slice of a case counts whose yardstick on the client's CPU of a machine read ns: 1 among the
+// fastest. It is 1 where nothing is known of the machine's speed.
+func (a *Analysis) Weight(machine string, of plan.Case, ns int64) float64 {
+	fast, known := a.quiet.fastest[place{machine, of, false}]
 	if !known || ns <= 0 {
 		return 1
 	}
@@ -299,7 +428,7 @@ func (q quiet) enough() bool { return q.typical <= crowded }
 
 // tempos sums the slices of a side as they would be at full speed, and as they are.
 func (q quiet) tempos(s sliced) (undisturbed, all tempo) {
-	fast, full, slope := q.fastest[s.place], q.full[s.place], q.slope[s.workload]
+	fast, full, slope := q.fastest[s.place], q.full[s.place], q.slope[s.Workload]
 	for _, x := range s.slices {
 		w := x.weight(fast)
 		all.add(1, x)
@@ -323,31 +452,31 @@ func (t *tempo) add(weight float64, s slice) {
 // all of them. It returns the number of those slices too, 0 if too few trials have enough of them.
 func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples []Sample, n int) {
 	estimate, ok := a.estimator(name, len(recorded))
-	if !ok || !q.enough() {
+	if !ok || !q.enough() || q.crowded(a.pieces) {
 		return nil, 0
 	}
-	at := map[int]Sample{}
+	at := map[moment]Sample{}
 	for _, s := range recorded {
-		at[s.Repetition] = s
+		at[s.moment()] = s
 	}
-	weight, heaviest := 0.0, 0.0
+	weight := 0.0
 	for _, p := range a.pieces {
 		client, wholeClient := q.tempos(p.client)
 		server, wholeServer := q.tempos(p.server)
-		value, ok := at[p.repetition]
+		value, ok := at[p.moment]
 		if !ok || estimate.percentile && p.percentiles[name] == 0 || wholeClient.weight < fewestSlices || estimate.server && wholeServer.weight < fewestSlices {
 			continue
 		}
 		weight += client.weight + server.weight
+		value.whole = value.Value
 		value.Value *= estimate.of(client, server) / estimate.of(wholeClient, wholeServer)
 		if estimate.percentile {
 			value.Value = p.percentiles[name]
 		}
 		value.weight = (client.weight + server.weight) / (wholeClient.weight + wholeServer.weight)
-		heaviest = max(heaviest, value.weight)
 		samples = append(samples, value)
 	}
-	if heaviest < quietest || len(samples) < enoughOf(len(recorded)) {
+	if len(samples) < enoughOf(len(recorded)) {
 		return nil, 0
 	}
 	slices.SortFunc(samples, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })

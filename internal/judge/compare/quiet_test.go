@@ -146,30 +146,40 @@ func TestCrowdedMachine(t *testing.T) {
 	}
 }
 
-// Rates and medians count by how near the machine was to its full speed, too; tails do not.
-// A cell of which no trial met a quiet machine is not called worse than another file's, and breaks no budget, for it holds what
-// others did meanwhile. The same difference on a quiet machine is found.
+// What makes one profile slow in all repetitions, while the bare path beside it is quiet, is the profile's: it is judged, whatever the
+// yardstick shows. A cell that was measured only in repetitions in which the bare path was far from its full speed is not: it is
+// neither better nor worse than that of another file, and breaks no budget.
 func TestCrowdedCell(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 9))
 	busy := func() (float64, float64) { return 1.3, 1.5 }
 	costly := func() float64 { return 1.3 }
-	side := func(name string, p machine) Side {
+	side := func(name string, p machine, raw ...machine) Side {
 		h := header("raw", "p")
-		recs := append(machine{r, steady, none}.trials("raw", 12), p.trials("p", 12)...)
+		recs := p.trials("p", 12)
+		for i, m := range raw {
+			for _, rec := range m.trials("raw", 12) {
+				rec.Repetition += 12 * i
+				recs = append(recs, rec)
+			}
+		}
 		for i := range recs {
 			recs[i].Instance = recs[i].Repetition
 		}
 		return Side{Name: name, Header: h, Analysis: analyse(t, h, recs)}
 	}
-	before := side("a", machine{r, steady, none})
+	quietly, busily := machine{r, steady, none}, machine{r, busy, none}
+	before := side("a", quietly, quietly)
 	for name, c := range map[string]struct {
-		machine
+		p       machine
+		raw     []machine
 		verdict Verdict
 		state   State
 	}{
-		"busy": {machine{r, busy, none}, Inconclusive, Undecided}, "costly": {machine{r, steady, costly}, Worse, Broken},
+		"the profile slows the yardstick": {busily, []machine{quietly}, Worse, Broken},
+		"the profile costs more":          {machine{r, steady, costly}, []machine{quietly}, Worse, Broken},
+		"a crowded hour":                  {machine{r, busy, costly}, []machine{busily, quietly}, Inconclusive, Undecided},
 	} {
-		pair, err := NewPair(before, side("b", c.machine), nil)
+		pair, err := NewPair(before, side("b", c.p, c.raw...), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,6 +199,49 @@ func TestCrowdedCell(t *testing.T) {
 	}
 }
 
+// The yardstick moves with the cost of a path, always or in bursts, and the cost stays the path's: the ratio to the bare path is the
+// true one, on a quiet machine and beside a neighbour that hits all profiles alike.
+func TestOwnCostIsNotNoise(t *testing.T) {
+	r := rand.New(rand.NewPCG(32, 1))
+	ratioOf := func(p machine, slow func() (float64, float64)) float64 {
+		var recs []result.Record
+		for _, name := range []string{"raw", "raw" + plan.TwinSuffix, "other"} {
+			recs = append(recs, machine{r, slow, none}.trials(name, 12)...)
+		}
+		a := analyse(t, header("raw", "other", "p"), append(recs, p.trials("p", 12)...))
+		return demandOf(t, a, "p").Median / demandOf(t, a, "raw").Median
+	}
+	for _, machineIs := range []string{"quiet", "with a neighbour"} {
+		slow, within := steady, 0.01
+		if machineIs != "quiet" {
+			slow, within = neighbour(r), 0.03
+		}
+		for _, yard := range []float64{1, 1.03, 1.05, 1.1, 1.3} {
+			always := machine{r, func() (float64, float64) {
+				f, y := slow()
+				return f * 1.05, y * yard
+			}, none}
+			if got := ratioOf(always, slow); math.Abs(got/1.05-1) > within {
+				t.Errorf("%s, readings +%.0f %% always: %.4f, want 1.05", machineIs, 100*(yard-1), got)
+			}
+			for _, length := range []int{1, 3} { // slices of a burst that doubles the cost; a tenth of all
+				at := 0
+				bursts := machine{r, func() (float64, float64) {
+					f, y := slow()
+					if at++; at%(10*length) < length {
+						return 2 * f, y * yard
+					}
+					return f, y
+				}, none}
+				if got := ratioOf(bursts, slow); math.Abs(got/1.1-1) > within {
+					t.Errorf("%s, bursts of %d slices, readings +%.0f %%: %.4f, want 1.1", machineIs, length, 100*(yard-1), got)
+				}
+			}
+		}
+	}
+}
+
+// Rates and medians count by how near the machine was to its full speed, too; tails do not.
 func TestUndisturbedTimes(t *testing.T) {
 	r := rand.New(rand.NewPCG(12, 5))
 	steadyOne, busy := machine{r, steady, none}.trials("p", 12), machine{r, neighbour(r), none}.trials("q", 12)

@@ -139,7 +139,7 @@ func (c *Collector) side(a *compare.Analysis, k plan.Case) Side {
 
 // share fills in the parts of a side.
 func (c *Collector) share(s *Side, a *compare.Analysis) {
-	s.weigh = func(t trial, x slice) float64 { return a.Weight(t.machine, s.Workload, x.yard) }
+	s.weigh = func(t trial, x slice) float64 { return a.Weight(t.machine, s.Case, x.yard) }
 	units := s.sampled.units(s.weigh)
 	for _, u := range units {
 		s.Samples += u.samples

@@ -100,6 +100,14 @@ func medianRank(n int, confidence float64) (k int, coverage float64) {
 	return k, max(0, 1-2*below)
 }
 
+// Median returns the median of values in any order, NaN of none.
+func Median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	return median(slices.Sorted(slices.Values(values)))
+}
+
 // median returns the median of sorted s; NaN if it is empty.
 func median(s []float64) float64 {
 	n := len(s)

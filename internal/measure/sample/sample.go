@@ -151,9 +151,11 @@ type Interval struct {
 	Bytes      uint64 `json:"bytes"`
 	// CPUNs is the CPU time of the load threads; 0 if unknown.
 	CPUNs int64 `json:"cpu_ns,omitempty"`
-	// YardNs is the CPU time of a fixed piece of work on the CPU of the load, the mean of several readings: the higher, the
-	// slower was the machine. 0 if there was no reading.
-	YardNs int64 `json:"yard_ns,omitempty"`
+	// YardNs is the CPU time of a fixed piece of work on the CPU of the load, whose first use is not timed; the mean of running
+	// medians. The higher it is, the slower was the machine. 0 if there was no reading.
+	YardNs int64 `json:"calibration_ns,omitempty"`
+	// ColdNs is the reading of results before it was so: with the caches as the path had left them. Nothing is judged by it.
+	ColdNs int64 `json:"yard_ns,omitempty"`
 	Warmup bool  `json:"warmup,omitempty"`
 }
 

@@ -1,0 +1,81 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// SlowMoments means that whole windows of a cell are further from their undisturbed slices than those of the other profiles in
+// the same repetitions: slow moments of the path's own, which its value holds.
+const SlowMoments = "slow-moments"
+
+const (
+	// surely is the confidence that what a cell loses is its own, from both sides: 1 cell of 1000 that does not differ is
+	// found to. leastOwn is the least share that is given back, and toldOwn the least that is a doubt.
+	surely            = 0.998
+	leastOwn, toldOwn = 0.003, 0.01
+	// fewestOwn is how many repetitions say what a cell's own is.
+	fewestOwn = 4
+)
+
+// keepOwn gives back to the cells of a table what their undisturbed values have lost beyond what those of other profiles lost in
+// the same repetitions: no neighbour hits the turns of one profile in all of them.
+func keepOwn(cells []*Cell, confidence float64) {
+	sign := 1.0
+	if direction(cells[0].Metric) == metric.Higher {
+		sign = -1
+	}
+	lost := func(s Sample) float64 { return sign * math.Log(s.whole/s.Value) }
+	type loss struct {
+		of  *Cell
+		log float64
+	}
+	moments := map[moment][]loss{}
+	for _, c := range cells {
+		for _, s := range c.Samples {
+			if x := lost(s); !math.IsNaN(x) && !math.IsInf(x, 0) {
+				moments[s.moment()] = append(moments[s.moment()], loss{c, x})
+			}
+		}
+	}
+	for _, c := range cells {
+		var more, of []float64
+		for _, s := range c.Samples {
+			var others []float64
+			for _, x := range moments[s.moment()] {
+				if x.of.Profile.Original() != c.Profile.Original() {
+					others = append(others, x.log)
+				}
+			}
+			if x := lost(s); len(others) > 0 && !math.IsNaN(x) && !math.IsInf(x, 0) {
+				more, of = append(more, math.Exp(x-stat.Median(others))), append(of, 1)
+			}
+		}
+		if len(more) >= fewestOwn {
+			c.giveBack(stat.LevelOf(more, of).Around(stat.Summary{}, surely), sign, confidence)
+		}
+	}
+}
+
+// giveBack multiplies the undisturbed values of a cell by what it has lost more than others, a ratio with its interval, where that
+// is sure.
+func (c *Cell) giveBack(more stat.Summary, sign, confidence float64) {
+	if !(more.Low > 1 && more.Median > 1+leastOwn) {
+		return
+	}
+	samples := slices.Clone(c.Samples)
+	for i := range samples {
+		samples[i].Value *= math.Pow(more.Median, sign)
+	}
+	c.Estimate = estimateOf(samples, confidence)
+	if more.Median > 1+toldOwn {
+		c.Warnings = append(c.Warnings, Warning{SlowMoments, fmt.Sprintf(
+			"whole windows differ from their undisturbed slices by %s more than those of other profiles in the same repetitions: the path has slow moments of its own, and the value holds them",
+			number.Percent(more.Median-1)), 0})
+	}
+}
