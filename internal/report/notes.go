@@ -26,6 +26,13 @@ func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale)
 			}
 		}
 	}
+	var baseline *compare.Cell
+	if c, ok := b.analysis.Cell(compare.Key{Case: plan.Case{Profile: t.Baseline, Path: plan.ZeroPath, Workload: t.Workload}, Metric: t.Metric}); ok {
+		baseline = &c
+	}
+	if note := wholeNote(cellsIn(t), baseline); note != "" {
+		notes = append(notes, note)
+	}
 	all := comparisons(t)
 	notes = append(notes, visibleText(all, b.analysis.Confidence)...)
 	if slices.ContainsFunc(all, func(x compare.Comparison) bool { return x.Verdict != compare.None && x.Widened > 0 }) {
@@ -157,13 +164,7 @@ func (b *builder) legend(cut []compare.Table) []string {
 	}
 	base := number.Clean(b.analysis.Baseline)
 	wanted := number.Percent(b.analysis.Confidence)
-	weighted, medians := statisticsOf(func(yield func(*compare.Cell) bool) {
-		for e := range entries(cut...) {
-			if !yield(e.Cell) {
-				return
-			}
-		}
-	})
+	weighted, medians := statisticsOf(cellsIn(cut...))
 	free := ", which assumes no distribution" + coverage
 	switch {
 	case !medians:
@@ -174,9 +175,14 @@ func (b *builder) legend(cut []compare.Table) []string {
 	out := []string{fmt.Sprintf("%s; ± is the longer arm of its %s interval%s.", valuesAre(weighted, medians, " of "+n), wanted, free)}
 	switch share, measured, enough := b.analysis.Undisturbed(); {
 	case len(weighted) > 0:
-		out = append(out, fmt.Sprintf("A weighted mean is of undisturbed values: what was measured counts by how near the machine was to its full speed (%s of the slices were). Its interval is Student's over instances, and Welch's test compares it. -f json has the values of whole windows, too.", number.Percent(share)))
+		out = append(out, fmt.Sprintf("A weighted mean is of undisturbed values: what was measured counts by how near the machine was to its full speed (%s of the slices were). Its interval is Student's over instances, and Welch's test compares it.", number.Percent(share)))
+		if b.analysis.Alone() {
+			out = append(out, "No bare path (raw) ran beside the profiles: what the machine did is known from the profiles alone.")
+		}
 	case measured && !enough:
 		out = append(out, fmt.Sprintf("The machine was never quiet: it ran at full speed in %s of the slices, and in half of them it was more than twice as slow. No value is undisturbed.", number.Percent(share)))
+	case b.analysis.Cold():
+		out = append(out, "This result was made when the yardstick was read with the caches that a path had left, so that its readings moved with the path. Values are of whole windows, and hold what others did meanwhile.")
 	case !measured:
 		out = append(out, "No trial has slices that tell how fast the machine was: values are of whole windows, and hold what others did meanwhile.")
 	}

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -53,6 +54,19 @@ type SummaryRow struct {
 	Entries []Entry
 	// Letters are the functions that it has, Proof what is proven, in a word.
 	Letters, Proof string
+}
+
+// cellsOf are the cells of rows.
+func cellsOf(rows []SummaryRow) iter.Seq[*compare.Cell] {
+	return func(yield func(*compare.Cell) bool) {
+		for _, row := range rows {
+			for _, e := range row.Entries {
+				if !yield(e.Cell) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Statistics says what the values of the rows are.
@@ -132,6 +146,9 @@ func (b *builder) summary(d Document, file string) *Summary {
 		s.Certainty = b.certainty(claims, ranks)
 	}
 	s.Notes = b.summaryNotes(needs, d)
+	if note := wholeNote(cellsOf(s.Rows), nil); note != "" {
+		s.Notes = append(s.Notes, note)
+	}
 	s.Next = b.next(d, file)
 	return s
 }

@@ -72,6 +72,17 @@ func entries(cut ...compare.Table) iter.Seq[compare.Entry] {
 	}
 }
 
+// cellsIn are the cells of tables.
+func cellsIn(cut ...compare.Table) iter.Seq[*compare.Cell] {
+	return func(yield func(*compare.Cell) bool) {
+		for e := range entries(cut...) {
+			if !yield(e.Cell) {
+				return
+			}
+		}
+	}
+}
+
 // comparisons are those of tables.
 func comparisons(cut ...compare.Table) []compare.Comparison {
 	var out []compare.Comparison

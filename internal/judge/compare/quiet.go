@@ -476,7 +476,7 @@ func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples
 		value.weight = (client.weight + server.weight) / (wholeClient.weight + wholeServer.weight)
 		samples = append(samples, value)
 	}
-	if len(samples) < enoughOf(len(recorded)) {
+	if len(samples) < max(1, enoughOf(len(recorded))) {
 		return nil, 0
 	}
 	slices.SortFunc(samples, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })

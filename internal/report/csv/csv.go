@@ -25,12 +25,13 @@ import (
 var Columns = []string{
 	"profile", "path", "workload", "metric", "unit", "n", "median", "low", "high", "confidence", "failed", "warnings",
 	"baseline", "baseline_path", "ratio", "ratio_low", "ratio_high", "p", "p_adjusted", "verdict",
+	"typical",
 }
 
 // Numbers are the columns that hold a number or nothing.
 var Numbers = []string{
 	"n", "median", "low", "high", "confidence", "failed",
-	"ratio", "ratio_low", "ratio_high", "p", "p_adjusted",
+	"ratio", "ratio_low", "ratio_high", "p", "p_adjusted", "typical",
 }
 
 // Render writes d, one row per cell.
@@ -48,7 +49,8 @@ func Rows(a *compare.Analysis) [][]string {
 	var rows [][]string
 	for i := range a.Cells {
 		c := &a.Cells[i]
-		rows = append(rows, append(cell(c), comparison(at[c.Key])...))
+		typical := formatNumber(c.Recorded().Median)
+		rows = append(rows, append(append(cell(c), comparison(at[c.Key])...), typical))
 	}
 	return rows
 }
