@@ -30,7 +30,7 @@ func TestWholeNote(t *testing.T) {
 		"all agree":           {[]*compare.Cell{cell("p", 5000, 5010), cell("q", 5000, 4990)}, nil, "Typical values, of whole windows, agree with the undisturbed ones within 0.5%."},
 		"one is far off": {
 			[]*compare.Cell{cell("p", 5000, 4990), cell("q", 20000, 23000)}, raw,
-			"Typical values, of whole windows, differ from the undisturbed ones by -0.2% to +15%; farthest off is q host-host cross: 23.0 for 20.0 us/transaction; raw: +2.0%.",
+			"Typical values, of whole windows, differ from the undisturbed ones by -0.2% to +15%; farthest off is q host-host cross: 23.0 for 20.0 µs/transaction; raw: +2.0%.",
 		},
 	} {
 		if got := wholeNote(slices.Values(c.cells), c.base); got != c.want {
