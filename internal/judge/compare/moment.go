@@ -14,8 +14,8 @@ import (
 // all. Comparisons within a run need not know of it. The logarithm of a value is that of its cell and that of its moment, fitted
 // to all cells together, and what is left over is the error that a comparison has: the test of pairs, for many profiles at once.
 
-// fewestTogether is how many profiles of a repetition say what its moment did to all of them.
-const fewestTogether = 4
+// fewestTogether is how many profiles of a repetition say what its moment did to all of them. Of two it is the test of pairs itself.
+const fewestTogether = 2
 
 // moment is a repetition of one invocation, or the block of repetitions that share instances.
 type moment struct {
@@ -29,15 +29,24 @@ func (m moment) compare(o moment) int {
 }
 
 // contrasts are the units of undisturbed values without what their moments did to all cells, by cell.
-type contrasts map[Key][]Sample
+type contrasts map[Key]contrast
+
+// contrast is that of a cell. The cell itself is a part of what its moments are fitted to, so that only a share of its degrees of
+// freedom is left: half of them beside one other profile, as in the test of pairs.
+type contrast struct {
+	units []Sample
+	left  float64
+}
 
 // level is that of cells, which count as one.
 func (m contrasts) level(cells ...*Cell) stat.Level {
 	var all []Sample
+	left := 0.0
 	for _, c := range cells {
-		all = append(all, m[c.Key]...)
+		of := m[c.Key]
+		all, left = append(all, of.units...), left+of.left*float64(len(of.units))
 	}
-	return levelOf(all)
+	return levelOf(all).Left(left / float64(max(1, len(all))))
 }
 
 // row is a cell: its units, the logarithm and the moment of each, and the logarithm of the cell.
@@ -67,7 +76,7 @@ func momentless(cells []*Cell) contrasts {
 	length := blockLength(cells)
 	for _, c := range cells {
 		r := row{Cell: c, units: slices.Clone(c.units())}
-		out[c.Key] = r.units
+		out[c.Key] = contrast{r.units, 1}
 		if slices.ContainsFunc(r.units, func(s Sample) bool { return !(s.Value > 0) }) {
 			continue // no logarithm
 		}
@@ -88,15 +97,19 @@ func momentless(cells []*Cell) contrasts {
 	}
 	fit(rows, moments)
 	for _, r := range rows {
+		sum := 0.0
 		for i := range r.units {
 			s, at := &r.units[i], moments[r.moments[i]]
 			if !at.known() {
+				sum++
 				continue
 			}
 			// The cells of a profile share its instance, and with it make up a part of the effect.
 			left := 1 - min(at.profiles[r.Profile]/at.weight, heaviestShare)
 			s.Value = math.Exp(r.own + (r.logs[i]-r.own-at.effect)/math.Sqrt(left))
+			sum += left
 		}
+		out[r.Key] = contrast{r.units, sum / float64(max(1, len(r.units)))}
 	}
 	return out
 }

@@ -51,7 +51,7 @@ func TestMomentless(t *testing.T) {
 	}{
 		{turns{13, 1, 13, 0.05, 0}, 0.3, 0.1}, {turns{13, 1, 13, 0, 0}, 1.1, 0.9}, {turns{4, 1, 4, 0.05, 0}, 0.35, 0.1}, {turns{4, 1, 4, 0, 0}, 1.15, 0.85},
 		{turns{8, 1, 5, 0.03, 0}, 0.5, 0.2}, {turns{8, 1, 2, 0, 0}, 1.15, 0.85}, {turns{4, 5, 4, 0.05, 0.02}, 0.7, 0.3}, {turns{4, 5, 4, 0, 0.02}, 1.15, 0.85},
-		{turns{2, 9, 2, 0.05, 0.02}, 1, 1}, {turns{3, 1, 3, 0.05, 0}, 1, 1}, // too few to tell moments from instances
+		{turns{2, 9, 2, 0.05, 0.02}, 0.8, 0.3}, {turns{2, 1, 2, 0.05, 0}, 0.4, 0.1}, {turns{2, 1, 2, 0, 0}, 1.2, 0.95}, {turns{3, 1, 3, 0.05, 0}, 0.4, 0.1},
 	} {
 		const runs = 500
 		held, long, before := 0, 0.0, 0.0
@@ -80,15 +80,15 @@ func TestMomentlessOrder(t *testing.T) {
 	cells := turns{6, 2, 6, 0.05, 0.01}.draw(rand.New(rand.NewPCG(4, 4)))
 	first := momentless(cells)
 	for range 20 {
-		for k, units := range momentless(cells) {
-			if !slices.Equal(units, first[k]) {
+		for k, c := range momentless(cells) {
+			if !slices.Equal(c.units, first[k].units) {
 				t.Fatal("levels depend on the order of a map")
 			}
 		}
 	}
 	cells[0].Samples[3].Value = 0
-	for k, units := range momentless(cells) {
-		for _, s := range units {
+	for k, c := range momentless(cells) {
+		for _, s := range c.units {
 			if k != cells[0].Key && !(s.Value > 0) {
 				t.Errorf("%v: %+v", k, s)
 			}

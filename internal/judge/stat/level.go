@@ -31,6 +31,12 @@ func LevelOf(values, weights []float64) Level {
 	return l
 }
 
+// Left is the level with a share of its degrees of freedom: the rest went into what was taken out of its values.
+func (l Level) Left(share float64) Level {
+	l.free *= share
+	return l
+}
+
 // Over is the level of the quotient of independent values, by Satterthwaite's degrees of freedom.
 func (l Level) Over(base Level) Level {
 	sum := l.variance + base.variance
