@@ -139,6 +139,7 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 			before, after := p.A.Floor(k.Workload, k.Metric).Share, p.B.Floor(k.Workload, k.Metric).Share
 			m.Widened = (1+before)*(1+after) - 1 // each quotient is of two instances
 		}
+		m.allow(runs)
 		p.Matches = append(p.Matches, m)
 	}
 	p.judge()
@@ -158,6 +159,13 @@ func (p *Pair) beside(c, other *Cell) Match {
 		m.Widened = max(p.A.Floor(c.Workload, c.Metric).Share, p.B.Floor(c.Workload, c.Metric).Share)
 	}
 	return m
+}
+
+// allow adds to the error of undisturbed values what two equal runs differ by beyond it.
+func (m *Match) allow(of map[string]float64) {
+	if share := of[string(m.Workload.Kind())+" "+m.Metric]; share > 0 && m.levels != nil {
+		m.levels[0] = m.levels[0].Allowing(math.Log1p(share))
+	}
 }
 
 // common is the baseline that both results measured in turn with all others, or "".
@@ -192,8 +200,9 @@ func (a *Analysis) base(k Key, common plan.Variant) []*Cell {
 }
 
 // quotients sets what a match stands on to the quotients to the baseline, if both results have it on the same path.
-// Undisturbed values are set against all instances of the baseline, those of the twin too; others are against the one of
-// the same repetition.
+// Undisturbed values are set against all instances of the baseline, those of the twin too. Of what the baseline itself moved by,
+// as much is taken from them as is more than its error: a baseline that stood still adds nothing but noise. Others are against
+// the one of the same repetition.
 func (p *Pair) quotients(m *Match, below, under []*Cell) {
 	if below == nil || under == nil || below[0].Path != under[0].Path {
 		return
@@ -205,7 +214,9 @@ func (p *Pair) quotients(m *Match, below, under []*Cell) {
 	}(*m)
 	if m.levels != nil && undisturbed(below[0], under[0]) {
 		m.Common = p.Common
-		m.levels = &[2]stat.Level{p.B.beside(m.B).Over(p.B.beside(under...)), p.A.beside(m.A).Over(p.A.beside(below...))}
+		after, before := p.B.beside(under...), p.A.beside(below...)
+		unsure := after.Over(before).Unsure()
+		m.levels = &[2]stat.Level{p.B.beside(m.B).Over(after).Times(unsure), p.A.beside(m.A).Over(before)}
 		return
 	}
 	all := alike(m.B, under[0], m.A, below[0])

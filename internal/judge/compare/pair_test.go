@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -416,6 +417,60 @@ func TestHistoryNeedsTwo(t *testing.T) {
 	for _, x := range out.Tracks {
 		if n := slices.IndexFunc(out.Runs, func(r HistoryRun) bool { return r.Name == "other" }); x.Points[n].N != 0 || !math.IsNaN(x.Wander) {
 			t.Errorf("%+v", x)
+		}
+	}
+}
+
+// TestUnsureBaseline: a baseline that moved within its error leaves the values as they are, one that moved far beyond it takes its
+// movement from them; the interval holds the truth either way. What equal runs differ by is allowed for.
+func TestUnsureBaseline(t *testing.T) {
+	r := rand.New(rand.NewPCG(32, 4))
+	const runs = 250
+	for _, moved := range []float64{0, 0.005, 0.01, 0.03} {
+		var quotients, estimates float64
+		held := 0
+		for range runs {
+			side := func(shift float64) Side {
+				h := header("raw", "p")
+				var recs []result.Record
+				for _, name := range []string{"raw", "p"} {
+					trials := machine{r, steady, none}.trials(name, 8)
+					for i := range trials {
+						trials[i].Metrics[metric.ServiceDemand] *= math.Exp(shift + 0.01*r.NormFloat64())
+						trials[i].Instance = trials[i].Repetition
+					}
+					recs = append(recs, trials...)
+				}
+				return Side{Header: h, Analysis: analyse(t, h, recs)}
+			}
+			pair, err := NewPair(side(0), side(moved), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain := map[plan.Variant]float64{}
+			for _, m := range pair.Matches {
+				if m.Metric != metric.ServiceDemand {
+					continue
+				}
+				if plain[m.Profile] = math.Log(m.Plain.Ratio); m.Profile != "p" {
+					continue
+				}
+				estimates += math.Pow(math.Log(m.Ratio), 2)
+				if m.Low <= 1 && 1 <= m.High {
+					held++
+				}
+				m.allow(map[string]float64{"rr " + metric.ServiceDemand: 0.05})
+				if wide := m.by(stat.StudentT, 0.95)(1); wide.Ratio != m.Ratio || wide.High/wide.Low <= m.High/m.Low {
+					t.Fatalf("allowed 5 %%: %+v, was %+v", wide, m.Effect)
+				}
+			}
+			quotients += math.Pow(plain["p"]-plain["raw"], 2)
+		}
+		if share := float64(held) / runs; share < 0.93 {
+			t.Errorf("moved by %g: %.3f of the intervals hold", moved, share)
+		}
+		if moved == 0 && estimates > 0.8*quotients {
+			t.Errorf("a baseline that stands still: error %.2g, of quotients %.2g", estimates/runs, quotients/runs)
 		}
 	}
 }

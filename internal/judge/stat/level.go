@@ -46,6 +46,26 @@ func (l Level) Over(base Level) Level {
 	}
 }
 
+// Unsure is the factor of a movement that may be chance: all of one that is within its error, a sixteenth of one of twice that. The
+// error of what is left when it is taken out is at most that of the movement.
+func (l Level) Unsure() float64 {
+	if !(l.variance > 0) || l.log == 0 {
+		return 1
+	}
+	within := l.variance / (l.log * l.log)
+	return math.Exp(l.log * min(1, within*within))
+}
+
+// Allowing is the level with a further error of so many standard deviations, as a logarithm, whose size is known.
+func (l Level) Allowing(error float64) Level {
+	if l.variance > 0 {
+		more := l.variance + error*error
+		l.free *= more * more / (l.variance * l.variance)
+		l.variance = more
+	}
+	return l
+}
+
 // Value is the weighted geometric mean of the values.
 func (l Level) Value() float64 { return math.Exp(l.log) }
 
