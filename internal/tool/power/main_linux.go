@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -61,6 +62,7 @@ var costs = []cost{
 	{"0", rules, 0, always}, {"2", rules, 0.02, always}, {"5", rules, 0.05, always}, {"10", rules, 0.1, always},
 	{"instructions2", instructions, 0.02, always}, {"instructions5", instructions, 0.05, always}, {"instructions10", instructions, 0.1, always},
 	{"copies2", copies, 0.02, always}, {"copies5", copies, 0.05, always}, {"copies10", copies, 0.1, always},
+	{"walk5", walks, 0.05, always}, {"burst5", burst5, 0, always}, {"burst10", burst10, 0, always},
 	{"slices", rules, 0, sliced}, {"apart", rules, 0, apart},
 }
 
@@ -132,7 +134,9 @@ type row struct {
 	share float64
 	// seen are the ratios that the pairs showed, whole those of whole windows, verdicts what they were called by each margin.
 	seen, whole []float64
-	verdicts    map[float64]map[compare.Verdict]int
+	// tail and wholeTail are those of the 99th percentile of round trips.
+	tail, wholeTail []float64
+	verdicts        map[float64]map[compare.Verdict]int
 }
 
 // rows measures every cost under every workload.
@@ -178,27 +182,36 @@ func (c campaign) planned(ctx context.Context, workload string) ([]row, error) {
 	perPiece := map[*kind]float64{}
 	for _, k := range c.costs {
 		r := row{workload: workload, of: k.of, when: k.when, verdicts: map[float64]map[compare.Verdict]int{}}
-		per, known := perPiece[k.of]
+		of := cmp.Or(k.of.as, k.of)
+		per, known := perPiece[of]
 		if !known {
 			var err error
-			if per, err = c.perPiece(ctx, workload, k.of); err != nil {
+			if per, err = c.perPiece(ctx, workload, of); err != nil {
 				return nil, err
 			}
-			perPiece[k.of] = per
+			perPiece[of] = per
 		}
-		switch k.when {
-		case always:
+		switch {
+		case k.of.duty > 0:
+			r.pieces = int(math.Round(inBurst / per))
+			r.share = inPart(k.of.duty, inBurst)
+		case k.when == always:
 			r.pieces = int(math.Round(k.share / per))
 			r.share = float64(r.pieces) * per
-		case sliced:
-			// A slice with the cost has less work than one without.
+		case k.when == sliced:
 			r.pieces = k.of.probe
-			r.share = 1/(1-duty+duty/(1+float64(r.pieces)*per)) - 1
+			r.share = inPart(duty, float64(r.pieces)*per)
 		}
 		some = append(some, r)
 	}
 	return some, nil
 }
+
+// inBurst is the cost of a transaction within a burst as a share of one without.
+const inBurst = 1.5
+
+// inPart is what a cost in a part of the time adds to the whole: a part with the cost has less work than one without.
+func inPart(part, cost float64) float64 { return 1/(1-part+part/(1+cost)) - 1 }
 
 // perPiece is the cost of one piece as a share of the subject's service demand, from many.
 func (c campaign) perPiece(ctx context.Context, workload string, of *kind) (float64, error) {
@@ -264,8 +277,25 @@ func (r *row) judge(a, b compare.Side) error {
 		return err
 	}
 	after, err := wholeQuotient(b)
+	if err != nil {
+		return err
+	}
 	r.whole = append(r.whole, after/before)
-	return err
+	x, y := tailOf(a), tailOf(b)
+	if x != nil && y != nil {
+		r.tail = append(r.tail, y.Median/x.Median)
+		r.wholeTail = append(r.wholeTail, y.Recorded().Median/x.Recorded().Median)
+	}
+	return nil
+}
+
+// tailOf is the cell of the subject's 99th percentile.
+func tailOf(s compare.Side) *compare.Cell {
+	i := slices.IndexFunc(s.Cells, func(c compare.Cell) bool { return c.Profile == subject && c.Metric == metric.RTT+".p99" && c.N > 0 })
+	if i < 0 {
+		return nil
+	}
+	return &s.Cells[i]
 }
 
 // alarm compares every two of equal files.

@@ -42,13 +42,33 @@ type kind struct {
 	// plant has each packet that a node takes in from its network, or forwards, pay for n pieces, in place of what was planted
 	// there before. What it returns is closed in the end; (optional).
 	plant func(ctx context.Context, node *netns.NS, n int) (io.Closer, error)
+	// duty is the part of each period in which packets pay, and as the kind whose pieces cost the same all the time; (optional).
+	duty float64
+	as   *kind
 }
 
 var (
-	rules        = &kind{"rules", 400, plantRules}
-	instructions = &kind{"turns of a loop of two instructions", 10_000, bpf(spin.Attach)}
-	copies       = &kind{fmt.Sprintf("copies of %d bytes", spin.Copied), 400, bpf(spin.Copy)}
+	rules        = &kind{name: "rules", probe: 400, plant: plantRules}
+	instructions = &kind{name: "turns of a loop of two instructions", probe: 10_000, plant: bpf(spin.Attach)}
+	copies       = &kind{name: fmt.Sprintf("copies of %d bytes", spin.Copied), probe: 400, plant: bpf(spin.Copy)}
+	walks        = &kind{name: fmt.Sprintf("cache lines of a map of %d KB", spin.Walked>>10), probe: 400, plant: bpf(spin.Walk)}
+	burst5       = burst(5 * time.Millisecond)
+	burst10      = burst(10 * time.Millisecond)
 )
+
+// period is the time from one burst to the next.
+const period = 100 * time.Millisecond
+
+// burst has packets pay for a part of each period.
+func burst(part time.Duration) *kind {
+	plant := bpf(func(ns *netns.NS, device string, n int32) (io.Closer, error) {
+		return spin.Burst(ns, device, n, part, period)
+	})
+	return &kind{
+		name: fmt.Sprintf("turns of that loop for %s in each %s", part, period), plant: plant,
+		duty: float64(part) / float64(period), as: instructions,
+	}
+}
 
 // bpf plants a program that works n times.
 func bpf(attach func(*netns.NS, string, int32) (io.Closer, error)) func(context.Context, *netns.NS, int) (io.Closer, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -25,6 +26,49 @@ func Attach(ns *netns.NS, device string, n int32) (io.Closer, error) {
 		asm.Sub.Imm(asm.R1, 1).WithSymbol("again"),
 		asm.JNE.Imm(asm.R1, 0, "again"),
 	})
+}
+
+// Burst puts a program on the ingress of a device that counts down from n for each packet that it sees in the first part of each
+// period. Close takes it off.
+func Burst(ns *netns.NS, device string, n int32, part, period time.Duration) (io.Closer, error) {
+	return put(ns, device, asm.Instructions{
+		asm.FnKtimeGetNs.Call(),
+		asm.Mod.Imm(asm.R0, int32(period)),
+		asm.JGT.Imm(asm.R0, int32(part), "rest"),
+		asm.Mov.Imm(asm.R1, n),
+		asm.Sub.Imm(asm.R1, 1).WithSymbol("again"),
+		asm.JNE.Imm(asm.R1, 0, "again"),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol("rest"),
+	})
+}
+
+const (
+	// Walked is the size of the memory that Walk goes through.
+	Walked = 256 << 10
+	line   = 64
+)
+
+// Walk puts a program on the ingress of a device that reads n lines of a cache for each packet, one after the other, from where the
+// packet before ended in a map of Walked bytes: what a packet finds in the caches, others have read long ago. Close takes it off.
+func Walk(ns *netns.NS, device string, n int32) (io.Closer, error) {
+	memory, err := ebpf.NewMap(&ebpf.MapSpec{Name: Name, Type: ebpf.Array, KeySize: 4, ValueSize: Walked, MaxEntries: 1})
+	if err != nil {
+		return nil, fmt.Errorf("make memory to walk: %w", err)
+	}
+	c, err := put(ns, device, asm.Instructions{
+		asm.LoadMapValue(asm.R6, memory.FD(), 0),
+		asm.LoadMem(asm.R8, asm.R6, 0, asm.DWord), // the place is kept in the first bytes
+		asm.Mov.Imm(asm.R7, n),
+		asm.Add.Imm(asm.R8, line).WithSymbol("again"),
+		asm.And.Imm(asm.R8, Walked-line),
+		asm.Mov.Reg(asm.R1, asm.R6),
+		asm.Add.Reg(asm.R1, asm.R8),
+		asm.LoadMem(asm.R2, asm.R1, 8, asm.DWord),
+		asm.Sub.Imm(asm.R7, 1),
+		asm.JNE.Imm(asm.R7, 0, "again"),
+		asm.StoreMem(asm.R6, 0, asm.R8, asm.DWord),
+	})
+	return c, errors.Join(err, memory.Close()) // the program holds the map
 }
 
 // Copied is how many bytes a copy has: a packet of TCP over IPv4 is at least as long.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
@@ -19,7 +20,12 @@ func TestAttach(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ns.Close()
-	for name, put := range map[string]func(*netns.NS, string, int32) (io.Closer, error){"instructions": Attach, "copies": Copy} {
+	for name, put := range map[string]func(*netns.NS, string, int32) (io.Closer, error){
+		"instructions": Attach, "copies": Copy, "memory": Walk,
+		"bursts": func(ns *netns.NS, device string, n int32) (io.Closer, error) {
+			return Burst(ns, device, n, 10*time.Millisecond, 100*time.Millisecond)
+		},
+	} {
 		c, err := put(ns, "lo", 10_000)
 		if errors.Is(err, os.ErrPermission) {
 			t.Skip(err)
