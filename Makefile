@@ -57,7 +57,7 @@ truth: build ## links of known rate, delay and loss; refuses a busy machine; wri
 
 aa: build ## equal runs, alone, beside a compile job and beside bursts, and how far they differ; writes its table into docs/results/aa.md
 	sh scripts/deps.sh run
-	$(SUDO) go run ./internal/tool/aa -document docs/results/aa.md bin/cnibench
+	$(SUDO) go run ./internal/tool/aa -table internal/judge/compare/runs.tsv -document docs/results/aa.md bin/cnibench
 
 duet: build ## two profiles measured at the same time beside in turn; writes its table into docs/results/duet.md
 	sh scripts/deps.sh run

@@ -31,13 +31,15 @@ func main() {
 	var o options
 	flag.IntVar(&o.runs, "runs", 3, "equal `runs` beside each neighbour, at least 2")
 	beside := flag.String("beside", neighbour.Names(neighbour.All), "`neighbours`, separated by commas")
+	flag.IntVar(&o.pairs, "pairs", 60, "`pairs` of equal short files, half of them with a neighbour in one of the two; 0 for none")
+	flag.StringVar(&o.table, "table", "", "`file` of what equal runs differ by beyond their errors, which compare allows for")
 	flag.StringVar(&o.document, "document", "", "Markdown `file` whose table of equal runs is replaced")
 	flag.StringVar(&o.dir, "keep", "", "`directory` for the results; those that are there are judged again and not measured; empty removes them")
 	flag.Parse()
 	var err error
 	o.program = flag.Arg(0)
 	if o.beside, err = neighbour.Parse(*beside); err != nil || flag.NArg() != 1 || o.runs < 2 {
-		fmt.Fprintf(os.Stderr, "usage: aa [-runs N] [-beside %s] [-document FILE] [-keep DIR] CNIBENCH\n", neighbour.Names(neighbour.All))
+		fmt.Fprintf(os.Stderr, "usage: aa [-runs N] [-pairs N] [-beside %s] [-table FILE] [-document FILE] [-keep DIR] CNIBENCH\n", neighbour.Names(neighbour.All))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -50,9 +52,9 @@ func main() {
 
 // options are what the command is asked for.
 type options struct {
-	program, document, dir string
-	runs                   int
-	beside                 []neighbour.Neighbour
+	program, document, table, dir string
+	runs, pairs                   int
+	beside                        []neighbour.Neighbour
 }
 
 // write measures beside each neighbour, and writes the tables.
@@ -65,7 +67,20 @@ func write(ctx context.Context, o options) error {
 		defer os.RemoveAll(made)
 		o.dir = made
 	}
-	text := fmt.Sprintf("`cnibench run %s`, %d times beside each neighbour:\n", strings.Join(plan, " "), o.runs)
+	text := ""
+	if o.pairs > 0 {
+		m, err := measureMany(ctx, o)
+		if err != nil {
+			return err
+		}
+		text = m.render() + "\n"
+		if o.table != "" {
+			if err := os.WriteFile(o.table, []byte(table(beyond(append(m.quiet, m.disturbed...)))), 0o666); err != nil {
+				return err
+			}
+		}
+	}
+	text += fmt.Sprintf("`cnibench run %s`, %d times beside each neighbour:\n", strings.Join(plan, " "), o.runs)
 	for _, n := range o.beside {
 		c, err := measure(ctx, o, n)
 		if err != nil {
@@ -91,13 +106,8 @@ func measure(ctx context.Context, o options, beside neighbour.Neighbour) (campai
 	for n := 1; n <= o.runs; n++ {
 		file := filepath.Join(dir, fmt.Sprintf("%d.jsonl", n))
 		files = append(files, file)
-		if _, err := os.Stat(file); err != nil {
-			stop := beside.Start(ctx)
-			_, _, err := output(ctx, o.program, append([]string{"run", "--format", "none", "-o", file}, plan...)...)
-			stop()
-			if err != nil {
-				return c, err
-			}
+		if err := run(ctx, o.program, file, beside, plan); err != nil {
+			return c, err
 		}
 		var r report
 		if _, err := read(ctx, &r, o.program, "report", "-f", "json", file); err != nil {
@@ -119,6 +129,17 @@ func measure(ctx context.Context, o options, beside neighbour.Neighbour) (campai
 		}
 	}
 	return c, nil
+}
+
+// run measures a plan beside a neighbour into a file, unless the file is there.
+func run(ctx context.Context, program, file string, beside neighbour.Neighbour, plan []string) error {
+	if _, err := os.Stat(file); err == nil {
+		return nil
+	}
+	stop := beside.Start(ctx)
+	defer stop()
+	_, _, err := output(ctx, program, append([]string{"run", "--format", "none", "-o", file}, plan...)...)
+	return err
 }
 
 // Exit codes of a comparison in which something is worse, and of one that decides nothing.

@@ -59,11 +59,18 @@ type estimate struct {
 
 // pair is what the campaign reads of a comparison of two results.
 type pair struct {
-	Cells []struct {
-		Workload string `json:"workload"`
-		Metric   string `json:"metric"`
-		Verdict  string `json:"verdict"`
-	} `json:"cells"`
+	Cells []pairCell `json:"cells"`
+}
+
+// pairCell is a comparison of one number.
+type pairCell struct {
+	Workload  string  `json:"workload"`
+	Metric    string  `json:"metric"`
+	Verdict   string  `json:"verdict"`
+	Yardstick bool    `json:"yardstick"`
+	Ratio     float64 `json:"ratio"`
+	Low       float64 `json:"low"`
+	High      float64 `json:"high"`
 }
 
 // shown are the metrics whose spread is shown.

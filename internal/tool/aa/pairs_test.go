@@ -1,0 +1,46 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// What pairs differ by beyond their errors is found, and errors alone give next to nothing.
+func TestBeyond(t *testing.T) {
+	r := rand.New(rand.NewPCG(32, 7))
+	for _, own := range []float64{0, 0.01} {
+		var pairs []pair
+		for range 400 {
+			const error = 0.005
+			ratio := math.Exp(math.Hypot(error, own) * r.NormFloat64())
+			c := pairCell{Workload: "rr", Metric: "m", Verdict: "same", Ratio: ratio, Low: ratio * math.Exp(-1.96*error), High: ratio * math.Exp(1.96*error)}
+			yardstick, unjudged := c, c
+			yardstick.Yardstick, yardstick.Ratio, unjudged.Verdict, unjudged.Ratio = true, 5, "", 5
+			pairs = append(pairs, pair{Cells: []pairCell{c, yardstick, unjudged}})
+		}
+		got := beyond(pairs)["rr m"]
+		if math.Abs(got-own) > 0.002 {
+			t.Errorf("%g: %g", own, got)
+		}
+		if has := strings.Contains(table(map[string]float64{"rr m": got}), "\nrr m 1."); has != (own > 0) && got > 0.0095 {
+			t.Errorf("%g: table %q", own, table(map[string]float64{"rr m": got}))
+		}
+	}
+}
+
+// Files beside a neighbour are spread among the others, all of them.
+func TestInterleaved(t *testing.T) {
+	for _, n := range [][2]int{{9, 4}, {2, 1}, {3, 3}} {
+		turns, beside := interleaved(n[0], n[1]), 0
+		for _, b := range turns {
+			if b {
+				beside++
+			}
+		}
+		if len(turns) != n[0]+n[1] || beside != n[1] {
+			t.Errorf("%v: %v", n, turns)
+		}
+	}
+}
