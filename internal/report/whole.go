@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// alikeShare is the share up to which whole windows are said to agree with undisturbed values.
+// alikeShare is the share up to which whole windows agree with undisturbed values.
 const alikeShare = 0.005
 
 // wholeNote sets whole windows beside the undisturbed values of cells, and beside that of the baseline: "" if none is undisturbed.
