@@ -163,6 +163,11 @@ func (b *pairBuilder) answer(held []Held) []string {
 		names := each.Of(p.Differences, func(d compare.Difference) string { return number.Clean(d.Name) })
 		lines[0] = "Different conditions: " + number.Few(names) + ". Each may be the cause of a difference."
 	}
+	for name, side := range map[string]compare.Side{"A": p.A, "B": p.B} {
+		if side.Cold() && !(p.A.Cold() && p.B.Cold()) {
+			lines = append(lines, name+" was made when the yardstick was read with the caches that a path had left: whole windows are compared.")
+		}
+	}
 	if !slices.ContainsFunc(p.Matches, func(m compare.Match) bool { return !m.Identical() }) && len(p.Matches) > 0 {
 		lines = append(lines, "Both files hold the same trials.")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -125,6 +126,44 @@ func TestChange(t *testing.T) {
 	for in, want := range map[float64]string{1: "0%", 1.123: "+12%", 1.05: "+5.0%", 0.9: "-10%", 0.95: "-5.0%", 30: "30.0x", 1.0001: "0%", math.NaN(): "–"} {
 		if got := report.Change(in); got != want {
 			t.Errorf("%g: %q, want %q", in, got, want)
+		}
+	}
+}
+
+// TestPairOfRules: a result whose yardstick was read by an older rule is compared by whole windows, and the answer says so.
+func TestPairOfRules(t *testing.T) {
+	made := func(name string, cold bool) compare.Side {
+		r := reporttest.Small(10)
+		for i := range r.Records {
+			seen := &sample.Observation{Machine: "m"}
+			for n := range 5 {
+				x := sample.Interval{StartNs: int64(n) * 1e7, EndNs: int64(n+1) * 1e7, Operations: 100, CPUNs: 5e6, YardNs: 700}
+				if cold {
+					x.YardNs, x.ColdNs = 0, 1200
+				}
+				seen.Intervals = append(seen.Intervals, x)
+			}
+			r.Records[i].Client, r.Records[i].Server = seen, seen
+		}
+		return side(t, name, r)
+	}
+	const sentence = "whole windows are compared"
+	for name, c := range map[string]struct {
+		a, b bool
+		said string
+	}{"both new": {false, false, ""}, "A old": {true, false, "A was made"}, "B old": {false, true, "B was made"}, "both old": {true, true, ""}} {
+		p, err := compare.NewPair(made("a", c.a), made("b", c.b), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(report.BuildPair(report.PairResult{Pair: p}).Answer, "\n")
+		if strings.Contains(text, sentence) != (c.said != "") || !strings.Contains(text, c.said) {
+			t.Errorf("%s: %s", name, text)
+		}
+		for _, m := range p.Matches {
+			if (m.A.Typical == nil) != (m.B.Typical == nil) || c.said != "" && m.A.Typical != nil {
+				t.Errorf("%s: %v is shown by two estimates", name, m.Key)
+			}
 		}
 	}
 }

@@ -110,6 +110,16 @@ func (c Cell) Recorded() Estimate {
 	return c.Estimate
 }
 
+// windows is the cell by whole windows alone.
+func (c *Cell) windows() *Cell {
+	if c.Typical == nil {
+		return c
+	}
+	w := *c
+	w.Estimate, w.Typical, w.Slices = *c.Typical, nil, 0
+	return &w
+}
+
 // undisturbed says whether all cells have an undisturbed estimate.
 func undisturbed(cells ...*Cell) bool {
 	return !slices.ContainsFunc(cells, func(c *Cell) bool { return c.Typical == nil })

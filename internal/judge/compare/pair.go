@@ -147,6 +147,9 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 
 // beside sets a cell of B beside one of A, by their values alone.
 func (p *Pair) beside(c, other *Cell) Match {
+	if !undisturbed(c, other) {
+		c, other = c.windows(), other.windows()
+	}
 	m := Match{A: c, B: other, Comparison: Comparison{Key: other.Key, Baseline: c.Profile}}
 	both := alike(other, c)
 	m.after, m.before = valuesOf(both[0].units()), valuesOf(both[1].units())
@@ -201,7 +204,7 @@ func (a *Analysis) base(k Key, common plan.Variant) []*Cell {
 
 // quotients sets what a match stands on to the quotients to the baseline, if both results have it on the same path.
 // Undisturbed values are set against all instances of the baseline, those of the twin too. Of what the baseline itself moved by,
-// as much is taken from them as is more than its error: a baseline that stood still adds nothing but noise. Others are against
+// as much is taken from them as is more than its error: a baseline that did not move adds nothing but noise. Others are against
 // the one of the same repetition.
 func (p *Pair) quotients(m *Match, below, under []*Cell) {
 	if below == nil || under == nil || below[0].Path != under[0].Path {
