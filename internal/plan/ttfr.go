@@ -50,7 +50,7 @@ func (s TTFR) kind() *kind { return &ttfrKind }
 // Traits implements Spec.
 func (s TTFR) Traits() Traits {
 	return Traits{Protocol: TCP, Work: NewPod, Flows: 1, Request: 1, Response: 1, Reconnect: true, Rate: s.Rate, Arrival: Constant, NewPods: true, Timeout: s.Timeout,
-		Times: metric.TTFR, Decides: []string{metric.TTFR + ".p50", metric.TTFR + ".mean"}}
+		Times: metric.FromDue, Decides: []string{metric.FromDue + ".p50", metric.FromStart + ".p50", metric.FromDue + ".mean"}}
 }
 
 func (s TTFR) normalize() Spec {

@@ -145,8 +145,8 @@ func (b Budget) hold(h *Holding, confidence float64) {
 		h.Why = "the machine was never quiet"
 	case h.Adjusted <= 1-confidence:
 		h.State = Broken
-	case h.B.MostlyFailed() && !h.A.MostlyFailed():
-		h.Why = "most trials failed"
+	case h.B.Failing() && !h.A.Failing():
+		h.Why = "too much of its work failed"
 	case covered >= sided && b.within(h.Low, h.High), b.Relative && h.Identical() && b.within(1, 1), b.allWithin(h.Match):
 		h.State = Kept
 	default:
