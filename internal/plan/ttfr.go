@@ -9,11 +9,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// TTFR is new pods that come at a rate, send one request each and go: the time to first response.
+// TTFR is new pods that come at a rate, dial until one request is answered, and go: the time to first response.
 type TTFR struct {
 	// Rate is the number of new pods per second.
 	Rate float64
-	// Timeout is how long a pod may take until its answer, from its intended time.
+	// Timeout is how long a pod may take until its answer, from its intended time. It is the time of a pod without an answer.
 	Timeout time.Duration
 }
 

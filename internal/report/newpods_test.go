@@ -49,7 +49,9 @@ func rendered(t *testing.T, recs []result.Record, profiles ...string) (all map[s
 	}
 	all = map[string]string{}
 	for name, render := range map[string]func(io.Writer, report.Document) error{"html": html.Render, "json": jsonreport.Render,
-		"text": func(w io.Writer, d report.Document) error { return text.Render(w, d, text.Options{Width: 200, All: true}) }} {
+		"text": func(w io.Writer, d report.Document) error {
+			return text.Render(w, d, text.Options{Width: 200, All: true})
+		}} {
 		var b bytes.Buffer
 		if err := render(&b, d); err != nil {
 			t.Fatal(err)

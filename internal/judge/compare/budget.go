@@ -130,6 +130,14 @@ func (b Budget) hold(h *Holding, confidence float64) {
 		h.Why = "no trial finished"
 		return
 	}
+	switch {
+	case b.Relative && h.A.Unlike(h.B):
+		h.Why = "pods were attached in different ways"
+		return
+	case b.Relative && h.A.AtLeast && h.B.AtLeast:
+		h.Why = "both are lower bounds"
+		return
+	}
 	// A two-sided interval of 90 % has 95 % on either side.
 	sided := 2*confidence - 1
 	var point, covered float64

@@ -146,3 +146,35 @@ func TestPodsOfTwoVersions(t *testing.T) {
 		t.Errorf("%d judged, %+v, only %v, %v", len(p.Judged()), p.Differences, p.OnlyA, p.OnlyB)
 	}
 }
+
+// TestBudgetsOfNewPods: a budget on a change is not decided by pods that were attached in different ways, nor by two lower bounds.
+func TestBudgetsOfNewPods(t *testing.T) {
+	side := func(attached string, lost float64, values ...float64) Side {
+		h := header("raw", "x")
+		return Side{"file", h, analyse(t, h, nursery("raw", attached, 0, five(1)...), nursery("x", attached, lost, values...))}
+	}
+	ends := []float64{podTimeout, podTimeout, podTimeout, podTimeout, podTimeout}
+	for _, tc := range []struct {
+		a, b   Side
+		budget string
+		want   State
+		why    string
+	}{
+		{side(sample.AttachedInProcess, 0, five(1)...), side(sample.AttachedByPlugins, 0, five(3)...), "ttfr.from_due.p50 > +5%", Undecided, "different ways"},
+		{side(sample.AttachedInProcess, 0.6, ends...), side(sample.AttachedInProcess, 0.6, ends...), "ttfr.from_due.p50 > +5%", Undecided, "lower bounds"},
+		{side(sample.AttachedInProcess, 0, five(1)...), side(sample.AttachedInProcess, 0, five(3)...), "ttfr.from_due.p50 > +5%", Broken, ""},
+	} {
+		p, err := NewPair(tc.a, tc.b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := ParseBudget("profile=x " + tc.budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := p.Hold([]Budget{b}, func(Key) bool { return true })
+		if len(held) != 1 || len(held[0]) != 1 || held[0][0].State != tc.want || !strings.Contains(held[0][0].Why, tc.why) {
+			t.Errorf("%s: %+v, want %s (%s)", tc.budget, held, tc.want, tc.why)
+		}
+	}
+}

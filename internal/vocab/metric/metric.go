@@ -156,6 +156,12 @@ func EndsAtTimeout(name string) bool {
 	return false
 }
 
+// ByOneDial says whether a metric is of the family OneDial, which no version writes any more.
+func ByOneDial(name string) bool {
+	end, ok := strings.CutPrefix(name, OneDial+".")
+	return ok && slices.Contains(Statistics, end)
+}
+
 // Times are the families of times, Statistics the ends of their names.
 var (
 	Times      = []string{RTT, ConnectTime, ResponseTime, FromDue, FromStart, OneDial}
