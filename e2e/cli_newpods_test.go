@@ -37,8 +37,11 @@ func TestCLINewPods(t *testing.T) {
 		for _, part := range metric.Waits {
 			sum += r.Metrics[metric.TTFRWait+"."+part]
 		}
-		if mean := r.Metrics[metric.TTFR+".mean"]; mean < 1e7 || sum < 0.98*mean || sum > 1.02*mean || r.Client.Operations != 5 || r.Server.Operations < 5 {
+		if mean := r.Metrics[metric.FromDue+".mean"]; mean < 1e7 || sum < 0.98*mean || sum > 1.02*mean || r.Client.Operations != 5 || r.Server.Operations < 5 {
 			t.Errorf("%s: mean %v, parts %v, %d answers, served %d, errors %v: %s", r.Key(), mean, sum, r.Client.Operations, r.Server.Operations, r.Client.Errors, r.Client.Pods.Failure)
+		}
+		if start := r.Metrics[metric.FromStart+".mean"]; start <= 0 || start >= r.Metrics[metric.FromDue+".mean"] || r.Client.Pods.Dials < 5 || r.Client.Pods.DialNs <= 0 {
+			t.Errorf("%s: from the start of the program %v, %d dials in %d ns", r.Key(), start, r.Client.Pods.Dials, r.Client.Pods.DialNs)
 		}
 		for _, part := range []string{metric.WaitSandbox, metric.WaitContainer} {
 			if r.Metrics[metric.TTFRWait+"."+part] < 1e6 {

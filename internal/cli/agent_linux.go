@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -12,8 +15,12 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/engine/agent"
+	"github.com/cnibench/cnibench/internal/engine/first"
+	"github.com/cnibench/cnibench/internal/engine/load"
 	"github.com/cnibench/cnibench/internal/engine/record"
+	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
 // agentVerb is the command that the lab starts at an endpoint.
@@ -64,6 +71,20 @@ func (p *program) samplerCommand() *cobra.Command {
 		Use: control.SamplerArgs[1], Short: "Sample the CPUs of a node for a controller on stdin and stdout", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return record.Serve(cmd.Context(), p.stdin, p.stdout) },
 	}
+}
+
+// firstRequest dials an address until a request is answered or limit is over, and fills in what it saw.
+func firstRequest(ctx context.Context, to netip.AddrPort, limit time.Duration, r *kube.First) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	now, begin := time.Now(), thread.Monotonic()
+	seen, err := first.Request(ctx, first.Options{To: to, Begin: begin, End: begin + int64(limit)})
+	r.Dials, r.DialNs = seen.Dials, seen.CPUNs
+	if err != nil {
+		r.Kind, r.Failure = load.KindOf(err), err.Error()
+		return
+	}
+	r.Connected, r.Answered = now.UnixNano()+seen.Connected-begin, now.UnixNano()+seen.Answered-begin
 }
 
 func (p *program) janitorCommand() *cobra.Command {

@@ -45,7 +45,7 @@ func (p *program) holdCommand() *cobra.Command {
 			case a.clock:
 				return pod.Clock(p.stdin, p.stdout)
 			case a.first && len(args) == 1:
-				return pod.ReportFirst(cmd.Context(), begin, args[0], a.span)
+				return pod.ReportFirst(cmd.Context(), begin, args[0], a.span, firstRequest)
 			case len(args) > 0:
 				return usageOf(cmd, fmt.Errorf("hold takes no %q", args[0]))
 			}
@@ -57,7 +57,7 @@ func (p *program) holdCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&a.reach, "reach", false, "dial the addresses in the arguments until each has answered or the time is up, say which have not and why, and end")
 	cmd.Flags().BoolVar(&a.answer, "answer", false, "take connections at the ports in the arguments until stdin ends")
 	cmd.Flags().BoolVar(&a.free, "free", false, "say which of the ports in the arguments, each with the next, are free for TCP and UDP, and end")
-	cmd.Flags().BoolVar(&a.first, "first", false, "send one request to the address in the argument, leave a report of its times for kubelet, and end")
+	cmd.Flags().BoolVar(&a.first, "first", false, "dial the address in the argument until a request is answered, leave a report of its times for kubelet, and end")
 	cmd.Flags().BoolVar(&a.clock, "clock", false, "write the time for each byte of stdin")
 	cmd.MarkFlagsMutuallyExclusive("free", "reach", "answer", "first", "clock", "listen")
 	return cmd

@@ -5,10 +5,13 @@ package cli
 import (
 	"context"
 	"errors"
+	"net/netip"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -22,6 +25,11 @@ func openLab(context.Context, plan.Plan, func(string, ...any)) (env.Environment,
 
 // hiddenCommands are those that cnibench calls itself with; there are none where it has no lab.
 func (p *program) hiddenCommands() []*cobra.Command { return nil }
+
+// firstRequest fails: pods run Linux.
+func firstRequest(_ context.Context, _ netip.AddrPort, _ time.Duration, r *kube.First) {
+	r.Kind, r.Failure = "unsupported", errNotLinux.Error()
+}
 
 // agentOf returns nil: agents run on Linux.
 func (p *program) agentOf([]string) *cobra.Command { return nil }

@@ -9,11 +9,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// TTFR is new pods that come at a rate, send one request each and go: the time to first response.
+// TTFR is new pods that come at a rate, dial until one request is answered, and go: the time to first response.
 type TTFR struct {
 	// Rate is the number of new pods per second.
 	Rate float64
-	// Timeout is how long a pod may take until its answer, from its intended time.
+	// Timeout is how long a pod may take until its answer, from its intended time. It is the time of a pod without an answer.
 	Timeout time.Duration
 }
 
@@ -50,7 +50,7 @@ func (s TTFR) kind() *kind { return &ttfrKind }
 // Traits implements Spec.
 func (s TTFR) Traits() Traits {
 	return Traits{Protocol: TCP, Work: NewPod, Flows: 1, Request: 1, Response: 1, Reconnect: true, Rate: s.Rate, Arrival: Constant, NewPods: true, Timeout: s.Timeout,
-		Times: metric.TTFR, Decides: []string{metric.TTFR + ".p50", metric.TTFR + ".mean"}}
+		Times: metric.FromDue, Decides: []string{metric.FromDue + ".p50", metric.FromStart + ".p50", metric.FromDue + ".mean"}}
 }
 
 func (s TTFR) normalize() Spec {

@@ -125,21 +125,28 @@ func (s *sentence) bounds() {
 	s.say("lower bounds (%s), which say nothing about the order: %s to %s", outcome.IdleSoftIRQ, s.value(first), s.value(last))
 }
 
-// unranked names the profiles of a row of which most trials failed, with how many.
+// unranked names the profiles of a row that are failing, with what failed, and those that are not comparable with the others.
 func (b *builder) unranked(ranks []compare.Standing) []string {
 	var out []string
 	for _, p := range b.analysis.Profiles {
 		k := ranks[0].Cell.Key
 		k.Profile = p
-		if c, ok := b.analysis.Cell(k); ok && c.MostlyFailed() && dataplane(p) {
+		switch c, ok := b.analysis.Cell(k); {
+		case !ok || !dataplane(p):
+		case c.Failing():
 			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p), failures(c)))
+		case c.N > 0 && c.Unlike(&ranks[0].Cell):
+			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p), whyUnlike(c)))
 		}
 	}
 	return out
 }
 
-// failures writes how many trials of a cell failed, "6 of 10 trials failed".
+// failures writes how many trials of a cell failed, "6 of 10 trials failed", or what share of the work in them.
 func failures(c compare.Cell) string {
+	if c.Failed <= c.N && c.Failing() {
+		return number.Percent(c.Lost) + " of its work failed"
+	}
 	return fmt.Sprintf("%d of %s failed", c.Failed, number.Counted(c.Failed+c.N, "trial"))
 }
 
@@ -149,7 +156,7 @@ func (s *sentence) say(format string, args ...any) {
 
 // value is a profile's name and median; a sentence has the unit once.
 func (s *sentence) value(x compare.Standing) string {
-	value := s.scale.Format(x.Cell.Median)
+	value := valueOf(x.Cell, s.scale)
 	if !s.valued {
 		s.valued = true
 		value += " " + s.scale.Unit

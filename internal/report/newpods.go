@@ -1,7 +1,11 @@
 package report
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -9,15 +13,23 @@ import (
 )
 
 var newPodsNotes = []string{
-	"A pod counts from its intended time. In the lab its namespace exists by then, and the time ends with the response to its first request.",
-	"On a cluster the time includes the API server, the scheduler, kubelet and the container runtime.",
-	"Each value is the median over trials. Within a trial the parts of the mean add up to it. A percentile needs 10 pods beyond it.",
+	"A pod counts from its intended time, and from the start of its program. It dials every millisecond, later every 1 % of the time passed, until a request is answered.",
+	"A pod without an answer has the timeout as its time. A value that begins with >= is the timeout: the true one is at least that.",
+	"In the lab the namespace of a pod exists at its intended time. On a cluster the time includes the API server, the scheduler, kubelet and the container runtime.",
+	"Each value is the median over trials. Within a trial the parts of the mean add up to the mean from the due time. A percentile needs 10 pods beyond it.",
 }
 
 // statistics of the times to first response, in the order of their columns.
 var statistics = []string{"p50", "p90", "p99", "max", "mean"}
 
-// newPods returns two tables for each workload with new pods on each path: its times, and what they consist of.
+// podTimes are the families of those times, with their titles.
+var podTimes = []struct{ family, title string }{
+	{metric.FromDue, "Time to first response from the due time"},
+	{metric.FromStart, "Time to first response from the start of the program"},
+	{metric.OneDial, "Time to first response from the due time, by one dial (an earlier version; pods without an answer are left out)"},
+}
+
+// newPods returns tables for each workload with new pods on each path: its times, and what they consist of.
 func (b *builder) newPods() []Grid {
 	var grids []Grid
 	for _, w := range b.analysis.Workloads {
@@ -26,33 +38,90 @@ func (b *builder) newPods() []Grid {
 		}
 		for _, path := range b.analysis.Paths {
 			about := ", " + w.String() + " " + path.String()
-			times := b.byProfile(plan.Case{Path: path, Workload: w}, "Time to first response"+about, metric.TTFR, statistics)
-			if len(times.Labels) == 0 {
-				continue
+			c := plan.Case{Path: path, Workload: w}
+			for _, of := range podTimes {
+				if times := b.byProfile(c, of.title+about, of.family, statistics, b.unanswered(of.family), b.attached()); len(times.Labels) > 0 {
+					grids = append(grids, times)
+				}
 			}
-			waits := b.byProfile(plan.Case{Path: path, Workload: w}, "What the first request waited for, mean"+about, metric.TTFRWait, metric.Waits)
-			grids = append(grids, times, waits)
+			if waits := b.byProfile(c, "What the first request waited for, mean"+about, metric.TTFRWait, metric.Waits); len(waits.Labels) > 0 {
+				waits.Notes = b.attachments(c)
+				grids = append(grids, waits)
+			}
 		}
 	}
 	return grids
 }
 
-// byProfile sets members of a family of times side by side, one profile a row, all in one unit. A column without values is
-// left out.
-func (b *builder) byProfile(c plan.Case, title, family string, members []string) Grid {
+// column is one of texts in a table of times.
+type column struct {
+	name string
+	text func(plan.Case) string
+}
+
+// unanswered is how many pods had no answer, the median over trials.
+func (b *builder) unanswered(family string) column {
+	return column{"unanswered", func(c plan.Case) string {
+		if cell, ok := b.analysis.Cell(compare.Key{Case: c, Metric: metric.TTFRUnanswered}); ok && cell.N > 0 && family != metric.OneDial {
+			return number.Number(cell.Median)
+		}
+		return number.Absent
+	}}
+}
+
+// attached is what attached the pods.
+func (b *builder) attached() column {
+	return column{"attached", func(c plan.Case) string { return b.attachedOf(c) }}
+}
+
+// attachedOf is what attached the pods of a case, number.Absent if that is unknown.
+func (b *builder) attachedOf(c plan.Case) string {
+	for _, name := range []string{metric.FromDue + ".mean", metric.OneDial + ".mean"} {
+		if cell, ok := b.analysis.Cell(compare.Key{Case: c, Metric: name}); ok && cell.N > 0 && cell.Attached != "" {
+			return cell.Attached
+		}
+	}
+	return number.Absent
+}
+
+// attachments says that the pods of some profiles were attached in another way than those of others, if they were.
+func (b *builder) attachments(c plan.Case) []string {
+	var ways []string
+	profiles := map[string][]string{}
+	for _, p := range b.analysis.Profiles {
+		c.Profile = p
+		way := b.attachedOf(c)
+		if way == number.Absent {
+			continue
+		}
+		if profiles[way] == nil {
+			ways = append(ways, way)
+		}
+		profiles[way] = append(profiles[way], number.Clean(p))
+	}
+	if len(ways) < 2 {
+		return nil
+	}
+	groups := each.Of(ways, func(way string) string { return fmt.Sprintf("%s: %s", way, strings.Join(profiles[way], ", ")) })
+	return []string{"Pods were attached in different ways (" + strings.Join(groups, "; ") + "). Processes of plugins take time of their own, so no verdict compares one way with another."}
+}
+
+// byProfile sets members of a family of times side by side, one profile a row, all in one unit, with texts behind them. A column
+// without values is left out.
+func (b *builder) byProfile(c plan.Case, title, family string, members []string, texts ...column) Grid {
 	type row struct {
 		profile plan.Variant
-		cells   map[string]float64
+		cells   map[string]compare.Cell
 	}
 	var rows []row
 	var all []float64
 	has := map[string]bool{}
 	for _, profile := range b.analysis.Profiles {
 		c.Profile = profile
-		r := row{profile, map[string]float64{}}
+		r := row{profile, map[string]compare.Cell{}}
 		for _, member := range members {
 			if cell, ok := b.analysis.Cell(compare.Key{Case: c, Metric: family + "." + member}); ok && cell.N > 0 {
-				r.cells[member], has[member] = cell.Median, true
+				r.cells[member], has[member] = cell, true
 				all = append(all, cell.Median)
 			}
 		}
@@ -68,15 +137,32 @@ func (b *builder) byProfile(c plan.Case, title, family string, members []string)
 			kept = append(kept, m)
 		}
 	}
-	g := Grid{Title: title + " (" + scale.Unit + ")", Label: "profile", Columns: kept}
+	g := Grid{Title: title + " (" + scale.Unit + ")", Label: "profile", Columns: append(kept[:len(kept):len(kept)], each.Of(texts, func(t column) string { return t.name })...)}
 	for _, r := range rows {
-		g.Add(number.Clean(r.profile), each.Of(kept, func(m string) string {
-			v, ok := r.cells[m]
+		c.Profile = r.profile
+		g.Add(number.Clean(r.profile), append(each.Of(kept, func(m string) string {
+			cell, ok := r.cells[m]
 			if !ok {
 				return number.Absent
 			}
-			return scale.Format(v)
-		})...)
+			return valueOf(cell, scale)
+		}), each.Of(texts, func(t column) string { return t.text(c) })...)...)
 	}
 	return g
+}
+
+// valueOf writes out a cell's value, with a sign in front of a lower bound.
+func valueOf(c compare.Cell, scale number.Scale) string {
+	if c.AtLeast {
+		return ">= " + scale.Format(c.Median)
+	}
+	return scale.Format(c.Median)
+}
+
+// whyUnlike says how a profile was attached, for one that is not ranked because others were attached in another way.
+func whyUnlike(c compare.Cell) string {
+	if c.Attached == sample.AttachedUnknown {
+		return "attachment " + c.Attached
+	}
+	return "attached " + c.Attached
 }

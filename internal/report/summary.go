@@ -248,15 +248,18 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	key := compare.Key{Case: plan.Case{Profile: p, Path: n.Path, Workload: n.Workload}, Metric: n.Metric.Name}
 	cell, tried := b.analysis.Cell(key)
 	switch {
-	case tried && cell.MostlyFailed():
-		return Entry{Kind: Failed, Text: fmt.Sprintf("failed %d/%d", cell.Failed, cell.Failed+cell.N)}
+	case tried && cell.Failing():
+		if cell.Failed > cell.N {
+			return Entry{Kind: Failed, Text: fmt.Sprintf("failed %d/%d", cell.Failed, cell.Failed+cell.N)}
+		}
+		return Entry{Kind: Failed, Text: "failed " + number.Percent(cell.Lost)}
 	case !tried || cell.N == 0:
 		if of, ok := b.profile(p); ok && of.NotServed[n.Path.String()] != "" {
 			return Entry{Kind: NotServed, Text: number.Absent}
 		}
 		return notMeasured
 	}
-	e := Entry{Value: n.Scale().Format(cell.Median), Spread: spread(cell.Summary), Cell: &cell}
+	e := Entry{Value: valueOf(cell, n.Scale()), Spread: spread(cell.Summary), Cell: &cell}
 	if l, ok := n.Cores(); ok {
 		e.Value = number.Number(l.Cores(cell.Median))
 	}

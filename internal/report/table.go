@@ -119,6 +119,7 @@ func (f *footnotes) entry(c *compare.Cell, scale number.Scale) Entry {
 	switch {
 	case c.N > 0:
 		e = summaryEntry(c.Summary, scale)
+		e.Value = valueOf(*c, scale)
 	case c.Failed > 0:
 		e = Entry{Kind: Failed, Text: fmt.Sprintf("failed (%d of %[1]d)", c.Failed), Short: fmt.Sprintf("failed %d/%[1]d", c.Failed)}
 	}

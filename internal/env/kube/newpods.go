@@ -49,8 +49,11 @@ const (
 // First is what a new pod reports of its first request. Times are those of its node in ns since 1970; 0 is unknown.
 type First struct {
 	// Network is when the container runtime had connected the pod, Begin when this program began, Connected when the
-	// connection stood and Answered when the response came.
+	// connection stood and Answered when the response came, of the attempt that was answered first.
 	Network, Begin, Connected, Answered int64
+	// Dials is how often it dialled, DialNs the CPU time of the thread that did.
+	Dials  int
+	DialNs int64
 	// Kind and Failure say why there was no response.
 	Kind, Failure string
 }
@@ -79,10 +82,10 @@ type arrival struct {
 	gone      bool
 }
 
-// NewPods creates pods on the client's node at a rate. Each sends one request to a server and reports its times in the
+// NewPods creates pods on the client's node at a rate. Each dials a server until one request is answered, and reports its times in the
 // message with which its container ends. NewPods returns when all pods are removed.
 func (c *Cluster) NewPods(ctx context.Context, o control.Arrivals) (*sample.Observation, error) {
-	a := &arrivals{Arrivals: o, c: c, room: make(chan struct{}, mostNewPods), pods: map[string]*arrival{}, seen: sample.NewPods(control.SideClient)}
+	a := &arrivals{Arrivals: o, c: c, room: make(chan struct{}, mostNewPods), pods: map[string]*arrival{}, seen: sample.NewPods(control.SideClient, o.Timeout, sample.AttachedByPlugins)}
 	var err error
 	if a.ahead, a.doubt, err = c.readClock(ctx, podClient); err != nil {
 		return nil, err
@@ -158,12 +161,12 @@ func (a *arrivals) pod(ctx context.Context, due time.Time, o *sample.Observation
 		first, err = a.report(ctx, p.Name, now, due)
 	}
 	if ctx.Err() == nil {
-		a.note(o, lag, a.parts(now, due, first), err)
+		a.note(o, lag, a.saw(now, due, first), err)
 	}
 	a.remove(ctx, p, now)
 }
 
-// object returns a pod like those that stand, whose program sends one request and ends.
+// object returns a pod like those that stand, whose program dials until one request is answered, and ends.
 func (a *arrivals) object() *corev1.Pod {
 	name := newPod + strings.ToLower(RunID())
 	p := podObject(a.c.identity, a.c.options, podSpec{Name: name, Node: a.c.place.client})
@@ -233,9 +236,9 @@ func (a *arrivals) state(ctx context.Context, name string, now *arrival) string 
 	return said
 }
 
-// parts returns what the first request waited for. The scheduler's part is by this machine's clock; the others are by the
+// saw returns what a pod saw. The time from the start of its program is by the clock of its node alone. The scheduler's part is by this machine's clock; the others are by the
 // clock of the node, set to this one.
-func (a *arrivals) parts(now *arrival, due time.Time, first First) map[string]int64 {
+func (a *arrivals) saw(now *arrival, due time.Time, first First) sample.NewPod {
 	here := func(ns int64) time.Time { return time.Unix(0, ns).Add(-a.ahead) }
 	end := here(first.Answered)
 	parts, last := map[string]int64{}, due
@@ -260,11 +263,15 @@ func (a *arrivals) parts(now *arrival, due time.Time, first First) map[string]in
 	mark(metric.WaitContainer, here(first.Begin))
 	mark(metric.WaitConnect, here(first.Connected))
 	mark(metric.WaitAnswer, end)
-	return parts
+	seen := sample.NewPod{Start: first.Answered - first.Begin, Parts: parts, Dials: first.Dials, DialNs: first.DialNs}
+	for _, ns := range parts {
+		seen.Whole += ns
+	}
+	return seen
 }
 
 // note counts a pod in o.
-func (a *arrivals) note(o *sample.Observation, lag time.Duration, parts map[string]int64, err error) {
+func (a *arrivals) note(o *sample.Observation, lag time.Duration, seen sample.NewPod, err error) {
 	if o == nil {
 		return
 	}
@@ -272,10 +279,7 @@ func (a *arrivals) note(o *sample.Observation, lag time.Duration, parts map[stri
 	defer a.mu.Unlock()
 	o.Schedule.Sent++
 	o.Schedule.Lag.Record(int64(lag))
-	var whole int64
-	for _, ns := range parts {
-		whole += ns
-	}
+	whole := seen.Whole
 	if err == nil && whole > int64(a.Timeout) {
 		err = &control.Error{Kind: kindTimeout, Message: fmt.Sprintf("the answer came %s after the pod was due", time.Duration(whole).Round(time.Millisecond))}
 	}
@@ -284,10 +288,10 @@ func (a *arrivals) note(o *sample.Observation, lag time.Duration, parts map[stri
 	}
 	var why *control.Error
 	if errors.As(err, &why) {
-		o.FailPod(why.Kind, why.Message)
+		o.FailPod(why.Kind, why.Message, seen)
 		return
 	}
-	o.AddPod(whole, parts)
+	o.AddPod(seen)
 }
 
 // remove deletes a pod and waits until it is gone.
@@ -323,7 +327,7 @@ func (a *arrivals) watch(ctx context.Context, w watch.Interface) {
 			select {
 			case event, more := <-w.ResultChan():
 				if p, ok := event.Object.(*corev1.Pod); ok {
-					a.saw(p, event.Type == watch.Deleted)
+					a.changed(p, event.Type == watch.Deleted)
 				}
 				open = more
 			case <-ctx.Done():
@@ -346,8 +350,8 @@ func (a *arrivals) follow(ctx context.Context) (watch.Interface, error) {
 	return a.c.client.WatchPods(ctx, a.c.namespace(false), LabelRun+"="+a.c.run)
 }
 
-// saw notes the state of a pod.
-func (a *arrivals) saw(p *corev1.Pod, gone bool) {
+// changed notes the state of a pod.
+func (a *arrivals) changed(p *corev1.Pod, gone bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.pods[p.Name]

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -51,7 +53,7 @@ func arriving() control.Arrivals {
 func TestNewPods(t *testing.T) {
 	w, c := nursery(t, func(begin time.Time) First {
 		at := func(ms int64) int64 { return begin.UnixNano() + ms*1e6 }
-		return First{Network: at(300), Begin: at(500), Connected: at(600), Answered: at(700)}
+		return First{Network: at(300), Begin: at(500), Connected: at(600), Answered: at(700), Dials: 90, DialNs: 2e6}
 	})
 	before := w.left(t)
 	o, err := c.NewPods(t.Context(), arriving())
@@ -66,11 +68,48 @@ func TestNewPods(t *testing.T) {
 			t.Errorf("%s: %.1f ms, want %.0f", part, got, want)
 		}
 	}
+	// The start of the program is by the clock of the node, however far that is ahead.
+	if least, most := o.Pods.Start.Min(), o.Pods.Start.Max(); least < 199e6 || most > 201e6 || o.Pods.First.Min() <= most {
+		t.Errorf("from start: %d to %d ns, from due at least %d", least, most, o.Pods.First.Min())
+	}
+	if o.Pods.Dials != 5*90 || o.Pods.DialNs != 5*2e6 || o.Pods.Attached != sample.AttachedByPlugins || o.Pods.Unanswered != 0 {
+		t.Errorf("%+v", o.Pods)
+	}
 	if o.Pods.Waits[metric.WaitSandbox] == 0 || o.Pods.ClockNs <= 0 {
 		t.Errorf("%+v", o.Pods)
 	}
 	if after := w.left(t); !slices.Equal(before, after) {
 		t.Errorf("left %v, was %v", after, before)
+	}
+}
+
+// TestNewPodsInPart: pods without an answer have the timeout as their time.
+func TestNewPodsInPart(t *testing.T) {
+	w, c := nursery(t, nil)
+	answers := reporting(t, func(begin time.Time) First {
+		at := begin.UnixNano()
+		return First{Begin: at + 1e6, Connected: at + 2e6, Answered: at + 3e6}
+	})
+	var n atomic.Int32
+	w.become = func(p *corev1.Pod) {
+		if n.Add(1)%2 == 0 {
+			p.Status.ContainerStatuses = terminated(`{"Kind":"timeout","Failure":"connect","Begin":1,"Dials":494}`)
+			return
+		}
+		answers(p)
+	}
+	o, err := c.NewPods(t.Context(), arriving())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := o.Pods.Unanswered
+	if lost == 0 || o.Operations == 0 || o.Errors["timeout"] != lost || o.Operations+lost != 5 || o.Pods.Dials != 494*lost {
+		t.Errorf("%d answered, %d not, %v, %d dials", o.Operations, lost, o.Errors, o.Pods.Dials)
+	}
+	for _, h := range []*sample.Histogram{o.Pods.First, o.Pods.Start} {
+		if h.Count() != 5 || h.Max() < o.Pods.TimeoutNs || o.Pods.TimeoutNs != 5e9 {
+			t.Errorf("%d times to %d, timeout %d", h.Count(), h.Max(), o.Pods.TimeoutNs)
+		}
 	}
 }
 

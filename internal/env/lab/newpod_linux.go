@@ -4,28 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"os"
+	"runtime"
 	"slices"
 	"syscall"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/engine/first"
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab/own"
 	"github.com/cnibench/cnibench/internal/env/lab/policy"
+	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // waits are the parts of a time to first response, by the names in package metric. They add up to it.
 type waits struct {
 	begin, last int64
-	parts       map[string]int64
+	// start is when the program of the pod began: its attachment had ended. 0 means that it did not.
+	start int64
+	parts map[string]int64
+	// dialled is what the attempts to connect came to.
+	dialled first.Result
 }
 
 func newWaits(begin int64) *waits {
@@ -33,14 +40,20 @@ func newWaits(begin int64) *waits {
 }
 
 // mark adds the time since the previous mark to a part.
-func (w *waits) mark(part string) {
-	now := thread.Monotonic()
-	w.parts[part] += now - w.last
-	w.last = now
+func (w *waits) mark(part string) { w.until(part, thread.Monotonic()) }
+
+// until adds the time since the previous mark to a part, up to a time that is not before that mark.
+func (w *waits) until(part string, at int64) {
+	if at > w.last {
+		w.parts[part] += at - w.last
+		w.last = at
+	}
 }
 
-// whole returns the time from the begin to the last mark.
-func (w *waits) whole() int64 { return w.last - w.begin }
+// pod returns what the pod saw until the last mark.
+func (w *waits) pod() sample.NewPod {
+	return sample.NewPod{Whole: w.last - w.begin, Start: w.last - w.start, Parts: w.parts, Dials: w.dialled.Dials, DialNs: w.dialled.CPUNs}
+}
 
 // newPod is a pod that is made while it is measured: a namespace with open handles, and no device yet.
 type newPod struct {
@@ -49,7 +62,8 @@ type newPod struct {
 	// at is where the pod is attached: its node or the switch. in is the pod.
 	at, in   *link.Handle
 	resolver *link.Resolver
-	socket   *os.File
+	// sockets are those for the next attempts to connect.
+	sockets []*os.File
 	// attached, ruled and programmed say what has begun and has to be undone.
 	attached, ruled, programmed bool
 }
@@ -78,7 +92,7 @@ func (a *arrivals) sandbox(ctx context.Context, p dataplane.Pod) (*newPod, error
 		if s.resolver, err = link.NewResolver(s.ns); err != nil {
 			return err
 		}
-		s.socket, err = a.dialer.Open(ctx, a.network(), s.ns)
+		s.sockets, err = a.open(ctx, s.ns, 1)
 		return err
 	}()
 	if err != nil {
@@ -89,24 +103,16 @@ func (a *arrivals) sandbox(ctx context.Context, p dataplane.Pod) (*newPod, error
 
 // close drops what sandbox opened.
 func (s *newPod) close() error {
-	err := s.hangUp()
+	for _, f := range s.sockets {
+		_ = f.Close() // nothing was written through it
+	}
 	s.resolver.Close()
 	s.at.Close()
 	s.in.Close()
-	return errors.Join(err, s.ns.Close())
+	return s.ns.Close()
 }
 
-// hangUp closes the pod's connection, which its device must still carry.
-func (s *newPod) hangUp() error {
-	if s.socket == nil {
-		return nil
-	}
-	err := s.socket.Close()
-	s.socket = nil
-	return err
-}
-
-// add attaches a pod as the dataplane's CNI plugin and its agents do.
+// add attaches a pod as the dataplane's CNI plugin does, with those agents that a plugin waits for.
 func (a *arrivals) add(ctx context.Context, s *newPod, w *waits) error {
 	spec := a.inst.Spec
 	if spec.Plugged() {
@@ -127,15 +133,28 @@ func (a *arrivals) add(ctx context.Context, s *newPod, w *waits) error {
 	if err != nil {
 		return err
 	}
-	if a.rules.Calico != nil {
-		s.ruled = true
-		err := a.felix(ctx, func(devices []string) []string { return append(slices.Clone(devices), s.HostDevice) })
-		w.mark(metric.WaitRule)
-		if err != nil {
-			return err
-		}
-	}
 	return a.program(s, w)
+}
+
+// rule makes Felix write the chains of a pod, and returns how to wait for when they stood: 0 without any. Calico's plugin does
+// not wait for Felix, so the program of the pod begins meanwhile. Its packets are dropped until the chains stand.
+func (a *arrivals) rule(ctx context.Context, s *newPod) func() (at int64, err error) {
+	if a.rules.Calico == nil {
+		return func() (int64, error) { return 0, nil }
+	}
+	s.ruled = true
+	var at int64
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // it ends with the goroutine, because it is confined
+		err := affinity.Set(a.node().CPUs)
+		if err == nil {
+			err = a.felix(ctx, func(devices []string) []string { return append(slices.Clone(devices), s.HostDevice) })
+		}
+		at = thread.Monotonic()
+		done <- err
+	}()
+	return func() (int64, error) { err := <-done; return at, err }
 }
 
 // plug attaches a pod by the plugins of a profile file, whose ADD is one part of the time. The plugins of a node run for one
@@ -221,57 +240,74 @@ func (a *arrivals) left(w *waits) time.Duration {
 	return a.o.Timeout - time.Duration(thread.Monotonic()-w.begin)
 }
 
-// request sends the pod's first request.
+// request sends the pod's first request while Felix may still write its rules. The time ends with the answer, and counts if it is
+// within the timeout.
 func (a *arrivals) request(ctx context.Context, s *newPod, w *waits) error {
-	left := func() time.Duration { return max(a.left(w), time.Millisecond) }
-	err := s.resolver.Resolve(a.hop, left())
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	rule := a.rule(ctx, s)
+	// A next hop that does not answer yet is not the end: each attempt asks for it again.
+	_ = s.resolver.Resolve(a.hop, max(a.left(w), time.Millisecond))
 	w.mark(metric.WaitResolution)
+	end := w.begin + int64(a.o.Timeout)
+	seen, err := first.Request(ctx, first.Options{To: a.to, Begin: w.start, End: end, Open: func() (*os.File, error) { return a.socket(ctx, s) }})
+	ruled, failed := rule()
+	w.dialled = seen
+	if failed != nil {
+		return &failedPod{kindAttach, failed}
+	}
 	if err != nil {
 		return err
 	}
-	fd := int(s.socket.Fd())
-	defer context.AfterFunc(ctx, func() { sock.Shutdown(fd) })()
-	if err := sock.SetTimeouts(fd, left()); err != nil {
-		return err
-	}
-	to := sock.NewAddr(a.to, sock.Family(a.to.Addr()))
-	e := uninterrupted(func() (int, syscall.Errno) { return 0, sock.ConnectPolite(fd, &to) })
-	w.mark(metric.WaitConnect)
-	if e != 0 && e != syscall.EISCONN {
-		return os.NewSyscallError("connect", e)
-	}
-	err = exchange(fd, left())
-	w.mark(metric.WaitAnswer)
-	return err
-}
-
-// exchange sends a byte and waits for one, which it leaves unread: closing the socket then resets the connection at both ends.
-func exchange(fd int, limit time.Duration) error {
-	if err := sock.SetTimeouts(fd, limit); err != nil {
-		return err
-	}
-	b := []byte{0}
-	if _, e := sock.Send(fd, b, 0); e != 0 {
-		return os.NewSyscallError("send", e)
-	}
-	n := 0
-	e := uninterrupted(func() (_ int, e syscall.Errno) { n, e = sock.RecvPolite(fd, b, sock.Peek); return n, e })
-	switch {
-	case e != 0:
-		return os.NewSyscallError("recv", e)
-	case n == 0:
-		return fmt.Errorf("recv: %w", errors.Join(io.EOF, syscall.ECONNRESET))
+	w.until(metric.WaitRule, min(ruled, seen.Connected))
+	w.until(metric.WaitConnect, seen.Connected)
+	w.until(metric.WaitAnswer, seen.Answered)
+	if w.last > end {
+		return os.NewSyscallError("recv", syscall.ETIMEDOUT)
 	}
 	return nil
 }
 
-// uninterrupted repeats a call that a signal has cut short.
-func uninterrupted(call func() (int, syscall.Errno)) syscall.Errno {
-	for {
-		if _, e := call(); e != syscall.EINTR {
-			return e
+// ahead is how many sockets a pod that has to dial again opens at a time.
+const ahead = 16
+
+// socket returns one of the pod's for an attempt to connect.
+func (a *arrivals) socket(ctx context.Context, s *newPod) (*os.File, error) {
+	if len(s.sockets) == 0 {
+		var err error
+		if s.sockets, err = a.open(ctx, s.ns, ahead); err != nil {
+			return nil, err
 		}
 	}
+	f := s.sockets[0]
+	s.sockets = s.sockets[1:]
+	return f, nil
+}
+
+// open opens TCP sockets in a namespace: n of them, or one where another process opens it.
+func (a *arrivals) open(ctx context.Context, ns *netns.NS, n int) ([]*os.File, error) {
+	if a.dialer.client != nil {
+		f, err := a.dialer.client.Open(ctx, a.network(), ns)
+		if err != nil {
+			return nil, err
+		}
+		return []*os.File{f}, nil
+	}
+	var files []*os.File
+	err := ns.Do(func() error {
+		for range n {
+			fd, e := sock.Socket(sock.Family(a.to.Addr()), sock.Stream, 0)
+			if e != 0 {
+				return os.NewSyscallError("socket", e)
+			}
+			files = append(files, os.NewFile(uintptr(fd), "socket"))
+		}
+		return nil
+	})
+	if len(files) > 0 {
+		err = nil // fewer than asked for will do
+	}
+	return files, err
 }
 
 // removeTime bounds the removal of a pod.
@@ -281,7 +317,7 @@ const removeTime = 20 * time.Second
 func (a *arrivals) remove(ctx context.Context, s *newPod) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
 	defer stop()
-	err := s.hangUp()
+	var err error
 	if s.programmed {
 		p := a.node().programs.Pods
 		err = errors.Join(p.Remove(s.Pod), a.others(func(p *dataplane.PodPrograms) error { return p.Forget(a.inst.Spec.Nodes[0], s.Pod) }))

@@ -105,7 +105,7 @@ type made struct {
 }
 
 // NewPods makes pods at a rate on the first node. Each namespace exists before the intended time of its pod. Then the pod is
-// attached, programmed, and sends one request. It returns when all pods are removed. Pods count if their intended time is
+// attached, its program starts, and it dials until one request is answered. It returns when all pods are removed. Pods count if their intended time is
 // in the window; one before it warms up.
 func (l *Lab) NewPods(ctx context.Context, o control.Arrivals) (*sample.Observation, error) {
 	inst, err := l.up(o.Route.Variant)
@@ -157,7 +157,11 @@ func (i *Instance) arrivals(o control.Arrivals) (*arrivals, error) {
 	for _, p := range spare {
 		a.free <- p
 	}
-	a.seen = sample.NewPods(control.SideClient)
+	attached := sample.AttachedInProcess
+	if i.Spec.Plugged() {
+		attached = sample.AttachedByPlugins
+	}
+	a.seen = sample.NewPods(control.SideClient, o.Timeout, attached)
 	a.seen.LoadCPUs = slices.Clone(a.node().CPUs)
 	return a, nil
 }
@@ -288,10 +292,13 @@ func (a *arrivals) serve(ctx context.Context, s *newPod, w *waits) error {
 	if err := a.add(ctx, s, w); err != nil {
 		return &failedPod{kindAttach, err}
 	}
-	if err := a.request(ctx, s, w); err != nil {
-		return &failedPod{load.KindOf(err), err}
+	w.start = w.last
+	err := a.request(ctx, s, w)
+	var known *failedPod
+	if err == nil || errors.As(err, &known) {
+		return err
 	}
-	return nil
+	return &failedPod{load.KindOf(err), err}
 }
 
 // failedPod is why a pod got no answer.
@@ -310,9 +317,11 @@ func (a *arrivals) note(o *sample.Observation, w *waits, err error) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	var seen sample.NewPod
 	if w != nil {
 		o.Schedule.Sent++
 		o.Schedule.Lag.Record(w.parts[metric.WaitSchedule])
+		seen = w.pod()
 	}
 	if err != nil {
 		kind := kindAttach
@@ -320,10 +329,10 @@ func (a *arrivals) note(o *sample.Observation, w *waits, err error) {
 		if errors.As(err, &known) {
 			kind = known.kind
 		}
-		o.FailPod(kind, err.Error())
+		o.FailPod(kind, err.Error(), seen)
 		return
 	}
-	o.AddPod(w.whole(), w.parts)
+	o.AddPod(seen)
 }
 
 // blame ends the trial if a pod could not be removed. failed is why it got no answer.

@@ -3,7 +3,9 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // answering serves single bytes at the end of a path.
@@ -102,7 +105,7 @@ func partsAddUp(t *testing.T, o *sample.Observation) {
 	if got, want := sum(o.Pods.Slowest), o.Pods.First.Max(); got > want || float64(got) < 0.99*float64(want) {
 		t.Errorf("the parts of the slowest pod are %d ns, and it took %d", got, want)
 	}
-	mean := float64(sum(o.Pods.Waits)) / float64(o.Operations)
+	mean := float64(sum(o.Pods.Waits)) / float64(o.Pods.First.Count())
 	if want := o.Pods.First.Mean(); mean < 0.99*want || mean > 1.01*want {
 		t.Errorf("the mean of the parts is %.0f ns, and that of the times %.0f", mean, want)
 	}
@@ -115,7 +118,7 @@ func TestNewPodsWithoutAnAnswerFail(t *testing.T) {
 	before := state(t, l, inst.Nodes[0])
 	_, err := l.NewPods(t.Context(), control.Arrivals{
 		Route: plan.Single(inst.Name, path), To: control.Endpoint{Address: inst.Nodes[1].Pods[0].Addr.String(), Port: 5299},
-		Rate: 10, Window: 200 * time.Millisecond, Timeout: 5 * time.Second, Opens: func() error { return nil },
+		Rate: 10, Window: 200 * time.Millisecond, Timeout: 300 * time.Millisecond, Opens: func() error { return nil },
 	})
 	var said *control.Error
 	if !errors.As(err, &said) || said.Kind != "connection refused" {
@@ -124,6 +127,110 @@ func TestNewPodsWithoutAnAnswerFail(t *testing.T) {
 	if after := state(t, l, inst.Nodes[0]); after != before {
 		t.Errorf("the node is\n%s\nand was\n%s", after, before)
 	}
+}
+
+// dropping adds rules at a namespace for SYNs to the port of answering.
+func dropping(t *testing.T, l *Lab, n *Node, rules ...string) {
+	t.Helper()
+	for _, rule := range rules {
+		args := append([]string{"-t", "mangle", "-A", "FORWARD", "-p", "tcp", "--syn", "--dport", "5201"}, strings.Fields(rule)...)
+		if err := n.NS.Do(func() error {
+			out, err := exec.Command("iptables", args...).CombinedOutput()
+			if err != nil {
+				t.Logf("%s", out)
+			}
+			return err
+		}); err != nil {
+			t.Skip("needs iptables with ", rule)
+		}
+	}
+}
+
+// TestNewPodsBehindAGap: of each pod the first attempts are lost. Its time is that of the attempts, a few milliseconds, and not that
+// of the kernel's next SYN, a second later.
+func TestNewPodsBehindAGap(t *testing.T) {
+	const attempts = 5
+	path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+	l := up(t, plan.Lab{}, "flannel-host-gw")
+	inst := l.Instances()[0]
+	dropping(t, l, inst.Nodes[1], fmt.Sprintf("-m statistic --mode nth --every %d --packet %d -j ACCEPT", attempts, attempts-1), "-j DROP")
+	o, err := l.NewPods(t.Context(), control.Arrivals{
+		Route: plan.Single(inst.Name, path), To: answering(t, inst, path), Rate: 10, Window: 500 * time.Millisecond, Timeout: 20 * time.Second,
+		Opens: func() error { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Operations == 0 || o.Pods.Unanswered > 0 || o.Pods.Dials < attempts*o.Operations || o.Pods.DialNs <= 0 {
+		t.Errorf("%d answered, %d not, %d dials, %d ns", o.Operations, o.Pods.Unanswered, o.Pods.Dials, o.Pods.DialNs)
+	}
+	least, most := time.Duration(o.Pods.Start.Min()), time.Duration(o.Pods.Start.Quantile(0.5))
+	if least < (attempts-1)*time.Millisecond || most > 300*time.Millisecond {
+		t.Errorf("from the start of the program: %s to %s (median)", least, most)
+	}
+	if o.Pods.First.Min() <= o.Pods.Start.Min() {
+		t.Errorf("from due %d ns, from start %d", o.Pods.First.Min(), o.Pods.Start.Min())
+	}
+	partsAddUp(t, o)
+}
+
+// TestNewPodsThatAreNeverAnswered: they have the timeout as their time, and are counted.
+func TestNewPodsThatAreNeverAnswered(t *testing.T) {
+	path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+	l := up(t, plan.Lab{}, "flannel-host-gw")
+	inst := l.Instances()[0]
+	to := answering(t, inst, path)
+	const timeout = 400 * time.Millisecond
+	opened := 0
+	o, err := l.NewPods(t.Context(), control.Arrivals{
+		Route: plan.Single(inst.Name, path), To: to, Rate: 10, Window: 600 * time.Millisecond, Timeout: timeout,
+		Opens: func() error {
+			opened++
+			time.AfterFunc(300*time.Millisecond, func() { dropping(t, l, inst.Nodes[1], "-j DROP") }) // later pods are lost
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := o.Pods
+	if o.Operations == 0 || pods.Unanswered == 0 || o.Errors["timeout"] != pods.Unanswered || pods.First.Count() != int64(o.Operations+pods.Unanswered) {
+		t.Fatalf("%d answered, %d not, %d in the distribution, %v", o.Operations, pods.Unanswered, pods.First.Count(), o.Errors)
+	}
+	for name, h := range map[string]*sample.Histogram{"from due": pods.First, "from start": pods.Start} {
+		if got := float64(h.Max()); got < float64(timeout) || got > 1.01*float64(timeout) || pods.TimeoutNs != int64(timeout) {
+			t.Errorf("%s: the longest time is %s", name, time.Duration(h.Max()))
+		}
+	}
+	if pods.Waits[metric.WaitUnanswered] == 0 || pods.Attached != sample.AttachedInProcess {
+		t.Errorf("%+v", pods)
+	}
+	partsAddUp(t, o)
+}
+
+// TestProgramsStartBeforeFelixIsDone: Calico's plugin does not wait for the rules, so packets are lost until they stand.
+func TestProgramsStartBeforeFelixIsDone(t *testing.T) {
+	path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+	l := up(t, plan.Lab{}, "canal")
+	inst := l.Instances()[0]
+	if inst.Err != nil {
+		t.Skip(inst.Err)
+	}
+	o, err := l.NewPods(t.Context(), control.Arrivals{
+		Route: plan.Single(inst.Name, path), To: answering(t, inst, path), Rate: 10, Window: 300 * time.Millisecond, Timeout: 20 * time.Second,
+		Opens: func() error { return nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int64(o.Operations)
+	if rule := o.Pods.Waits[metric.WaitRule]; rule == 0 || float64(rule/n) > 1.01*o.Pods.Start.Mean() {
+		t.Errorf("rules took %d ns, from the start it was %.0f", rule/n, o.Pods.Start.Mean())
+	}
+	if o.Pods.Dials <= uint64(n) {
+		t.Errorf("%d pods dialled %d times: nothing was dropped before the rules stood", n, o.Pods.Dials)
+	}
+	partsAddUp(t, o)
 }
 
 func TestProfilesThatTakeNoNewPods(t *testing.T) {

@@ -130,6 +130,14 @@ func (b Budget) hold(h *Holding, confidence float64) {
 		h.Why = "no trial finished"
 		return
 	}
+	switch {
+	case b.Relative && h.A.Unlike(h.B):
+		h.Why = "pods were attached in different ways"
+		return
+	case b.Relative && h.A.AtLeast && h.B.AtLeast:
+		h.Why = "both are lower bounds"
+		return
+	}
 	// A two-sided interval of 90 % has 95 % on either side.
 	sided := 2*confidence - 1
 	var point, covered float64
@@ -145,8 +153,8 @@ func (b Budget) hold(h *Holding, confidence float64) {
 		h.Why = "the machine was never quiet"
 	case h.Adjusted <= 1-confidence:
 		h.State = Broken
-	case h.B.MostlyFailed() && !h.A.MostlyFailed():
-		h.Why = "most trials failed"
+	case h.B.Failing() && !h.A.Failing():
+		h.Why = "too much of its work failed"
 	case covered >= sided && b.within(h.Low, h.High), b.Relative && h.Identical() && b.within(1, 1), b.allWithin(h.Match):
 		h.State = Kept
 	default:

@@ -67,7 +67,7 @@ func (b *Budget) parse() (err error) {
 // setMetric reads [workload.]metric.
 func (b *Budget) setMetric(s string) error {
 	name, kind := s, plan.Kind("")
-	if _, known := metric.Lookup(name); !known {
+	if _, known := metric.Lookup(name); !known || metric.ByOneDial(name) { // ttfr.p50 is what ttfr measures now
 		if head, tail, ok := strings.Cut(s, "."); ok && slices.Contains(plan.Kinds(), plan.Kind(head)) {
 			name, kind = tail, plan.Kind(head)
 		}

@@ -26,6 +26,8 @@ func TestParseBudget(t *testing.T) {
 		{"http.p99.9 > 35ms", Budget{Filter: Filter{Workload: "http"}, Metric: "response_time.p99.9", Above: true, Limit: 35e6}},
 		{"workload=rr(udp*) p50 > 20us", Budget{Filter: Filter{Workload: "rr(udp*)"}, Metric: "rtt.p50", Above: true, Limit: 20e3}},
 		{"frame_loss_rate > 0.1%", Budget{Metric: "frame_loss_rate", Above: true, Limit: 0.001}},
+		{"ttfr.p50 > 50ms", Budget{Filter: Filter{Workload: "ttfr"}, Metric: "ttfr.from_due.p50", Above: true, Limit: 50e6}},
+		{"ttfr.from_start.p90 > +5%", Budget{Metric: "ttfr.from_start.p90", Above: true, Relative: true, Limit: 1.05}},
 		{"service_demand > 9us/transaction", Budget{Metric: "service_demand", Above: true, Limit: 9e3}},
 		{"transaction_rate < 50000", Budget{Metric: "transaction_rate", Limit: 5e4}},
 		{"transaction_rate < 50000/s", Budget{Metric: "transaction_rate", Limit: 5e4}},

@@ -51,6 +51,12 @@ type Cell struct {
 	Crowded bool `json:"-"`
 	// Failed counts the trials of the case that failed.
 	Failed int `json:"failed"`
+	// Lost is the share of the work that failed in the trials with a value; 0 for metrics that count failures.
+	Lost float64 `json:"failed_share,omitempty"`
+	// AtLeast means that the median is the timeout of new pods: the true one is at least that.
+	AtLeast bool `json:"at_least,omitempty"`
+	// Attached says what attached the new pods, "" for other work.
+	Attached string `json:"attached,omitempty"`
 	// Instances is how many instances of the profile the values come from.
 	Instances int `json:"instances"`
 	// Warnings are the doubts of its trials and of their sum.
@@ -98,6 +104,8 @@ const (
 	Missing = "missing-values"
 	// Thinned means that a part of the values stands for all, since the result is too large.
 	Thinned = "thinned"
+	// ManyFailed means that so much of the work failed that the cell is never called better.
+	ManyFailed = "many-failed"
 	// NotFinite means that a value was infinite or not a number and was left out.
 	NotFinite = "not-finite"
 )
@@ -182,8 +190,15 @@ func levelOf(samples []Sample) stat.Level {
 	return stat.LevelOf(valuesOf(samples), weights)
 }
 
-// MostlyFailed says whether more trials failed than have a value: what is left may be the lucky ones.
-func (c Cell) MostlyFailed() bool { return c.Failed > c.N }
+// mostLost is the largest share of its work that may fail in the trials of a cell that is called better than another.
+const mostLost = 0.05
+
+// Failing says whether more trials failed than have a value, or too much of the work in those that have one: what is left may be
+// the lucky part. Such a cell is never better than another, and has no rank.
+func (c Cell) Failing() bool { return c.Failed > c.N || c.Lost > mostLost }
+
+// Unlike says whether the new pods of two cells were attached in different ways, so that their numbers are not comparable.
+func (c Cell) Unlike(other *Cell) bool { return c.Attached != other.Attached }
 
 // Statistic returns what Median is of the cell: the weighted mean of undisturbed values, or the median of trials.
 func (c Cell) Statistic() string {
@@ -282,6 +297,10 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 	if missing := a.trials - a.failed - s.valued - s.odd; missing > 0 && !slices.Contains(metric.Counted, name) {
 		add(Missing, missing, "%d of %d finished trials have no such number and are not in the median", missing, a.trials-a.failed)
 	}
+	a.failures(&cell)
+	if cell.Lost > mostLost {
+		add(ManyFailed, 0, "%.2g %% of its work failed: it is not ranked and never called better", 100*cell.Lost)
+	}
 	if s.odd > 0 {
 		add(NotFinite, s.odd, "a value that is not a finite number was left out")
 	}
@@ -292,4 +311,15 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 		add(w.ID, 0, "%s", w.Message)
 	}
 	return cell
+}
+
+// failures fills in what of a cell's work failed, and whether its median is a lower bound because of it.
+func (a *attempts) failures(c *Cell) {
+	c.Attached = a.attached
+	if failed := a.series[metric.ErrorRate]; failed != nil && len(failed.samples) > 0 && !slices.Contains(metric.Failures, c.Metric) {
+		for _, s := range failed.samples {
+			c.Lost += s.Value / float64(len(failed.samples))
+		}
+	}
+	c.AtLeast = c.N > 0 && a.timeout > 0 && metric.EndsAtTimeout(c.Metric) && c.Median >= a.timeout
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -54,6 +55,9 @@ type attempts struct {
 	warnings       []raised
 	series         map[string]*series
 	pieces         []pieces
+	// attached and timeout are of new pods: what attached them, and the longest timeout in ns.
+	attached string
+	timeout  float64
 }
 
 // first is a message of the earliest repetition that had one.
@@ -109,6 +113,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	a.trials++
 	if rec.Status == result.OK {
 		a.raise(rec)
+		a.newPods(rec)
 		c.slice(a, rec)
 	} else {
 		a.fail(rec)
@@ -141,6 +146,15 @@ func (a *attempts) raise(rec *result.Record) {
 			a.warnings[j].Message, a.warnings[j].at = w.Message, at
 		}
 	}
+}
+
+// newPods notes how the new pods of a finished trial were attached, and how long their answers could take.
+func (a *attempts) newPods(rec *result.Record) {
+	if rec.Client == nil || rec.Client.Pods == nil {
+		return
+	}
+	a.attached = cmp.Or(rec.Client.Pods.Attached, sample.AttachedUnknown)
+	a.timeout = max(a.timeout, float64(rec.Client.Pods.TimeoutNs))
 }
 
 // value takes in one number.

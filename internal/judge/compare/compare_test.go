@@ -394,7 +394,7 @@ func TestSurvivors(t *testing.T) {
 		if v := a.Comparisons[0].Verdict; v != Inconclusive {
 			t.Errorf("%s", v)
 		}
-		if ranks := a.Rank(podPod, rr, metric.ServiceDemand); len(ranks) != 1 || ranks[0].Cell.MostlyFailed() {
+		if ranks := a.Rank(podPod, rr, metric.ServiceDemand); len(ranks) != 1 || ranks[0].Cell.Failing() {
 			t.Errorf("%+v", ranks)
 		}
 	}

@@ -52,7 +52,7 @@ func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
 		return pending{}, false
 	}
 	base := a.below(c.Key, a.Baseline)
-	if base == nil || base.N == 0 || c.N == 0 {
+	if base == nil || base.N == 0 || c.N == 0 || c.Unlike(base) {
 		return pending{}, false
 	}
 	return a.compare(c, base), true

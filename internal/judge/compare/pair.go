@@ -131,6 +131,9 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 		if other == nil {
 			continue
 		}
+		if c.Unlike(other) {
+			p.differ(c, other)
+		}
 		m := p.beside(c, other)
 		if common := p.Common; common != "" && (c.Profile != common || k.Profile != common) {
 			p.quotients(&m, p.A.base(c.Key, common), p.B.base(k, common))
@@ -143,6 +146,14 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 		p.Matches = append(p.Matches, m)
 	}
 	p.judge()
+}
+
+// differ notes that the new pods of a profile were attached in different ways: no verdict compares them.
+func (p *Pair) differ(c, other *Cell) {
+	d := Difference{"attachment of new pods of " + string(c.Profile), c.Attached, other.Attached}
+	if !slices.Contains(p.Differences, d) {
+		p.Differences = append(p.Differences, d)
+	}
 }
 
 // beside sets a cell of B beside one of A, by their values alone.
@@ -360,7 +371,7 @@ func missing(cells []Cell, name func(Key) Key, others []Cell, otherName func(Key
 // Judged returns the matches whose metric has a direction, but for those of the common baseline.
 func (p *Pair) Judged() []Match {
 	return slices.DeleteFunc(slices.Clone(p.Matches), func(m Match) bool {
-		return m.Yardstick || direction(m.Metric) == metric.Neither
+		return m.Yardstick || direction(m.Metric) == metric.Neither || m.A.Unlike(m.B)
 	})
 }
 

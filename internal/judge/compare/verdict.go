@@ -65,7 +65,7 @@ func settle(all []pending, r rules) {
 	alpha := 1 - r.confidence
 	for _, p := range all {
 		p.x.Adjusted = p.x.P
-		if direction(p.x.Metric) == metric.Neither {
+		if !p.judged() {
 			p.x.Adjusted = math.NaN()
 		}
 	}
@@ -88,6 +88,9 @@ func (p pending) reaches(alpha float64) bool {
 	return p.x.N > 1 && stat.LeastP(p.x.Test, p.c.N, p.base.N) <= alpha
 }
 
+// judged says whether there is anything to say: the metric has a direction, and the two sides are of one kind.
+func (p pending) judged() bool { return direction(p.x.Metric) != metric.Neither && !p.c.Unlike(p.base) }
+
 // together is the family of comparisons that are all of one.
 func together(Key) Key { return Key{} }
 
@@ -97,11 +100,14 @@ func direction(name string) metric.Better {
 }
 
 // judge gives the verdict on a comparison whose effect and corrected p value are known. Better is never what is left of
-// a side of which most trials failed.
+// a side that is failing, and two lower bounds are not the same.
 func judge(p pending, r rules) Verdict {
 	x, better := p.x, direction(p.x.Metric)
-	if better == metric.Neither {
+	switch {
+	case !p.judged():
 		return None
+	case p.c.AtLeast && p.base.AtLeast:
+		return Inconclusive
 	}
 	v := Inconclusive
 	rejects := x.Adjusted <= 1-r.confidence
@@ -113,7 +119,7 @@ func judge(p pending, r rules) Verdict {
 	case rejects && (x.Low > 1 || x.High < 1):
 		v = side(better, x.Ratio > 1)
 	}
-	if v == Better && p.c.MostlyFailed() || v == Worse && p.base.MostlyFailed() {
+	if v == Better && p.c.Failing() || v == Worse && p.base.Failing() {
 		return Inconclusive
 	}
 	return v
@@ -215,16 +221,17 @@ type Standing struct {
 }
 
 // Rank orders the profiles by their medians of metric name on one path, the best first, and compares each with the
-// first and with the last; either row of comparisons is a family. Profiles of which most trials failed are left out. It
-// is nil for a metric without direction.
+// first and with the last; either row of comparisons is a family. Profiles that are failing are left out, and those whose
+// new pods were attached in another way than the others. It is nil for a metric without direction.
 func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing {
 	m, _ := metric.Lookup(name)
 	if m.Better == metric.Neither {
 		return nil
 	}
 	var out []Standing
-	for _, p := range a.Profiles {
-		if c, ok := a.Cell(Key{plan.Case{Profile: p, Path: path, Workload: w}, name}); ok && c.N > 0 && !c.MostlyFailed() {
+	for _, p := range a.Profiles { // the baseline first
+		c, ok := a.Cell(Key{plan.Case{Profile: p, Path: path, Workload: w}, name})
+		if ok && c.N > 0 && !c.Failing() && (len(out) == 0 || !c.Unlike(&out[0].Cell)) {
 			out = append(out, Standing{Cell: c})
 		}
 	}

@@ -219,8 +219,12 @@ func (j *judgement) beside(one, other plan.Case) (b beside, ok bool) {
 	if failed := x.Failed + y.Failed; failed > 0 {
 		b.saw += fmt.Sprintf("; %s failed", number.Counted(failed, "trial"))
 	}
-	if x.MostlyFailed() || y.MostlyFailed() {
-		j.add(Inconclusive, "%s: most trials of one failed", b.saw)
+	if x.Failing() || y.Failing() {
+		j.add(Inconclusive, "%s: most trials of one failed, or much of the work in them", b.saw)
+		return b, false
+	}
+	if x.Unlike(&y) {
+		j.add(Inconclusive, "%s: pods were attached in different ways (%s, %s)", b.saw, x.Attached, y.Attached)
 		return b, false
 	}
 	if !math.IsNaN(b.Ratio) && b.Confidence < j.a.Confidence {

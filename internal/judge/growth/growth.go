@@ -63,7 +63,7 @@ func Of(a *compare.Analysis, p plan.Plan, states []result.Raised) []Family {
 				f.fill(a, p, swept, func(v plan.Variant) (stat.Summary, bool) {
 					c, ok := a.Cell(compare.Key{Case: plan.Case{Profile: v, Path: path, Workload: w}, Metric: m.Name})
 					f.Unit = max(f.Unit, c.Unit)
-					return c.Summary, ok && c.N > 0 && !c.MostlyFailed()
+					return c.Summary, ok && c.N > 0 && !c.Failing()
 				})
 				out = f.appendTo(out)
 			}

@@ -140,6 +140,14 @@ func Await(fd int, what int16, limit int64) syscall.Errno {
 	return e
 }
 
+// AwaitPolite is Await for goroutines outside load threads.
+func AwaitPolite(fd int, what int16, limit int64) syscall.Errno {
+	p := pollfd{fd: int32(fd), events: what}
+	ts := unix.NsecToTimespec(max(limit, 0))
+	_, _, e := syscall.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	return e
+}
+
 // Outcome says whether a non-blocking connect has ended, and how.
 func Outcome(fd int) (ended bool, e syscall.Errno) {
 	p := pollfd{fd: int32(fd), events: Output}

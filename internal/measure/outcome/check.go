@@ -208,10 +208,19 @@ func (t *trial) counts() (what string, a, b float64) {
 			return s.packets(s.received()) + float64(s.Datagrams.Lost)
 		})
 		return "datagrams sent and received or lost", a, b
-	case plan.NewPod: // servers may answer beyond the window
-		return "requests of new pods and their answers", t.client.perSecond(t.client.units()), t.client.perSecond(t.server.units())
+	case plan.NewPod: // servers may answer beyond the window, and each request of a pod that dialled again
+		answered := t.client.units()
+		return "requests of new pods and their answers", t.client.perSecond(answered), t.client.perSecond(max(answered, t.server.units()-t.dialsAgain()))
 	}
 	return t.is.Work + "s of client and server", t.client.perSecond(t.client.units()), t.server.perSecond(t.server.units())
+}
+
+// dialsAgain is how often new pods dialled after their first attempts.
+func (t *trial) dialsAgain() float64 {
+	if p := t.client.Pods; p != nil && p.First != nil {
+		return max(0, float64(p.Dials)-float64(p.First.Count()))
+	}
+	return 0
 }
 
 func (s *side) seconds() float64 { return float64(s.ElapsedNs) / 1e9 }
@@ -281,8 +290,8 @@ func (t *trial) idleSoftIRQ() string {
 }
 
 func (t *trial) errors(s *side) string {
-	// The errors of rolled backends are the result.
-	return grown(s.Errors, func(string) bool { return !t.rolled() })
+	// The errors of rolled backends are the result. Servers of new pods see attempts that their clients abandon.
+	return grown(s.Errors, func(string) bool { return !t.rolled() && !(t.is.NewPods && s == t.server) })
 }
 
 func (t *trial) resent(s *side) string {

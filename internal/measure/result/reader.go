@@ -134,18 +134,29 @@ type slimObservation struct {
 	Intervals   []sample.Interval  `json:"intervals"`
 	Undisturbed map[string]float64 `json:"undisturbed"`
 	Rest        []sample.NodeRest  `json:"rest"`
+	Pods        *slimPods          `json:"pods"`
+}
+
+// slimPods is how new pods were made.
+type slimPods struct {
+	TimeoutNs int64  `json:"timeout_ns"`
+	Attached  string `json:"attached"`
 }
 
 // observation returns nil if nothing is left.
 func (o *slimObservation) observation() *sample.Observation {
-	if o == nil || len(o.Intervals) == 0 && len(o.Rest) == 0 {
+	if o == nil || len(o.Intervals) == 0 && len(o.Rest) == 0 && o.Pods == nil {
 		return nil
 	}
-	return &sample.Observation{Machine: o.Machine, Intervals: o.Intervals, Undisturbed: o.Undisturbed, Rest: o.Rest}
+	out := &sample.Observation{Machine: o.Machine, Intervals: o.Intervals, Undisturbed: o.Undisturbed, Rest: o.Rest}
+	if o.Pods != nil {
+		out.Pods = &sample.Pods{TimeoutNs: o.Pods.TimeoutNs, Attached: o.Pods.Attached}
+	}
+	return out
 }
 
 // Slim makes Next leave out the observations of the two sides, except for their slices, the machine, undisturbed percentiles,
-// and nodes at rest.
+// nodes at rest, and how new pods were made.
 func (r *Reader) Slim() { r.slim = true }
 
 // check refuses an invalid record.

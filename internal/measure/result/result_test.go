@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -263,6 +264,33 @@ func TestReaderMemory(t *testing.T) {
 	}
 	if got := after.TotalAlloc - before.TotalAlloc; got > 20*length {
 		t.Errorf("%d lines of %d bytes allocated %d bytes", lines, length, got)
+	}
+}
+
+// TestSlimKeepsHowPodsWereMade: what comparisons of new pods need is read without their distributions.
+func TestSlimKeepsHowPodsWereMade(t *testing.T) {
+	for pods, want := range map[string]sample.Pods{
+		`{"timeout_ns":5000000000,"attached":"by plugins","first":"not a histogram"}`: {TimeoutNs: 5e9, Attached: sample.AttachedByPlugins},
+		`{"waits":{"device":1}}`: {}, // an earlier version
+	} {
+		text := `{"schema":"cnibench.result/v1"}` + "\n" + `{"type":"trial","profile":"p","path":"pod-to-pod/cross-node","workload":"ttfr","repetition":1,"status":"ok",` +
+			`"metrics":{"error_rate":0},"client":{"side":"client","pods":` + pods + `}}` + "\n"
+		r, err := NewReader(strings.NewReader(text), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Slim()
+		n := 0
+		err = r.Each(func(rec *Record) error {
+			n++
+			if rec.Client == nil || rec.Client.Pods == nil || !reflect.DeepEqual(*rec.Client.Pods, want) {
+				t.Errorf("%s: %+v", pods, rec.Client)
+			}
+			return nil
+		})
+		if err != nil || n != 1 {
+			t.Errorf("%d records: %v", n, err)
+		}
 	}
 }
 

@@ -1,28 +1,74 @@
 package sample
 
-// NewPods returns an observation that counts new pods; AddPod and FailPod count them.
-func NewPods(side string) Observation {
+import (
+	"maps"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// What attached the new pods of a trial. AttachedUnknown is that of a record by a version that dialled once.
+const (
+	AttachedUnknown = "not recorded, one dial"
+	// AttachedInProcess means that this program did what a plugin does. AttachedByPlugins means that plugins were executed,
+	// whose processes take time of their own. The times of the two are not comparable.
+	AttachedInProcess = "in process"
+	AttachedByPlugins = "by plugins"
+)
+
+// NewPod is what a new pod saw.
+type NewPod struct {
+	// Whole is the time from its intended time to its first response in ns, Start that from the start of its program.
+	Whole, Start int64
+	// Parts are what it waited for. Those of a pod with an answer add up to Whole.
+	Parts map[string]int64
+	// Dials is how often it dialled, DialNs the CPU time of the thread that did.
+	Dials  int
+	DialNs int64
+}
+
+// NewPods returns an observation that counts new pods, which have timeout to get an answer; AddPod and FailPod count them.
+func NewPods(side string, timeout time.Duration, attached string) Observation {
 	return Observation{Side: side, Errors: map[string]uint64{}, Schedule: &Schedule{Lag: NewHistogram()},
-		Pods: &Pods{First: NewHistogram(), Waits: map[string]int64{}}}
+		Pods: &Pods{First: NewHistogram(), Start: NewHistogram(), Waits: map[string]int64{}, TimeoutNs: int64(timeout), Attached: attached}}
 }
 
-// AddPod counts a new pod whose first response came after whole ns, of which parts are what it waited for.
-func (o *Observation) AddPod(whole int64, parts map[string]int64) {
-	if whole > o.Pods.First.Max() || o.Operations == 0 {
-		o.Pods.Slowest = parts
-	}
+// AddPod counts a new pod with a response.
+func (o *Observation) AddPod(p NewPod) {
 	o.Operations++
-	o.Pods.First.Record(whole)
-	for part, ns := range parts {
-		o.Pods.Waits[part] += ns
-	}
+	o.Pods.count(p)
 }
 
-// FailPod counts a new pod without a response, and keeps the first reason.
-func (o *Observation) FailPod(kind, why string) {
+// FailPod counts a new pod without a response, and keeps the first reason. Its times are the timeout, whatever the reason: a pod
+// that got no answer is not faster than one that waited.
+func (o *Observation) FailPod(kind, why string, p NewPod) {
 	o.Errors[kind]++
 	if o.Pods.Failure == "" {
 		o.Pods.Failure = why
+	}
+	o.Pods.Unanswered++
+	rest, parts := o.Pods.TimeoutNs, map[string]int64{}
+	for part, ns := range p.Parts {
+		ns = min(ns, rest)
+		parts[part] += ns
+		rest -= ns
+	}
+	parts[metric.WaitUnanswered] += rest
+	p.Whole, p.Start, p.Parts = o.Pods.TimeoutNs, o.Pods.TimeoutNs, parts
+	o.Pods.count(p)
+}
+
+// count adds a pod to the distributions and sums.
+func (s *Pods) count(p NewPod) {
+	if p.Whole > s.First.Max() || s.First.Count() == 0 {
+		s.Slowest = maps.Clone(p.Parts)
+	}
+	s.First.Record(p.Whole)
+	s.Start.Record(p.Start)
+	s.Dials += uint64(p.Dials)
+	s.DialNs += p.DialNs
+	for part, ns := range p.Parts {
+		s.Waits[part] += ns
 	}
 }
 

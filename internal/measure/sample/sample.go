@@ -102,10 +102,22 @@ type Backend struct {
 
 // Pods is the account of the new pods whose intended time was within the window. Operations counts those with an answer.
 type Pods struct {
-	// First is the distribution of the times from the intended time of a pod to its first response.
+	// First is the distribution of the times from the intended time of a pod to its first response, Start of those from the
+	// start of its program. A pod without an answer is in both with TimeoutNs.
 	First *Histogram `json:"first,omitempty"`
-	// Waits are the parts of those times in ns, summed over all pods with an answer, by name: a member of the family
-	// ttfr_wait. They add up to the sum of the times.
+	Start *Histogram `json:"start,omitempty"`
+	// TimeoutNs is how long an answer may take. 0 means that an earlier version wrote the record: each pod dialled once, and First
+	// has pods with an answer alone.
+	TimeoutNs int64 `json:"timeout_ns,omitempty"`
+	// Unanswered counts the pods without an answer, whatever the reason.
+	Unanswered uint64 `json:"unanswered,omitempty"`
+	// Attached says what attached the pods: AttachedInProcess or AttachedByPlugins; "" is unknown.
+	Attached string `json:"attached,omitempty"`
+	// Dials is how often the pods dialled, DialNs the CPU time of the threads that did.
+	Dials  uint64 `json:"dials,omitempty"`
+	DialNs int64  `json:"dial_ns,omitempty"`
+	// Waits are the parts of the times of First in ns, summed over all pods, by name: a member of the family ttfr_wait. They
+	// add up to the sum of the times.
 	Waits map[string]int64 `json:"waits,omitempty"`
 	// Slowest are the parts of the longest of the times in ns.
 	Slowest map[string]int64 `json:"slowest,omitempty"`

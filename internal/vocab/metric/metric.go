@@ -8,6 +8,7 @@ package metric
 import (
 	"iter"
 	"slices"
+	"strings"
 )
 
 // Better says which direction of a metric is an improvement.
@@ -64,8 +65,15 @@ const (
 	RetransmitsPerG = "retransmits_per_gb"
 	RTT             = "rtt"          // family: rtt.min, rtt.mean, rtt.p50 ...
 	ConnectTime     = "connect_time" // family: connect_time.min ...
-	TTFR            = "ttfr"         // family: ttfr.min ...
-	TTFRWait        = "ttfr_wait"    // family: what the first request of a new pod waited for
+	// FromDue and FromStart are families of the times to first response, from the intended time of a pod and from the start of
+	// its program. OneDial is what earlier versions measured: from the intended time, by one attempt, pods without an answer left out.
+	FromDue         = "ttfr.from_due"
+	FromStart       = "ttfr.from_start"
+	OneDial         = "ttfr"
+	TTFRUnanswered  = "ttfr.unanswered"
+	TTFRDials       = "ttfr.dials"
+	TTFRDialCPU     = "ttfr.dial_cpu"
+	TTFRWait        = "ttfr_wait" // family: what the first request of a new pod waited for
 	ErrorRate       = "error_rate"
 	CPUUtilization  = "cpu_utilization"
 	SoftIRQShare    = "softirq_share"
@@ -129,14 +137,34 @@ const (
 	WaitResolution = "resolution"
 	WaitConnect    = "connect"
 	WaitAnswer     = "answer"
+	WaitUnanswered = "unanswered"
 )
 
 // Waits are these parts.
-var Waits = []string{WaitSchedule, WaitSandbox, WaitContainer, WaitDevice, WaitAddress, WaitRoute, WaitRule, WaitPolicy, WaitResolution, WaitConnect, WaitAnswer}
+var Waits = []string{WaitSchedule, WaitSandbox, WaitContainer, WaitDevice, WaitAddress, WaitRoute, WaitRule, WaitPolicy, WaitResolution, WaitConnect, WaitAnswer, WaitUnanswered}
+
+// Failures are the metrics that count failures themselves.
+var Failures = []string{ErrorRate, FailuresPerRoll, TTFRUnanswered, FrameLossRate}
+
+// EndsAtTimeout says whether a metric is a value of a distribution in which pods without an answer have their timeout.
+func EndsAtTimeout(name string) bool {
+	for _, family := range []string{FromDue, FromStart} {
+		if end, ok := strings.CutPrefix(name, family+"."); ok {
+			return end != "mean" && end != "stddev"
+		}
+	}
+	return false
+}
+
+// ByOneDial says whether a metric is of the family OneDial, which no version writes any more.
+func ByOneDial(name string) bool {
+	end, ok := strings.CutPrefix(name, OneDial+".")
+	return ok && slices.Contains(Statistics, end)
+}
 
 // Times are the families of times, Statistics the ends of their names.
 var (
-	Times      = []string{RTT, ConnectTime, ResponseTime, TTFR}
+	Times      = []string{RTT, ConnectTime, ResponseTime, FromDue, FromStart, OneDial}
 	Statistics = []string{"min", "mean", "stddev", "p50", "p90", "p99", "p99.9", "max"}
 )
 
@@ -215,25 +243,66 @@ var catalogue = []Metric{
 	{Name: "response_time.mean", Title: "response time, mean", Unit: "ns", Better: Lower, Definition: "The arithmetic mean of the response times.", Source: "RFC 9411"},
 	{Name: "response_time.stddev", Title: "response time, standard deviation", Unit: "ns", Better: Lower, Definition: "The standard deviation of the response times.", Source: "wrk, latency Stdev"},
 	{Name: "response_time.max", Title: "response time, maximum", Unit: "ns", Better: Lower, Definition: "The slowest HTTP response of the window.", Source: "RFC 9411"},
-	{Name: TTFR + ".p50", Title: "time to first response, median", Unit: "ns", Better: Lower, Headline: true,
-		Definition: "Half of the new pods had the response to their first request within this time, from the intended time of their attachment.", Source: "docs/how-to/measure-pod-start.md"},
-	{Name: TTFR + ".p90", Title: "time to first response, 90th percentile", Unit: "ns", Better: Lower, Definition: "Nine of ten new pods had their first response within this time.", Source: "docs/how-to/measure-pod-start.md"},
-	{Name: TTFR + ".p99", Title: "time to first response, 99th percentile", Unit: "ns", Better: Lower, Headline: true, Definition: "99 of 100 new pods had their first response within this time.", Source: "docs/how-to/measure-pod-start.md"},
-	{Name: TTFR + ".min", Title: "time to first response, minimum", Unit: "ns", Better: Lower, Definition: "The shortest time to first response of the window.", Source: "docs/how-to/measure-pod-start.md"},
-	{Name: TTFR + ".mean", Title: "time to first response, mean", Unit: "ns", Better: Lower, Definition: "The arithmetic mean of the times to first response; the waits of its parts add up to it.", Source: "docs/how-to/measure-pod-start.md"},
-	{Name: TTFR + ".stddev", Title: "time to first response, standard deviation", Unit: "ns", Better: Lower, Definition: "The standard deviation of the times to first response.", Source: "docs/how-to/measure-pod-start.md"},
-	{Name: TTFR + ".max", Title: "time to first response, maximum", Unit: "ns", Better: Lower, Headline: true, Definition: "The longest time to first response of the window.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromDue + ".p50", Title: "time to first response from the due time, median", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "Half of the new pods had a first response within this time from the intended time of the pod.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromDue + ".p90", Title: "time to first response from the due time, 90th percentile", Unit: "ns", Better: Lower,
+		Definition: "Nine of ten new pods had a first response within this time from the intended time of the pod.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromDue + ".p99", Title: "time to first response from the due time, 99th percentile", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "99 of 100 new pods had a first response within this time from the intended time of the pod.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromDue + ".min", Title: "time to first response from the due time, minimum", Unit: "ns", Better: Lower,
+		Definition: "The shortest time from the intended time of the pod to its first response.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromDue + ".mean", Title: "time to first response from the due time, mean", Unit: "ns", Better: Lower,
+		Definition: "The arithmetic mean of the times from the intended time of the pod, in which a pod without an answer counts with the timeout. The waits of its parts add up to it.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromDue + ".stddev", Title: "time to first response from the due time, standard deviation", Unit: "ns", Better: Lower,
+		Definition: "The standard deviation of the times from the intended time of the pod.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromDue + ".max", Title: "time to first response from the due time, maximum", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "The longest time from the intended time of the pod to its first response; the timeout if a pod had none.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromStart + ".p50", Title: "time to first response from the start of the program, median", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "Half of the new pods had a first response within this time from the start of the program in the pod.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromStart + ".p90", Title: "time to first response from the start of the program, 90th percentile", Unit: "ns", Better: Lower,
+		Definition: "Nine of ten new pods had a first response within this time from the start of the program in the pod.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromStart + ".p99", Title: "time to first response from the start of the program, 99th percentile", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "99 of 100 new pods had a first response within this time from the start of the program in the pod.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromStart + ".min", Title: "time to first response from the start of the program, minimum", Unit: "ns", Better: Lower,
+		Definition: "The shortest time from the start of the program in the pod to its first response.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromStart + ".mean", Title: "time to first response from the start of the program, mean", Unit: "ns", Better: Lower,
+		Definition: "The arithmetic mean of the times from the start of the program in the pod, in which a pod without an answer counts with the timeout.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromStart + ".stddev", Title: "time to first response from the start of the program, standard deviation", Unit: "ns", Better: Lower,
+		Definition: "The standard deviation of the times from the start of the program in the pod.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: FromStart + ".max", Title: "time to first response from the start of the program, maximum", Unit: "ns", Better: Lower,
+		Definition: "The longest time from the start of the program in the pod to its first response; the timeout if a pod had none.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: OneDial + ".p50", Title: "time to first response by one dial, median", Unit: "ns", Better: Lower, Headline: true,
+		Definition: "Written by earlier versions: from the intended time, by one connection attempt, over pods with an answer alone.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: OneDial + ".p90", Title: "time to first response by one dial, 90th percentile", Unit: "ns", Better: Lower,
+		Definition: "Written by earlier versions: from the intended time, by one connection attempt, over pods with an answer alone.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: OneDial + ".p99", Title: "time to first response by one dial, 99th percentile", Unit: "ns", Better: Lower,
+		Definition: "Written by earlier versions: from the intended time, by one connection attempt, over pods with an answer alone.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: OneDial + ".min", Title: "time to first response by one dial, minimum", Unit: "ns", Better: Lower,
+		Definition: "Written by earlier versions: from the intended time, by one connection attempt, over pods with an answer alone.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: OneDial + ".mean", Title: "time to first response by one dial, mean", Unit: "ns", Better: Lower,
+		Definition: "Written by earlier versions: from the intended time, by one connection attempt, over pods with an answer alone.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: OneDial + ".stddev", Title: "time to first response by one dial, standard deviation", Unit: "ns", Better: Lower,
+		Definition: "Written by earlier versions: from the intended time, by one connection attempt, over pods with an answer alone.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: OneDial + ".max", Title: "time to first response by one dial, maximum", Unit: "ns", Better: Lower,
+		Definition: "Written by earlier versions: from the intended time, by one connection attempt, over pods with an answer alone.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRUnanswered, Title: "new pods without an answer", Unit: "1", Better: Lower, Headline: true,
+		Definition: "New pods of the window without a first response by their timeout, whatever the reason; the times count each with the timeout.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRDials, Title: "dials of a new pod", Unit: "1", Better: Neither,
+		Definition: "Mean number of connection attempts of a new pod; 1 means that the first was answered within a millisecond.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRDialCPU, Title: "CPU time of dialling", Unit: "ns", Better: Neither,
+		Definition: "Mean CPU time of the thread of a new pod that dials, from its first attempt to its answer; it is part of the service demand.", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFRWait + ".schedule", Title: "first request, mean wait for its start", Unit: "ns", Better: Lower, Definition: "Mean time from the intended time of a new pod until its attachment began; on a cluster, until it was seen scheduled.", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFRWait + ".sandbox", Title: "first request, mean wait for the sandbox", Unit: "ns", Better: Lower, Definition: "Mean time in which a node made the sandbox of a new pod and its CNI plugins connected it (clusters).", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFRWait + ".container", Title: "first request, mean wait for the container", Unit: "ns", Better: Lower, Definition: "Mean time in which the container of a new pod was made and its program began (clusters).", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFRWait + ".device", Title: "first request, mean wait for devices", Unit: "ns", Better: Lower, Definition: "Mean time in which the devices of a new pod were made and set.", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFRWait + ".address", Title: "first request, mean wait for addresses", Unit: "ns", Better: Lower, Definition: "Mean time in which a new pod got its address.", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFRWait + ".route", Title: "first request, mean wait for routes", Unit: "ns", Better: Lower, Definition: "Mean time in which the routes of a new pod were added, in the pod and on its node.", Source: "docs/how-to/measure-pod-start.md"},
-	{Name: TTFRWait + ".rule", Title: "first request, mean wait for rules and programs", Unit: "ns", Better: Lower, Definition: "Mean time in which the netfilter rules or BPF programs of a new pod were put in force.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".rule", Title: "first request, mean wait for rules and programs", Unit: "ns", Better: Lower, Definition: "Mean time in which a new pod waited for its netfilter rules or BPF programs. Rules that an agent writes beside the program count from the start of the program.", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFRWait + ".policy", Title: "first request, mean wait for policies", Unit: "ns", Better: Lower, Definition: "Mean time in which policies and the identity of a new pod were programmed, where that is a step of its own.", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFRWait + ".resolution", Title: "first request, mean wait for neighbour resolution", Unit: "ns", Better: Lower, Definition: "Mean time in which a new pod learned the link-layer address of its next hop.", Source: "docs/how-to/measure-pod-start.md"},
-	{Name: TTFRWait + ".connect", Title: "first request, mean wait for the connection", Unit: "ns", Better: Lower, Definition: "Mean time of the TCP handshake of the first connection of a new pod.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".connect", Title: "first request, mean wait for the connection", Unit: "ns", Better: Lower, Definition: "Mean time from the last step before it to the connection that was answered first, unanswered attempts included.", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: TTFRWait + ".answer", Title: "first request, mean wait for the answer", Unit: "ns", Better: Lower, Definition: "Mean time from the end of the handshake to the response.", Source: "docs/how-to/measure-pod-start.md"},
+	{Name: TTFRWait + ".unanswered", Title: "first request, mean wait without an answer", Unit: "ns", Better: Lower, Definition: "What pods without an answer add to the mean: from their last step to the timeout.", Source: "docs/how-to/measure-pod-start.md"},
 	{Name: Jitter, Title: "jitter", Unit: "ns", Better: Lower,
 		Definition: "Mean difference of the transit times of neighbouring datagrams. Absent where datagrams go or come in batches.", Source: "RFC 3550 6.4.1"},
 	{Name: PDV, Title: "packet delay variation, 99.9th percentile", Unit: "ns", Better: Lower,

@@ -1,0 +1,243 @@
+// Package first sends the first request of a new pod as an impatient program would: it dials every millisecond, with a socket
+// for each attempt, until a request is answered or the time is up.
+//
+// One attempt alone would measure the kernel's patience instead of the network's: a SYN that is dropped until rules arrive is sent
+// again after 1 s. Earlier attempts stay open, because one of them may be under way on a long path. The step is Step for the
+// first Steps of them, and after that a hundredth of the time since the begin: a time is right within 1 ms or 1 %, and a pod dials
+// at most 494 times in 5 s and 743 times in a minute.
+package first
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+)
+
+const (
+	// Step is the time between the first attempts, and Steps how many there are before it grows with the time that has passed.
+	Step  = time.Millisecond
+	Steps = 100
+	// mostOpen bounds the sockets that are open at the same time. The oldest attempt ends for a new one.
+	mostOpen = 1024
+	// watch is how often a wait looks at its context.
+	watch = 20 * time.Millisecond
+)
+
+// Options say what is dialled. Times are of the monotonic clock in ns.
+type Options struct {
+	To netip.AddrPort
+	// Begin is what steps are counted from, End when the time is up.
+	Begin, End int64
+	// Open returns a TCP socket that is not connected; nil means one of the calling thread's namespace. (optional)
+	Open func() (*os.File, error)
+}
+
+// Result is what the attempts came to. Times are of the monotonic clock in ns.
+type Result struct {
+	// Connected and Answered are of the attempt that was answered first.
+	Connected, Answered int64
+	// Dials is the number of attempts, CPUNs the CPU time of the thread that made them.
+	Dials int
+	CPUNs int64
+}
+
+// Request dials until a request is answered. The caller has locked its goroutine to its thread. The error of a request without
+// an answer is the most recent failure of an attempt; it is a timeout if no attempt has failed.
+func Request(ctx context.Context, o Options) (Result, error) {
+	used := thread.CPUTime()
+	poll, err := sock.OpenPoll(16)
+	if err != nil {
+		return Result{}, err
+	}
+	d := &dialling{Options: o, poll: poll, to: sock.NewAddr(o.To, sock.Family(o.To.Addr())), last: os.NewSyscallError("connect", syscall.ETIMEDOUT)}
+	err = d.run(ctx)
+	d.hangUp()
+	d.seen.CPUNs = thread.CPUTime() - used
+	return d.seen, err
+}
+
+// dialling is the state of one Request.
+type dialling struct {
+	Options
+	poll *sock.Poll
+	to   sock.Addr
+	// attempts are all that were made; the first open one is at oldest.
+	attempts     []attempt
+	oldest, open int
+	last         error
+	seen         Result
+}
+
+// attempt is one connection, by its socket, which is nil once it is closed. connected is 0 until its request is sent.
+type attempt struct {
+	file      *os.File
+	fd        int
+	connected int64
+}
+
+func (d *dialling) run(ctx context.Context) error {
+	for next := int64(0); ; {
+		now := thread.Monotonic()
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case now >= d.End:
+			return d.last
+		case now >= next:
+			d.dial()
+			next = now + step(now-d.Begin)
+		}
+		limit := min(next, d.End, now+int64(watch)) - thread.Monotonic()
+		if e := sock.AwaitPolite(d.poll.Descriptor(), sock.Input, limit); e != 0 && e != syscall.EINTR {
+			return os.NewSyscallError("ppoll", e)
+		}
+		n, e := d.poll.WaitPolite(0)
+		if e != 0 && e != syscall.EINTR {
+			return os.NewSyscallError("epoll_wait", e)
+		}
+		for i := range n {
+			if _, tag := d.poll.Report(i); d.advance(tag) {
+				return nil
+			}
+		}
+	}
+}
+
+// step returns the time from one attempt to the next, passed ns after the begin.
+func step(passed int64) int64 { return max(int64(Step), passed/Steps) }
+
+// dial begins an attempt.
+func (d *dialling) dial() {
+	if d.open >= mostOpen {
+		d.dropOldest()
+	}
+	a := attempt{}
+	err := d.socket(&a)
+	if errors.Is(err, syscall.EMFILE) && d.open > 0 {
+		d.dropOldest()
+		err = d.socket(&a)
+	}
+	d.seen.Dials++
+	if err != nil {
+		d.last = err
+		return
+	}
+	e := sock.ConnectPolite(a.fd, &d.to)
+	if e == 0 || e == syscall.EINPROGRESS {
+		e = d.poll.Add(a.fd, sock.Writable, uint32(len(d.attempts)))
+	}
+	if e != 0 {
+		d.last = os.NewSyscallError("connect", e)
+		a.close()
+		return
+	}
+	d.attempts = append(d.attempts, a)
+	d.open++
+}
+
+// socket opens the socket of an attempt.
+func (d *dialling) socket(a *attempt) error {
+	if d.Open != nil {
+		file, err := d.Open()
+		if err != nil {
+			return err
+		}
+		a.file, a.fd = file, int(file.Fd())
+		return sock.SetNonBlocking(a.fd)
+	}
+	fd, e := sock.Socket(d.to.Family(), sock.Stream|sock.NonBlocking, 0)
+	if e != 0 {
+		return os.NewSyscallError("socket", e)
+	}
+	a.file, a.fd = os.NewFile(uintptr(fd), "first"), fd
+	return nil
+}
+
+// advance takes the next step of an attempt that has news, and says whether it has its answer.
+func (d *dialling) advance(tag uint32) (answered bool) {
+	a := &d.attempts[tag]
+	if a.file == nil { // reported together with a failure before
+		return false
+	}
+	err := func() error {
+		if a.connected == 0 {
+			return d.send(a, tag)
+		}
+		// The answer is left unread: closing the socket then resets the connection at both ends.
+		n, e := sock.RecvPolite(a.fd, []byte{0}, sock.Peek|sock.DontWait)
+		switch {
+		case e == syscall.EAGAIN || e == syscall.EINTR:
+			return nil
+		case e != 0:
+			return os.NewSyscallError("recv", e)
+		case n == 0:
+			return errors.Join(io.EOF, syscall.ECONNRESET)
+		}
+		answered, d.seen.Connected, d.seen.Answered = true, a.connected, thread.Monotonic()
+		return nil
+	}()
+	if err != nil {
+		d.last = err
+		d.drop(a)
+	}
+	return answered
+}
+
+// send sends the request of an attempt whose connect has ended.
+func (d *dialling) send(a *attempt, tag uint32) error {
+	if e := sock.Failure(a.fd); e != 0 {
+		return os.NewSyscallError("connect", e)
+	}
+	a.connected = thread.Monotonic()
+	if _, e := sock.Send(a.fd, []byte{0}, sock.DontWait); e != 0 {
+		return os.NewSyscallError("send", e)
+	}
+	if e := d.poll.Change(a.fd, sock.Readable, tag); e != 0 {
+		return os.NewSyscallError("epoll_ctl", e)
+	}
+	return nil
+}
+
+// drop ends an attempt.
+func (d *dialling) drop(a *attempt) {
+	if a.file != nil {
+		a.close()
+		d.open--
+	}
+}
+
+// dropOldest ends the attempt that was begun first.
+func (d *dialling) dropOldest() {
+	for d.attempts[d.oldest].file == nil {
+		d.oldest++
+	}
+	d.drop(&d.attempts[d.oldest])
+}
+
+// hangUp ends all attempts. One that is connected and has sent nothing sends its request first, because a server that takes a
+// connection without a request counts it as failed.
+func (d *dialling) hangUp() {
+	for i := range d.attempts {
+		a := &d.attempts[i]
+		if a.file == nil {
+			continue
+		}
+		if ended, e := sock.Outcome(a.fd); a.connected == 0 && ended && e == 0 {
+			_, _ = sock.Send(a.fd, []byte{0}, sock.DontWait) // it is closed next
+		}
+		d.drop(a)
+	}
+	d.poll.Close()
+}
+
+func (a *attempt) close() {
+	_ = a.file.Close() // nothing was written through it
+	a.file = nil
+}
