@@ -54,9 +54,29 @@ func BuildConfig(r config.Report) Document {
 	for i, f := range first.Findings {
 		first.Findings[i].Where, first.Findings[i].Saw = number.Clean(f.Where), number.Clean(f.Saw)
 	}
-	first.Notes = append(first.Notes, findingCounts(r.Findings))
+	first.Notes = append(first.Notes, configCounts(r))
 	d.Sections = append(d.Sections, first)
 	return d
+}
+
+// configCounts says how many findings there are, and how many documents were not judged.
+func configCounts(r config.Report) string {
+	skipped, judged := 0, 0
+	for _, d := range r.Documents {
+		if d.NotJudged != "" {
+			skipped++
+		} else {
+			judged++
+		}
+	}
+	counts := findingCounts(r.Findings)
+	switch {
+	case skipped == 0:
+		return counts
+	case judged == 0 && len(r.Findings) == 0:
+		return "Nothing was judged."
+	}
+	return counts + " Not judged: " + number.Counted(skipped, "document") + "."
 }
 
 // findingCounts says how many findings there are of each severity.

@@ -24,6 +24,8 @@ func (j *judge) podCIDR() value {
 		return j.k3s.at("cluster-cidr")
 	case j.kind != nil:
 		return j.kind.at("networking.podSubnet")
+	case j.talos != nil:
+		return j.talos.at("cluster.network.podSubnets")
 	}
 	return value{}
 }

@@ -172,7 +172,7 @@ func (r *reader) staticProxies() error {
 func (r *reader) configMaps() error {
 	for _, c := range cnis {
 		w, ok := r.s.daemon(c.Daemons...)
-		if !ok {
+		if !ok || c.Family == "" {
 			continue
 		}
 		for _, name := range c.ConfigMaps {

@@ -136,7 +136,7 @@ var random = regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/=]+`)
 // comesTo fails unless the configuration text is the profile, with nothing that differs.
 func comesTo(t *testing.T, text, profile string, beside ...config.Input) {
 	t.Helper()
-	got, err := config.Check(append(beside, config.Input{Name: "rendered", Text: text}), nil)
+	got, err := config.Check(append(beside, config.Input{Name: "rendered", Text: text}), config.Known{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestChartsDecide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := config.Check([]config.Input{{Name: "values", Text: c.values}}, at)
+			got, err := config.Check([]config.Input{{Name: "values", Text: c.values}}, config.Known{Chart: at})
 			if err != nil {
 				t.Fatal(err)
 			}
