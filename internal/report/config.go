@@ -61,22 +61,21 @@ func BuildConfig(r config.Report) Document {
 
 // configCounts says how many findings there are, and how many documents were not judged.
 func configCounts(r config.Report) string {
-	skipped, judged := 0, 0
+	skipped := 0
 	for _, d := range r.Documents {
 		if d.NotJudged != "" {
 			skipped++
-		} else {
-			judged++
 		}
 	}
-	counts := findingCounts(r.Findings)
 	switch {
 	case skipped == 0:
-		return counts
-	case judged == 0 && len(r.Findings) == 0:
+		return findingCounts(r.Findings)
+	case skipped == len(r.Documents) && len(r.Findings)+len(r.Settings) == 0:
 		return "Nothing was judged."
+	case len(r.Findings) == 0:
+		return "No findings in what was judged. Not judged: " + number.Counted(skipped, "document") + "."
 	}
-	return counts + " Not judged: " + number.Counted(skipped, "document") + "."
+	return findingCounts(r.Findings) + " Not judged: " + number.Counted(skipped, "document") + "."
 }
 
 // findingCounts says how many findings there are of each severity.

@@ -98,7 +98,11 @@ func (j *judge) carried(c carrier, s source, n *position.Node) (string, bool) {
 	if strings.HasPrefix(n.ScalarAt("kind"), "HelmChart") && c.key == "valuesContent" {
 		j.helm = append(j.helm, value{path: c.chart, text: c.chart, origin: Given, by: s.by(n)})
 	}
-	why := j.noChart(c.chart, c.version)
+	version := c.version
+	if version == "" && c.key == "" {
+		version = versionShown(c.chart, layer{s, c.values})
+	}
+	why := j.noChart(c.chart, version)
 	take := func(s source, n *position.Node) bool {
 		if why == "" {
 			j.given = append(j.given, layer{s, n})
@@ -113,20 +117,18 @@ func (j *judge) carried(c carrier, s source, n *position.Node) (string, bool) {
 	return why, j.within(s, c.key, c.values, take)
 }
 
-// noChart returns why the values of the chart called name cannot be judged, "" if the chart is at hand.
+// noChart returns why the values of the chart called name cannot be judged, "" if the chart is at hand. version is the chart's,
+// or the versions that its values show, or "".
 func (j *judge) noChart(name, version string) string {
 	switch {
+	case j.chart == nil && version == "":
+		return fmt.Sprintf("chart %s decides what they do: give it with --chart %s-VERSION.tgz, in the version that you install", name, name)
 	case j.chart == nil:
-		return "chart " + strings.TrimSpace(name+" "+version) + " decides what they do: give it with --chart " + archive(name, version)
+		return fmt.Sprintf("chart %s decides what they do: give it with --chart (%s)", name, version)
 	case j.chart.Name != name:
 		return fmt.Sprintf("they are of chart %s, and --chart is %s", name, j.chart.Name)
 	}
 	return ""
-}
-
-// archive names the file of a chart.
-func archive(name, version string) string {
-	return name + "-" + cmp.Or(version, "VERSION") + ".tgz"
 }
 
 // valuesOf takes values of the chart, or those that the values of a parent chart have under the chart's name. It returns what the

@@ -68,7 +68,7 @@ func (j *judge) chartless(s source, n *position.Node) (kind, notJudged string) {
 		return "values of chart " + name, unreadWhy(of)
 	}
 	j.withoutChart(name, "", s, own)
-	return "values of chart " + name, j.noChart(name, "")
+	return "values of chart " + name, j.noChart(name, versionShown(name, layer{s, own}))
 }
 
 // withoutChart judges of values what holds for every version of their chart.
@@ -85,6 +85,18 @@ func (j *judge) withoutChart(name, version string, s source, n *position.Node) {
 	case cilium, "rke2-cilium":
 		j.options = append(j.options, layer{s, n})
 	}
+}
+
+// versionShown returns the versions of Cilium's chart that its values show, "" if they show none.
+func versionShown(chart string, l layer) string {
+	if chart != cilium {
+		return ""
+	}
+	m := minorsOf(&values{leaves: optionsIn(l)}, true)
+	if m.by == "" {
+		return ""
+	}
+	return m.span()
 }
 
 // optionOf are the agent's options that one value of Cilium's chart sets, in every version that has both.
@@ -125,8 +137,12 @@ func (j *judge) judgeOptions() {
 			}
 		}
 	}
+	m := minorsOf(agent, true)
+	if n, ok := Minor(cmp.Or(j.known.Version, j.Needs[0].Version)); ok {
+		m = exact(n, "the version given")
+	}
 	part := &judge{faults: j.faults, known: j.known, objects: objects{agent: agent}}
-	part.judgeCilium()
+	part.ciliumOf(m)
 	for _, s := range part.Settings {
 		if s.Origin == Given {
 			j.Settings = append(j.Settings, s)

@@ -37,8 +37,10 @@ type ciliumState struct {
 	asked  bool
 }
 
-func (j *judge) judgeCilium() {
-	m := j.agentMinors()
+func (j *judge) judgeCilium() { j.ciliumOf(j.agentMinors()) }
+
+// ciliumOf judges the agent's options by the rules of a version.
+func (j *judge) ciliumOf(m minors) {
 	if m.by != "" && j.known.Version == "" {
 		j.show(cilium, "version", m.String(), Given, m.by)
 	}
@@ -169,7 +171,7 @@ func (j *judge) showCilium(c ciliumState) {
 		if c.at("bpf-lb-sock-hostns-only").on() {
 			socket = "on in the host's namespace only; pods per packet"
 		}
-		j.show(cilium, "socket LB", socket, Forced, "kube-proxy-replacement is true")
+		j.show(cilium, "socket LB", socket, Forced, "kube-proxy-replacement is "+c.at("kube-proxy-replacement").text)
 		j.showValues(cilium, c.values, "bpf-lb-mode", "bpf-lb-algorithm", "bpf-lb-acceleration")
 	}
 	j.showGiven(cilium, c.values, "mtu", "enable-bandwidth-manager", "ipv4-native-routing-cidr", "enable-ipv4-big-tcp", "enable-ipv6-big-tcp")

@@ -27,17 +27,25 @@ type minors struct {
 func (m minors) reader() string { return fmt.Sprintf("cilium-agent 1.%d", m.last) }
 
 func (m minors) String() string {
+	if m.newer == 0 && m.first == m.last {
+		return m.span()
+	}
+	return fmt.Sprintf("%s, judged as 1.%d", m.span(), m.last)
+}
+
+// span names the versions.
+func (m minors) span() string {
 	switch {
 	case m.newer > 0:
-		return fmt.Sprintf("1.%d, judged as 1.%d", m.newer, m.last)
+		return fmt.Sprintf("1.%d", m.newer)
 	case m.first == m.last:
 		return fmt.Sprintf("1.%d", m.last)
 	case m.last == lastMinor:
-		return fmt.Sprintf("1.%d or later, judged as 1.%d", m.first, m.last)
+		return fmt.Sprintf("1.%d or later", m.first)
 	case m.first == firstMinor:
-		return fmt.Sprintf("1.%d or older, judged as 1.%d", m.last, m.last)
+		return fmt.Sprintf("1.%d or older", m.last)
 	}
-	return fmt.Sprintf("1.%d to 1.%d, judged as 1.%d", m.first, m.last, m.last)
+	return fmt.Sprintf("1.%d to 1.%d", m.first, m.last)
 }
 
 // notJudged returns why no rules are known for the version, "" if they are.
@@ -113,10 +121,18 @@ func (j *judge) agentMinors() minors {
 	if n, ok := Minor(imageTag(j.agentImage.text)); ok {
 		return exact(n, "the agent's image ("+j.agentImage.by+")")
 	}
+	return minorsOf(j.agent, false)
+}
+
+// minorsOf returns the versions whose options these are. Values of a chart have tunnel one version longer than the ConfigMap.
+func minorsOf(options *values, ofChart bool) minors {
 	m := minors{first: firstMinor, last: lastMinor}
 	var older, newer []string
 	for _, k := range marks {
-		g, stated := j.agent.leaf(k.option)
+		g, stated := options.leaf(k.option)
+		if k.option == "tunnel" && ofChart {
+			k.last = lastTunnel
+		}
 		if !stated || k.values != nil && !slices.ContainsFunc(k.values, g.is) {
 			continue
 		}
