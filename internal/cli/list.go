@@ -21,7 +21,7 @@ var listings = []struct {
 	write       func(io.Writer)
 }{
 	{"profiles", "CNI dataplanes with their settings", writeProfiles},
-	{"cnis", "the CNIs that are recognised on clusters, and their profiles", writeCNIs},
+	{"cnis", "the CNIs that are recognised on clusters", writeCNIs},
 	{"paths", "from where to where traffic can go", writePaths},
 	{"workloads", "what can be sent, with its options", writeWorkloads},
 	{"metrics", "what is reported", writeMetrics},
@@ -63,22 +63,16 @@ func writeProfiles(w io.Writer) {
 }
 
 func writeCNIs(w io.Writer) {
-	fmt.Fprintln(w, "NAME\tCNI\tPROFILES\tHOW TO MEASURE IT")
+	fmt.Fprintln(w, "NAME\tMEASURED IN\tWHAT IT IS")
 	for _, c := range profile.CNIs() {
-		var names []string
-		for _, q := range profile.All() {
-			if q.Family == c.Family {
-				names = append(names, q.Name)
-			}
-		}
-		profiles, how := strings.Join(names, ", "), "in the lab, or on a cluster: run --env kubernetes"
+		where := "lab and clusters"
 		switch {
 		case c.Family == "":
-			profiles, how = "none", "on a cluster that runs it: run --env kubernetes"
-		case c.Family == "plugins":
-			profiles = "ptp"
+			where = "clusters: run --env kubernetes"
+		case c.Family != c.Name:
+			where = "lab (ptp) and clusters"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", c.Name, strings.TrimPrefix(c.Title, "the "), profiles, how)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, where, strings.TrimPrefix(c.Title, "the "))
 	}
 }
 

@@ -253,7 +253,7 @@ func (fs *faults) validClusterProfile(field string, name Variant, p Plan) {
 	}
 }
 
-// mistyped returns the profile or CNI whose name is one or two slips from name, "" if there is none: a cluster's CNI may have a name
+// mistyped returns the profile or CNI whose name is one or two slips from name, "" without one: a cluster's CNI may have a name
 // of the user's own, also a longer one such as cilium-native-2.
 func mistyped(name string) string {
 	names := append(profile.Names(), Detected)

@@ -46,7 +46,7 @@ func (v value) source() string {
 // is compares without case.
 func (v value) is(text string) bool { return strings.EqualFold(v.text, text) }
 
-// number returns the value as a number, 0 if it is none.
+// number returns the value as a number, 0 for any other text.
 func (v value) number() int {
 	n, err := strconv.Atoi(v.text)
 	if err != nil {
