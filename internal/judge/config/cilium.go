@@ -190,8 +190,8 @@ func (j *judge) showCilium(c ciliumState) {
 
 // ciliumHostRouting reports legacy host routing to users who replace kube-proxy and have not asked for it.
 func (j *judge) ciliumHostRouting(c ciliumState) {
-	if c.fallback != "" {
-		j.find("masquerade-fallback", c.at("enable-bpf-masquerade"), "enable-bpf-masquerade: true, and iptables masquerades: %s", c.fallback)
+	if asked := c.at("enable-bpf-masquerade"); c.fallback != "" && asked.given() {
+		j.find("masquerade-fallback", asked, "enable-bpf-masquerade: true, and iptables masquerades: %s", c.fallback)
 	}
 	if len(c.legacy) == 0 || c.asked || !c.replaces && c.masquerade != "eBPF" {
 		return
@@ -343,8 +343,9 @@ func (j *judge) ciliumDevices(c ciliumState) {
 			j.find("big-tcp-tunnel", g, "%s: true over a %s tunnel", p, c.tunnel)
 		}
 	}
-	if g := c.at("install-no-conntrack-iptables-rules"); g.on() && (!c.replaces || c.masquerade == "iptables" || c.tunnel != "") {
-		j.find("no-conntrack-refused", g, "install-no-conntrack-iptables-rules: true, kube-proxy-replacement: %v, masquerading: %s, routing-mode: %s", c.replaces, c.masquerade, c.at("routing-mode").text)
+	if g := c.at("install-no-conntrack-iptables-rules"); g.on() && (!c.replaces || c.masquerade == "iptables" || c.tunnel != "" || !c.at("enable-ipv4").on()) {
+		j.find("no-conntrack-refused", g, "install-no-conntrack-iptables-rules: true, kube-proxy-replacement: %v, masquerading: %s, routing-mode: %s, enable-ipv4: %s",
+			c.replaces, c.masquerade, c.at("routing-mode").text, c.at("enable-ipv4").text)
 	}
 	if g := c.at("encrypt-node"); g.on() && c.encryption != "wireguard" {
 		j.find("not-used", g, "encrypt-node: true without WireGuard")

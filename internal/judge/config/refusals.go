@@ -156,6 +156,9 @@ var routingRefusals = []refusal{
 	{"routing-refused", 20, 0, refuses("fib-table-id-annotation", func(c ciliumState) bool { return len(c.legacy) > 0 }, "with legacy host routing")},
 	{"routing-refused", 10, 12, accelerated(ciliumState.tunnels, "over a tunnel, before 1.13")},
 	{"routing-refused", 18, 0, accelerated(ciliumState.encapsulates6, "over an IPv6 underlay")},
+	{"dsr-refused", 18, 0, refuses("bpf-lb-mode-annotation", func(c ciliumState) bool {
+		return c.nodePort && c.tunnel == "vxlan" && !c.at("bpf-lb-dsr-dispatch").is("ipip")
+	}, "over a VXLAN tunnel without bpf-lb-dsr-dispatch: ipip")},
 	{"ipam-refused", 16, 0, ipam(ciliumState.tunnels, "with a tunnel", "eni")},
 	{"ipam-refused", 13, 17, ipam(ciliumState.tunnels, "with a tunnel, before 1.18", "multi-pool", "cluster-pool-v2beta")},
 	{"ipam-refused", 13, 17, ipam(on("enable-ipsec"), "with IPsec, before 1.18", "multi-pool", "cluster-pool-v2beta")},

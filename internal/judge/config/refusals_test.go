@@ -76,6 +76,8 @@ func TestRefusals(t *testing.T) {
 		{"masquerade-fallback", "kube-proxy-replacement=disabled", 10, 14},
 		{"dsr-fallback", oldTunnel + "bpf-lb-mode=dsr", 10, 12},
 		{"dsr-refused", oldTunnel + "bpf-lb-mode=dsr", 13, 13},
+		{"dsr-refused", tunnel + "bpf-lb-mode-annotation=true", 18, 20},
+		{"no-conntrack-refused", "install-no-conntrack-iptables-rules=true enable-ipv4=false enable-ipv6=true ipv6-native-routing-cidr=fd00::/48", 10, 20},
 		{"big-tcp", tunnel + "enable-ipv4-big-tcp=true", 14, 18},
 		{"host-routing-legacy", "enable-ipsec=true", 10, 18},
 		{"host-routing-legacy", "enable-wireguard=true", 10, 13},
