@@ -33,12 +33,13 @@ func carrierOf(kind string, n *position.Node) (c carrier, ok bool) {
 		return carrier{chart: cilium, values: spec}, true
 	case "HelmRelease": // Flux
 		at := spec.At("chart", "spec")
-		return carrier{chart: path.Base(at.ScalarAt("chart")), version: at.ScalarAt("version"), values: spec.At("values")}, true
-	case "Application", "HelmChartProxy": // Argo CD, Cluster API
-		if kind == "HelmChartProxy" {
-			return carrier{spec.ScalarAt("chartName"), spec.ScalarAt("version"), spec.At("valuesTemplate"), "valuesTemplate", false}, true
-		}
+		return carrier{chart: path.Base(cmp.Or(at.ScalarAt("chart"), spec.ScalarAt("chartRef", "name"))), version: at.ScalarAt("version"), values: spec.At("values")}, true
+	case "HelmChartProxy": // Cluster API
+		return carrier{spec.ScalarAt("chartName"), spec.ScalarAt("version"), spec.At("valuesTemplate"), "valuesTemplate", false}, true
+	case "Application": // Argo CD
 		return ofArgo(spec)
+	case "ApplicationSet":
+		return ofArgo(spec.At("template", "spec"))
 	}
 	return carrier{}, false
 }

@@ -146,14 +146,16 @@ func TestChartVersions(t *testing.T) {
 // TestValuesWithin: values are found in the objects that carry them and under a parent chart's key, and never ignored.
 func TestValuesWithin(t *testing.T) {
 	carry := map[string]string{
-		"the chart's name":  "cilium:\n  bpf: {mascerade: true}\n  routingMode: native\n",
-		"an alias":          "network:\n  bpf: {mascerade: true}\n  routingMode: native\n",
-		"beside the parent": "global: {a: b}\nimage: {tag: x}\ncilium:\n  bpf: {mascerade: true}\n  routingMode: native\n",
-		"OLM":               "apiVersion: cilium.io/v1alpha1\nkind: CiliumConfig\nmetadata: {name: cilium}\nspec:\n  bpf: {mascerade: true}\n  routingMode: native\n",
-		"HelmChart":         "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: net}\nspec:\n  chart: cilium\n  valuesContent: |-\n    bpf: {mascerade: true}\n    routingMode: native\n",
-		"Flux":              "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: net}\nspec:\n  chart: {spec: {chart: cilium, version: 1.15.x}}\n  values:\n    bpf: {mascerade: true}\n    routingMode: native\n",
-		"Argo CD":           "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: net}\nspec:\n  source:\n    chart: cilium\n    targetRevision: 1.15.2\n    helm:\n      values: |\n        bpf: {mascerade: true}\n        routingMode: native\n",
-		"Cluster API":       "apiVersion: addons.cluster.x-k8s.io/v1alpha1\nkind: HelmChartProxy\nmetadata: {name: net}\nspec:\n  chartName: cilium\n  valuesTemplate: |\n    bpf: {mascerade: true}\n    routingMode: native\n",
+		"the chart's name":   "cilium:\n  bpf: {mascerade: true}\n  routingMode: native\n",
+		"an alias":           "network:\n  bpf: {mascerade: true}\n  routingMode: native\n",
+		"beside the parent":  "global: {a: b}\nimage: {tag: x}\ncilium:\n  bpf: {mascerade: true}\n  routingMode: native\n",
+		"OLM":                "apiVersion: cilium.io/v1alpha1\nkind: CiliumConfig\nmetadata: {name: cilium}\nspec:\n  bpf: {mascerade: true}\n  routingMode: native\n",
+		"HelmChart":          "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: net}\nspec:\n  chart: cilium\n  valuesContent: |-\n    bpf: {mascerade: true}\n    routingMode: native\n",
+		"Flux":               "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: net}\nspec:\n  chart: {spec: {chart: cilium, version: 1.15.x}}\n  values:\n    bpf: {mascerade: true}\n    routingMode: native\n",
+		"Flux, by reference": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: net}\nspec:\n  chartRef: {kind: OCIRepository, name: cilium}\n  values:\n    bpf: {mascerade: true}\n    routingMode: native\n",
+		"Argo CD, a set":     "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: net}\nspec:\n  template:\n    spec:\n      sources:\n      - {repoURL: x}\n      - chart: cilium\n        helm:\n          valuesObject:\n            bpf: {mascerade: true}\n            routingMode: native\n",
+		"Argo CD":            "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: net}\nspec:\n  source:\n    chart: cilium\n    targetRevision: 1.15.2\n    helm:\n      values: |\n        bpf: {mascerade: true}\n        routingMode: native\n",
+		"Cluster API":        "apiVersion: addons.cluster.x-k8s.io/v1alpha1\nkind: HelmChartProxy\nmetadata: {name: net}\nspec:\n  chartName: cilium\n  valuesTemplate: |\n    bpf: {mascerade: true}\n    routingMode: native\n",
 	}
 	for name, yaml := range carry {
 		t.Run(name, func(t *testing.T) {
@@ -186,6 +188,10 @@ func TestNothingConfigured(t *testing.T) {
 	r, err := Check([]Input{service, {Name: "n.json", Text: `{"Network": "10.0.0.0/16", "Backend": {"Type": "vxlan"}}`}}, Known{})
 	if err != nil || r.Inconclusive() || len(r.Documents) != 2 {
 		t.Errorf("beside a file that configures: %v %+v", err, r)
+	}
+	kind := Input{Name: "k.yaml", Text: "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnetworking: {disableDefaultCNI: true}\n"}
+	if r, err := Check([]Input{kind}, Known{Chart: small(t)}); err != nil || !r.Inconclusive() || !strings.Contains(fmt.Sprint(r.Documents), "no file has values for it") {
+		t.Errorf("a chart without values: %v %+v", err, r)
 	}
 	nginx := &Chart{Name: "nginx", Version: "1", Render: func(map[string]any, map[string]bool) ([]Rendered, error) {
 		return []Rendered{{"a", service.Text}}, nil
@@ -237,6 +243,29 @@ func TestUnreadCNIs(t *testing.T) {
 	}
 	ovn, _ := profile.LookupCNI("ovn-kubernetes")
 	inconclusive(ovn, "apiVersion: operator.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\nspec: {defaultNetwork: {type: OVNKubernetes}}\n", Known{})
+}
+
+// TestForeigners: files of other tools are called what they are, also where a chart is given.
+func TestForeigners(t *testing.T) {
+	for text, want := range map[string]string{
+		"apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nnetworking: {podSubnet: 10.0.0.0/8}\n":                        "a file of kubeadm (networking.podSubnet: 10.0.0.0/8)",
+		"apiVersion: k0s.k0sproject.io/v1beta1\nkind: ClusterConfig\nmetadata: {name: k0s}\nspec: {network: {provider: kuberouter}}\n": "a file of k0s (spec.network.provider: kuberouter)",
+		"apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata: {name: a}\nspec: {networking: {cilium: {}}}\n":                     "a file of kOps (spec.networking)",
+		"network: {plugin: canal}\nnodes: []\n": "a file of RKE (network.plugin: canal)",
+		"kube_network_plugin: calico\n":         "a file of kubespray",
+	} {
+		for _, known := range []Known{{}, {Chart: small(t)}} {
+			r, err := Check([]Input{{Name: "in", Text: text}}, known)
+			if err != nil || !r.Inconclusive() || len(r.Measured) > 0 || !strings.Contains(r.Documents[0].NotJudged, want) {
+				t.Errorf("%s: %v %+v", want, err, r)
+			}
+		}
+	}
+	filter := "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: kube-router}\nspec: {template: {spec: {containers: [{name: r, args: [--run-router=false]}]}}}\n---\n"
+	r, err := Check([]Input{{Name: "in", Text: filter + agentConfig("")}}, Known{})
+	if err != nil || r.Inconclusive() || len(r.Measured) != 1 {
+		t.Errorf("a kube-router that filters only: %v %+v", err, r)
+	}
 }
 
 // TestConflists: a list of plugins says which CNI connects pods; its mode is elsewhere.

@@ -244,6 +244,7 @@ func (j *judge) bare(doc Document, s source, n *position.Node) {
 		return slices.ContainsFunc(keys, func(k string) bool { return n.At(k) != nil })
 	}
 	cni := n.At("cni")
+	why, isForeign := foreign("", n)
 	switch {
 	case has("cniVersion"):
 		doc.Kind = "CNI configuration list"
@@ -261,6 +262,8 @@ func (j *judge) bare(doc Document, s source, n *position.Node) {
 		doc.Kind = "machine configuration of Talos"
 		j.talosFiles = append(j.talosFiles, len(j.Documents))
 		readInto(&j.talos, talosDefaults, s, "", n)
+	case isForeign:
+		doc.Kind, doc.NotJudged = "a document without a kind", why
 	case j.chart != nil:
 		doc.Kind = j.valuesOf(j.chart, s, n)
 	default:

@@ -22,7 +22,13 @@ type layer struct {
 // renderValues renders the chart with the values that are given and reads its objects. It renders once more without each
 // value: what changes is what the value decides.
 func (j *judge) renderValues() {
-	if j.chart == nil || len(j.given) == 0 && len(j.Documents) > 0 {
+	switch {
+	case j.chart == nil:
+		return
+	case len(j.given) == 0 && len(j.Documents) > 0:
+		if !j.another() && len(j.plugins) == 0 && !j.Inconclusive() {
+			j.Documents = append(j.Documents, Document{File: j.chart.String(), Kind: "chart", NotJudged: "no file has values for it; --set KEY=VALUE gives one"})
+		}
 		return
 	}
 	all := map[string]any{}

@@ -23,10 +23,52 @@ func (j *judge) unreadObject(kind string, n *position.Node) (why string, unread 
 		c, ok = profile.LookupCNI(map[string]string{"OVNKubernetes": "ovn-kubernetes", "OpenShiftSDN": "openshift-sdn"}[network])
 	}
 	if !ok || c.Family != "" {
+		return foreign(kind, n)
+	}
+	if filtersOnly(n) {
 		return "", false
 	}
 	j.addUnread(c)
 	return unreadWhy(c), true
+}
+
+// filtersOnly reports a kube-router that connects no pods.
+func filtersOnly(n *position.Node) bool {
+	return slices.ContainsFunc(leaves(n.At("spec"), ""), func(l leaf) bool { return strings.Contains(l.text, "--run-router=false") })
+}
+
+// foreigners are files of tools and distributions that say something about the network, which no rule reads.
+var foreigners = []struct {
+	// kind and group are those of the object; without a kind, a document without one has the first part of the path.
+	kind, group, of string
+	path            []string
+}{
+	{"ClusterConfiguration", "kubeadm.k8s.io", "kubeadm", []string{"networking", "podSubnet"}},
+	{"ClusterConfig", "k0s.k0sproject.io", "k0s", []string{"spec", "network", "provider"}},
+	{"Cluster", "k0sctl.k0sproject.io", "k0sctl", []string{"spec", "k0s", "config", "spec", "network", "provider"}},
+	{"Cluster", "kops.k8s.io", "kOps", []string{"spec", "networking"}},
+	{"ClusterConfig", "eksctl.io", "eksctl", []string{"metadata", "name"}},
+	{"Shoot", "core.gardener.cloud", "Gardener", []string{"spec", "networking", "type"}},
+	{"Simple", "k3d.io", "k3d", []string{"options"}},
+	{"Cluster", "provisioning.cattle.io", "Rancher", []string{"spec", "rkeConfig"}},
+	{"", "", "RKE", []string{"network", "plugin"}},
+	{"", "", "kubespray", []string{"kube_network_plugin"}},
+	{"", "", "the installer of OpenShift", []string{"networking", "networkType"}},
+}
+
+// foreign reports whether a document is one of the foreigners, and says so.
+func foreign(kind string, n *position.Node) (why string, is bool) {
+	group, _, _ := strings.Cut(n.ScalarAt("apiVersion"), "/")
+	for _, f := range foreigners {
+		if at := n.At(f.path...); f.kind == kind && (f.group == group || kind == "") && at != nil {
+			says := strings.Join(f.path, ".")
+			if at.Kind == position.Scalar {
+				says += ": " + at.Text
+			}
+			return fmt.Sprintf("it is a file of %s (%s), and no rule reads what it says about the network; give the CNI's own configuration", f.of, says), true
+		}
+	}
+	return "", false
 }
 
 func (j *judge) addUnread(c profile.CNI) {

@@ -113,7 +113,7 @@ func (j *judge) agentMinors() minors {
 	if n, ok := Minor(j.known.Version); ok {
 		return exact(n, "the version given")
 	}
-	if j.chart != nil && j.chart.Name == cilium {
+	if j.chart != nil && strings.HasSuffix(j.chart.Name, cilium) { // rke2-cilium, too
 		if n, ok := Minor(cmp.Or(j.chart.AppVersion, j.chart.Version)); ok {
 			return exact(n, "appVersion of "+j.chart.String())
 		}
