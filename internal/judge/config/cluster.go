@@ -32,7 +32,7 @@ func (j *judge) podCIDR() value {
 
 // another reports whether a CNI is configured beside the one that the distribution brings.
 func (j *judge) another() bool {
-	return j.agent != nil || j.installation != nil || j.netconf != nil || len(j.pools) > 0
+	return j.agent != nil || j.installation != nil || j.felix != nil || j.netconf != nil || len(j.pools) > 0
 }
 
 // judgeDistribution judges the distribution's own configuration, and what it says about the CNI.
