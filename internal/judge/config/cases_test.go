@@ -268,6 +268,32 @@ func TestForeigners(t *testing.T) {
 	}
 }
 
+// TestSilence: objects that do not say the mode of their CNI are not called fine.
+func TestSilence(t *testing.T) {
+	object := func(kind, name string) string {
+		return "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: {template: {spec: {containers: [{name: a, image: b}]}}}\ndata: {a: b}\n"
+	}
+	for text, want := range map[string]string{
+		object("DaemonSet", "kube-flannel-ds"):              "give the objects that do (ConfigMap kube-flannel-cfg",
+		object("DaemonSet", "canal"):                        "give the objects that do (ConfigMap canal-config",
+		object("DaemonSet", "kindnet"):                      "give the objects that do (the conflist in /etc/cni/net.d)",
+		object("DaemonSet", "cilium"):                       "nothing follows from it alone",
+		object("ConfigMap", "calico-config"):                "give the objects that do (Installation",
+		object("ConfigMap", "kubernetes-services-endpoint"): "nothing follows from it alone",
+	} {
+		r, err := Check([]Input{{Name: "in", Text: text}}, Known{})
+		if err != nil || !r.Inconclusive() || !strings.Contains(r.Documents[0].NotJudged, want) {
+			t.Errorf("%s: %v %+v", want, err, r)
+		}
+	}
+	r, err := Check([]Input{{Name: "in", Text: object("DaemonSet", "kube-flannel-ds") + "---\nBackend: {Type: vxlan}\n"}}, Known{})
+	if err != nil || r.Inconclusive() {
+		t.Errorf("beside its configuration: %v %+v", err, r)
+	}
+	pools := `[{"apiVersion": "projectcalico.org/v3", "kind": "IPPool", "metadata": {"name": "a"}, "spec": {"cidr": "10.0.0.0/16", "ipipMode": "Always"}}]`
+	judged{name: "a list of calicoctl", yaml: pools, profile: "calico-ipip"}.run(t)
+}
+
 // TestConflists: a list of plugins says which CNI connects pods; its mode is elsewhere.
 func TestConflists(t *testing.T) {
 	for types, c := range map[string]struct {

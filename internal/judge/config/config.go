@@ -146,9 +146,11 @@ func Check(inputs []Input, known Known) (Report, error) {
 		j.passed = nil
 		before := len(j.Documents)
 		for _, n := range position.Parse(position.Source{Name: in.Name, Text: in.Text}, &faults) {
-			switch {
+			switch s := (source{name: in.Name, unlined: in.Unlined}); {
 			case n.Kind == position.Mapping && len(n.Keys) > 0:
-				j.document(source{name: in.Name, unlined: in.Unlined}, n)
+				j.document(s, n)
+			case areObjects(n):
+				j.list(s, "", n, n)
 			case n.Kind != position.Mapping && n.Kind != position.Null:
 				faults = append(faults, position.Fault{File: in.Name, Line: n.Line, Message: "is not a mapping of keys to values"})
 			}
@@ -165,9 +167,15 @@ func Check(inputs []Input, known Known) (Report, error) {
 	}
 	j.renderValues()
 	j.all()
+	j.judgeSilence()
 	j.Documents = append(j.Documents, j.beside...)
 	finding.Sort(j.Findings)
 	return j.Report, nil
+}
+
+// areObjects reports a list of objects of Kubernetes, as older versions of calicoctl write them.
+func areObjects(n *position.Node) bool {
+	return n.Kind == position.List && len(n.Items) > 0 && !slices.ContainsFunc(n.Items, func(i *position.Node) bool { return i.ScalarAt("kind") == "" })
 }
 
 // nothing says what the inputs have instead of a network's configuration.

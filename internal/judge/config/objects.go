@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // objects are what the documents configure; what they do not configure is nil.
@@ -29,6 +30,8 @@ type objects struct {
 	// plugins are those of a CNI configuration list, at its place in the report.
 	plugins   []string
 	conflists []int
+	// silent are CNIs of objects that do not say the mode.
+	silent []profile.CNI
 	// unread are CNIs that are configured and that no rule reads, by their titles.
 	unread []string
 	// proxy is kube-proxy's own configuration.
@@ -105,6 +108,10 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 		relevant = j.configMap(s, n)
 	case "Deployment", "DaemonSet", "StatefulSet", "Job", "Pod":
 		relevant = j.workload(kind, s, n)
+	}
+	if c, of := profile.CNIOfObject(kind, n.ScalarAt("metadata", "name"), n.ScalarAt("apiVersion")); of && !relevant && s.chart == "" {
+		j.silent = append(j.silent, c)
+		return "", true
 	}
 	return "", relevant
 }

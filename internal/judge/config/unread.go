@@ -87,6 +87,23 @@ func (j *judge) judgeUnread() {
 	}
 }
 
+// judgeSilence says of documents from which nothing followed that they were not judged.
+func (j *judge) judgeSilence() {
+	if len(j.Settings)+len(j.Findings)+len(j.Measured) > 0 {
+		return
+	}
+	why := "nothing follows from it alone: give the CNI's own configuration"
+	if len(j.silent) > 0 {
+		c := j.silent[0]
+		why = fmt.Sprintf("it does not say the mode of %s: give the objects that do (%s)", c.Title, objectsOfCNI(c))
+	}
+	for i, d := range j.Documents {
+		if d.NotJudged == "" {
+			j.unjudged(why, i)
+		}
+	}
+}
+
 // chainedPlugins change what another plugin of the list made.
 var chainedPlugins = []string{"portmap", "bandwidth", "tuning", "firewall", "sbr", "vrf", "loopback", "dummy", "istio-cni", "linkerd-cni"}
 
@@ -116,7 +133,10 @@ func (j *judge) conflistWhy() string {
 
 // objectsOfCNI names the objects that configure a CNI.
 func objectsOfCNI(c profile.CNI) string {
-	if c.Name == calico {
+	switch {
+	case len(c.ConfigMaps) == 0:
+		return "the conflist in /etc/cni/net.d"
+	case c.Name == calico:
 		return "Installation, FelixConfiguration, IPPool, DaemonSet calico-node"
 	}
 	return "ConfigMap " + strings.Join(c.ConfigMaps, " or ")
