@@ -31,10 +31,10 @@ Exit codes:
   2  a file cannot be read
   3  an impossible or doubtful finding
 
-With --config the files are the configuration of one cluster's network: Helm values with their chart, Kubernetes objects,
-files of RKE2, K3s, kind and flannel (docs/reference/config.md). check shows the settings in force, the settings without effect, and
-the dataplane profile. The exit code is 3 if a setting has no effect, is refused, or is in force in another form. It is 4
-if a document could not be judged: values need --chart.
+With --config the files are the configuration of one cluster's network: Helm values, Kubernetes objects,
+files of RKE2, K3s, kind, Talos and flannel (docs/reference/config.md). check shows the settings in force, the settings without
+effect, and the dataplane profile. The exit code is 3 if a setting has no effect, is refused, or is in force in another form.
+It is 4 if a document could not be judged: no rule reads its CNI, or values need their chart.
 
 ` + inputs
 

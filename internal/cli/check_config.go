@@ -2,11 +2,14 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 	"helm.sh/helm/v4/pkg/strvals"
@@ -19,28 +22,48 @@ import (
 
 // configArgs are the flags of check that are about configurations.
 type configArgs struct {
-	on    bool
-	chart string
-	sets  []string
+	on       bool
+	chart    string
+	sets     []string
+	version  string
+	underlay int
 }
 
 func (a *configArgs) declare(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&a.on, "config", false, "the files configure a cluster's network: show what is in force (- is stdin)")
 	f.StringVar(&a.chart, "chart", "", "with --config: the `chart` that decides what values do: a directory, an archive, or the name of one that cni install uses")
+	f.StringVar(&a.version, "cni-version", "", "with --config: the `version` of Cilium's agent, as 1.16 (default what chart, image or options show)")
+	f.IntVar(&a.underlay, "underlay-mtu", 0, "with --config: the MTU of the nodes' NICs in `bytes` (default 1500 is assumed)")
 	f.StringArrayVar(&a.sets, "set", nil, "with --config: a `key=value` of the chart as helm --set takes it, after the files")
 }
 
+// configFlags are the flags that require --config.
+var configFlags = []string{"chart", "set", "cni-version", "underlay-mtu"}
+
 // asked reports whether check judges a configuration. It does for the flags that require it too, to say so.
 func (a *configArgs) asked(cmd *cobra.Command) bool {
-	return a.on || cmd.Flags().Changed("chart") || cmd.Flags().Changed("set")
+	return a.on || slices.ContainsFunc(configFlags, cmd.Flags().Changed)
+}
+
+// known returns what the flags say beside the files, without the chart.
+func (a *configArgs) known(cmd *cobra.Command) (config.Known, error) {
+	known := config.Known{Version: a.version, Underlay: a.underlay}
+	_, ok := config.Minor(a.version)
+	switch {
+	case a.version != "" && !ok:
+		return known, fmt.Errorf("--cni-version %q: want a version of Cilium, as 1.16 or v1.16.5", a.version)
+	case cmd.Flags().Changed("underlay-mtu") && (a.underlay < 576 || a.underlay > 65535):
+		return known, fmt.Errorf("--underlay-mtu %d: want 576 to 65535 bytes", a.underlay)
+	}
+	return known, nil
 }
 
 // checkConfig judges the files together: they configure one cluster.
 func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) error {
 	switch {
 	case !a.config.on:
-		return usageOf(cmd, errors.New("--chart and --set require --config"))
+		return usageOf(cmd, errors.New("--chart, --set, --cni-version and --underlay-mtu require --config"))
 	case len(a.only) > 0:
 		return usageOf(cmd, errors.New("--only names rules about results: omit it with --config"))
 	case a.list:
@@ -48,6 +71,7 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 	case len(files) == 0 && a.config.chart == "":
 		return usageOf(cmd, errors.New("--config requires a file or --chart"))
 	}
+	known, mistaken := a.config.known(cmd)
 	inputs, unread := readAll(files, p.readConfig)
 	sets, wrong := readAll(a.config.sets, setInput)
 	inputs = append(inputs, sets...)
@@ -55,19 +79,23 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 	for _, in := range inputs {
 		source = cmp.Or(source, recipe.ShownChart(in.Text))
 	}
-	var c *config.Chart
 	var missing error
 	if source != "" {
-		c, missing = recipe.ConfigChart(cmd.Context(), source)
+		known.Chart, missing = recipe.ConfigChart(cmd.Context(), source)
 		if missing != nil && a.config.chart == "" {
 			p.say("the values are not judged: %s", missing)
 			missing = nil
 		}
 	}
-	if err := errors.Join(unread, wrong, missing); err != nil {
+	if err := errors.Join(mistaken, unread, wrong, missing); err != nil {
 		return usage(err)
 	}
-	r, err := config.Check(inputs, c)
+	r, err := config.Check(inputs, known)
+	if err == nil && source == "" && len(r.Needs) > 0 {
+		if known.Chart = p.neededChart(cmd.Context(), r.Needs[0]); known.Chart != nil {
+			r, err = config.Check(inputs, known)
+		}
+	}
 	if err != nil {
 		return usage(err)
 	}
@@ -81,6 +109,26 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 		return failed(exitInconclusive)
 	}
 	return nil
+}
+
+// downloadTime is how long check waits for a chart that was not asked for.
+const downloadTime = 20 * time.Second
+
+// neededChart downloads the chart whose values were given without it. It returns nil, and says why, if it cannot.
+func (p *program) neededChart(ctx context.Context, of config.Needed) *config.Chart {
+	ctx, stop := context.WithTimeout(ctx, downloadTime)
+	defer stop()
+	c, err := recipe.DownloadChart(ctx, of.Name, of.Version)
+	if err != nil {
+		p.say("values of chart %s are judged in part: %s", of.Name, err)
+		return nil
+	}
+	whose := "the version that cni install uses"
+	if of.Version != "" {
+		whose = "the version that the file names"
+	}
+	p.say("the values are judged by %s, %s; --chart gives another", c, whose)
+	return c
 }
 
 // setInput returns the values that a --set gives.

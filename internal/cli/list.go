@@ -21,6 +21,7 @@ var listings = []struct {
 	write       func(io.Writer)
 }{
 	{"profiles", "CNI dataplanes with their settings", writeProfiles},
+	{"cnis", "the CNIs that are recognised on clusters", writeCNIs},
 	{"paths", "from where to where traffic can go", writePaths},
 	{"workloads", "what can be sent, with its options", writeWorkloads},
 	{"metrics", "what is reported", writeMetrics},
@@ -28,7 +29,7 @@ var listings = []struct {
 
 func (p *program) listCommand() *cobra.Command {
 	list := parent(&cobra.Command{
-		Use: "list", Short: "List the profiles, paths, workloads and metrics that there are",
+		Use: "list", Short: "List the profiles, CNIs, paths, workloads and metrics that there are",
 		Example: "  cnibench list profiles\n  cnibench list metrics",
 	})
 	for _, l := range listings {
@@ -58,6 +59,20 @@ func writeProfiles(w io.Writer) {
 			what += " (" + q.Model + ")"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", q.Name, q.Encapsulation, q.PodMTU(), strings.Join(does, "\t"), compared, what)
+	}
+}
+
+func writeCNIs(w io.Writer) {
+	fmt.Fprintln(w, "NAME\tMEASURED IN\tWHAT IT IS")
+	for _, c := range profile.CNIs() {
+		where := "lab and clusters"
+		switch {
+		case c.Family == "":
+			where = "clusters: run --env kubernetes"
+		case c.Family != c.Name:
+			where = "lab (ptp) and clusters"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, where, strings.TrimPrefix(c.Title, "the "))
 	}
 }
 

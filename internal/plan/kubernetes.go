@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
@@ -238,6 +240,10 @@ func (fs *faults) validClusterProfile(field string, name Variant, p Plan) {
 		fs.Add(field, "%q is not the name of a profile", name)
 	case p.brings() && base != Detected:
 		fs.validProfile(field, Variant(base))
+	default:
+		if meant := mistyped(base); meant != "" {
+			fs.Add(field, "unknown profile %q, did you mean %q? A name of your own must differ from it by more than a slip", base, meant)
+		}
 	}
 	if base == profile.Raw {
 		fs.Add(field, "raw is of the lab only: the zero of a cluster is host")
@@ -245,6 +251,18 @@ func (fs *faults) validClusterProfile(field string, name Variant, p Plan) {
 	if context != "" && !slices.Contains(p.Cluster.Contexts, context) {
 		fs.Add(field, "%q names a context that is not among kubernetes.contexts", name)
 	}
+}
+
+// mistyped returns the profile or CNI whose name is one or two slips from name, "" without one: a cluster's CNI may have a name
+// of the user's own, also a longer one such as cilium-native-2.
+func mistyped(name string) string {
+	names := append(profile.Names(), Detected)
+	names = append(names, each.Of(profile.CNIs(), func(c profile.CNI) string { return c.Name })...)
+	longer := func(n string) bool { return strings.HasPrefix(name, n) }
+	if slices.ContainsFunc(names, longer) {
+		return ""
+	}
+	return advice.Slip(name, names)
 }
 
 // validTTL refuses a time to live in which the run cannot end.

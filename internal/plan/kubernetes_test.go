@@ -396,6 +396,10 @@ func TestBroughtProfiles(t *testing.T) {
 		want        string
 	}{
 		{EnvKubernetes, false, []Variant{"kindnet"}, ""},
+		{EnvKubernetes, false, []Variant{"my-cni", "aws-vpc-cni", "cilium-native-2", "calico-vpp"}, ""},
+		{EnvKubernetes, false, []Variant{"cillium-native"}, `unknown profile "cillium-native", did you mean "cilium-native"?`},
+		{EnvKubernetes, false, []Variant{"aws-vcp-cni"}, `unknown profile "aws-vcp-cni", did you mean "aws-vpc-cni"?`},
+		{EnvKubernetes, true, []Variant{"antrea"}, `unknown profile "antrea": Antrea is measured on a cluster that runs it: cnibench run --env kubernetes`},
 		{EnvKubernetes, true, []Variant{"canal", "kindnet"}, `unknown profile "kindnet"`},
 		{EnvKubernetes, true, []Variant{Detected}, "name the profiles to install"},
 		{EnvKind, false, []Variant{"canal", "host"}, ""},

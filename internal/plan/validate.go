@@ -132,7 +132,17 @@ func (fs *faults) validProfile(field string, v Variant, own ...string) {
 		}
 		return
 	}
-	fs.Add(field, "unknown profile %q%s", name, advice.DidYouMean(name, append(profile.Names(), own...)))
+	fs.Add(field, "unknown profile %q%s", name, wayOut(name, own))
+}
+
+// wayOut says what to do about a name that no profile has.
+func wayOut(name string, own []string) string {
+	names := append(profile.Names(), own...)
+	of := slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, name+"-") })
+	if c, ok := profile.LookupCNI(name); ok && !of {
+		return fmt.Sprintf(": %s is measured on a cluster that runs it: cnibench run --env kubernetes (cnibench list cnis)", c.Title)
+	}
+	return cmp.Or(advice.DidYouMean(name, names), " (names: cnibench list profiles)")
 }
 
 func (fs *faults) validNumbers(p Plan) {

@@ -86,7 +86,7 @@ func TestParseFaults(t *testing.T) {
 		{"merge", head + "<<: {seed: x}", `p:3: seed: "x" is not a whole number`},
 		{"twice", head + "seed: 1\nseed: 2", "p:4: seed: is given twice"},
 		{"all at once", head + "profiles: [host, bogus]\npaths:\n  - pod-to-pod\nworkloads:\n  - rr: {flows: 0}\nduration: 0s\nrepetitions: many",
-			"p:3: profiles: unknown profile \"bogus\"\n" +
+			"p:3: profiles: unknown profile \"bogus\" (names: cnibench list profiles)\n" +
 				"p:5: paths: path \"pod-to-pod\" has several forms: pod-to-pod/same-node, pod-to-pod/cross-node\n" +
 				"p:7: workloads.rr.flows: 0 is out of range: want 1 to 1024\n" +
 				"p:8: duration: 0s is out of range: want 1ms to 1h0m0s\n" +

@@ -54,9 +54,28 @@ func BuildConfig(r config.Report) Document {
 	for i, f := range first.Findings {
 		first.Findings[i].Where, first.Findings[i].Saw = number.Clean(f.Where), number.Clean(f.Saw)
 	}
-	first.Notes = append(first.Notes, findingCounts(r.Findings))
+	first.Notes = append(first.Notes, configCounts(r))
 	d.Sections = append(d.Sections, first)
 	return d
+}
+
+// configCounts says how many findings there are, and how many documents were not judged.
+func configCounts(r config.Report) string {
+	skipped := 0
+	for _, d := range r.Documents {
+		if d.NotJudged != "" {
+			skipped++
+		}
+	}
+	switch {
+	case skipped == 0:
+		return findingCounts(r.Findings)
+	case skipped == len(r.Documents) && len(r.Findings)+len(r.Settings) == 0:
+		return "Nothing was judged."
+	case len(r.Findings) == 0:
+		return "No findings in what was judged. Not judged: " + number.Counted(skipped, "document") + "."
+	}
+	return findingCounts(r.Findings) + " Not judged: " + number.Counted(skipped, "document") + "."
 }
 
 // findingCounts says how many findings there are of each severity.

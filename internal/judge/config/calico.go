@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -230,15 +229,22 @@ func (j *judge) calicoNetwork(c calicoState) {
 	if g := c.felix.at("featureDetectOverride"); strings.Contains(g.text, "ChecksumOffloadBroken=true") {
 		j.find("checksum-software", g, "featureDetectOverride: %s", g.text)
 	}
-	j.room(c.inst.at("calicoNetwork.mtu"), c.encapsulation, map[string]int{"VXLAN": 1450, "IPIP": 1480}[c.encapsulation])
+	j.room(calico, c.inst.at("calicoNetwork.mtu"), c.layers())
 }
 
-// room reports a pod MTU that exceeds what an encapsulation leaves of 1500 bytes, unless the underlay is larger.
-func (j *judge) room(g value, encapsulation string, most int) {
-	var mtu int
-	if _, err := fmt.Sscanf(g.text, "%d", &mtu); err == nil && g.given() && most > 0 && mtu > most && mtu <= 1500 {
-		j.find("mtu-too-large", g, "%s: %d, and %s leaves %d of 1500 bytes", g.path, mtu, encapsulation, most)
+// layers returns what surrounds a packet between nodes.
+func (c calicoState) layers() []layerOf {
+	var layers []layerOf
+	switch strings.TrimSuffix(c.encapsulation, "CrossSubnet") {
+	case "VXLAN":
+		layers = append(layers, layerOf{"VXLAN", vxlanBytes})
+	case "IPIP":
+		layers = append(layers, layerOf{"IPIP", ipipBytes})
 	}
+	if c.felix.at("wireguardEnabled").on() { // packets that WireGuard encrypts are not encapsulated as well
+		layers = []layerOf{{"WireGuard", calicoWG}}
+	}
+	return layers
 }
 
 // calicoProfile names the profile.

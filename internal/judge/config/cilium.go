@@ -10,7 +10,7 @@ import (
 const cilium = "cilium"
 
 // agentDefaults are the options of Cilium's agent, by the names of its flags.
-var agentDefaults = values{reader: "cilium-agent 1.20", defaults: map[string]string{
+var agentDefaults = values{defaults: map[string]string{
 	"auto-direct-node-routes": "false", "bpf-lb-acceleration": "disabled", "bpf-lb-algorithm": "random", "bpf-lb-dsr-dispatch": "opt",
 	"bpf-lb-mode": "snat", "cni-chaining-mode": "none", "datapath-mode": "veth", "enable-bpf-masquerade": "false",
 	"enable-ipv4": "true", "enable-ipv4-masquerade": "true", "enable-ipv6": "false", "enable-ipv6-masquerade": "true",
@@ -20,11 +20,16 @@ var agentDefaults = values{reader: "cilium-agent 1.20", defaults: map[string]str
 // ciliumState is what the options of an agent amount to.
 type ciliumState struct {
 	*values
-	// replaces is kube-proxy-replacement. tunnel is the protocol between nodes, "" for native routing.
-	replaces bool
-	tunnel   string
+	// minor is the version by whose rules the options are judged.
+	minor int
+	// replaces is whether kube-proxy is replaced altogether, nodePort whether the agent serves NodePorts. tunnel is the
+	// protocol between nodes, "" for native routing.
+	replaces, nodePort bool
+	tunnel             string
 	// masquerade is "iptables", "eBPF" or "off". encryption is "wireguard", "ipsec" or "".
 	masquerade, encryption string
+	// fallback is why iptables masquerades although eBPF was asked for, "" if it was not or does.
+	fallback string
 	// chaining is the CNI chaining mode, "" for none.
 	chaining string
 	// legacy are the reasons for legacy host routing; none is eBPF host routing. asked is true if the user asked for it.
@@ -32,29 +37,46 @@ type ciliumState struct {
 	asked  bool
 }
 
-func (j *judge) judgeCilium() {
-	c := readCilium(j.agent)
+func (j *judge) judgeCilium() { j.ciliumOf(j.agentMinors()) }
+
+// ciliumOf judges the agent's options by the rules of a version.
+func (j *judge) ciliumOf(m minors) {
+	if m.by != "" && j.known.Version == "" {
+		j.show(cilium, "version", m.String(), Given, m.by)
+	}
+	if why := m.notJudged(); why != "" {
+		j.unjudged(why, j.agentFiles...)
+		j.unmatched("Cilium in a version whose rules are not known")
+		return
+	}
+	c := readCilium(j.today(m), m.last)
 	j.showCilium(c)
+	j.ciliumRefusals(c)
 	j.ciliumHostRouting(c)
 	j.ciliumServices(c)
 	j.ciliumRouting(c)
+	j.ciliumMTU(c)
 	j.ciliumCIDRs(c)
 	j.ciliumDevices(c)
 	j.ciliumProfile(c)
 }
 
-func readCilium(v *values) ciliumState {
-	c := ciliumState{values: v, replaces: v.at("kube-proxy-replacement").on(), masquerade: "iptables"}
+func readCilium(v *values, minor int) ciliumState {
+	c := ciliumState{values: v, minor: minor, masquerade: "iptables"}
+	kpr := v.at("kube-proxy-replacement")
+	c.replaces = kpr.on() || kpr.is("strict") || kpr.is("probe")
+	c.nodePort = c.replaces || minor <= 18 && !kpr.is("disabled") && v.at("enable-node-port").on()
 	if mode := v.at("routing-mode"); !mode.is("native") {
 		c.tunnel = strings.ToLower(v.at("tunnel-protocol").text)
 	}
-	v4 := v.at("enable-ipv4").on() && v.at("enable-ipv4-masquerade").on()
-	v6 := v.at("enable-ipv6").on() && v.at("enable-ipv6-masquerade").on()
 	switch {
-	case !v4 && !v6:
+	case !c.masquerades4() && !c.masquerades6():
 		c.masquerade = "off"
 	case v.at("enable-bpf-masquerade").on():
 		c.masquerade = "eBPF"
+		if c.fallback = c.masqueradeFallback(); c.fallback != "" {
+			c.masquerade = "iptables"
+		}
 	}
 	if mode := v.at("cni-chaining-mode"); !mode.is("none") {
 		c.chaining = mode.text
@@ -68,19 +90,55 @@ func readCilium(v *values) ciliumState {
 	return c
 }
 
+func (c ciliumState) masquerades4() bool {
+	return c.at("enable-ipv4").on() && c.at("enable-ipv4-masquerade").on()
+}
+
+func (c ciliumState) masquerades6() bool {
+	return c.at("enable-ipv6").on() && c.at("enable-ipv6-masquerade").on()
+}
+
+// masqueradeFallback returns why an agent up to 1.14 lets iptables masquerade; newer ones end instead.
+func (c ciliumState) masqueradeFallback() string {
+	identity, stated := c.leaf("enable-remote-node-identity")
+	socket, _ := c.leaf("bpf-lb-sock")
+	switch devices := c.at("egress-masquerade-interfaces"); {
+	case c.minor > 14:
+	case !c.nodePort:
+		return "the agent does not serve NodePorts"
+	case devices.text != "":
+		return "egress-masquerade-interfaces: " + devices.text
+	case stated && !identity.on():
+		return "enable-remote-node-identity: " + identity.text
+	case c.tunnel != "" && !c.replaces && !socket.on():
+		return "no socket load balancing over a tunnel"
+	}
+	return ""
+}
+
 // hostRouting decides as the agent does at its start.
 func (c *ciliumState) hostRouting() {
 	wish := c.at("enable-host-legacy-routing")
 	c.asked = wish.on() && wish.given() && (len(wish.from) == 0 || slices.Contains(wish.from, "bpf.hostLegacyRouting"))
-	if wish.on() {
-		c.legacy = append(c.legacy, "enable-host-legacy-routing is true ("+wish.source()+")")
+	because := func(holds bool, why string) {
+		if holds {
+			c.legacy = append(c.legacy, why)
+		}
 	}
-	if c.masquerade == "iptables" {
-		c.legacy = append(c.legacy, "enable-bpf-masquerade is not true: iptables masquerades")
+	because(wish.on(), "enable-host-legacy-routing is true ("+wish.source()+")")
+	if c.fallback != "" {
+		because(true, "iptables masquerades: "+c.fallback)
+	} else {
+		because(c.masquerade == "iptables", "enable-bpf-masquerade is not true: iptables masquerades")
 	}
-	if !c.replaces {
-		c.legacy = append(c.legacy, "kube-proxy-replacement is not true")
+	full := "true"
+	if c.minor < 14 {
+		full = "strict"
 	}
+	because(c.minor >= 13 && !c.replaces || !c.nodePort, "kube-proxy-replacement is not "+full)
+	because(c.minor <= 13 && c.at("enable-endpoint-routes").on(), "enable-endpoint-routes is true, before 1.14")
+	because(c.minor <= 13 && c.encryption == "wireguard", "WireGuard encrypts, before 1.14")
+	because(c.minor <= 18 && c.encryption == "ipsec", "IPsec encrypts, before 1.19")
 }
 
 func (j *judge) showCilium(c ciliumState) {
@@ -93,6 +151,9 @@ func (j *judge) showCilium(c ciliumState) {
 	if c.masquerade == "off" {
 		by = c.at("enable-ipv4-masquerade")
 	}
+	if c.fallback != "" {
+		by.origin, by.by = Forced, c.fallback
+	}
 	j.show(cilium, "masquerading", c.masquerade, by.origin, by.by)
 	switch {
 	case c.asked:
@@ -102,12 +163,15 @@ func (j *judge) showCilium(c ciliumState) {
 	default:
 		j.show(cilium, "host routing", "eBPF", Default, c.reader)
 	}
+	if c.nodePort && !c.replaces {
+		j.showValues(cilium, c.values, "enable-node-port", "bpf-lb-mode", "bpf-lb-algorithm", "bpf-lb-acceleration")
+	}
 	if c.replaces {
 		socket := "on"
 		if c.at("bpf-lb-sock-hostns-only").on() {
 			socket = "on in the host's namespace only; pods per packet"
 		}
-		j.show(cilium, "socket LB", socket, Forced, "kube-proxy-replacement is true")
+		j.show(cilium, "socket LB", socket, Forced, "kube-proxy-replacement is "+c.at("kube-proxy-replacement").text)
 		j.showValues(cilium, c.values, "bpf-lb-mode", "bpf-lb-algorithm", "bpf-lb-acceleration")
 	}
 	j.showGiven(cilium, c.values, "mtu", "enable-bandwidth-manager", "ipv4-native-routing-cidr", "enable-ipv4-big-tcp", "enable-ipv6-big-tcp")
@@ -126,6 +190,9 @@ func (j *judge) showCilium(c ciliumState) {
 
 // ciliumHostRouting reports legacy host routing to users who replace kube-proxy and have not asked for it.
 func (j *judge) ciliumHostRouting(c ciliumState) {
+	if asked := c.at("enable-bpf-masquerade"); c.fallback != "" && asked.given() {
+		j.find("masquerade-fallback", asked, "enable-bpf-masquerade: true, and iptables masquerades: %s", c.fallback)
+	}
 	if len(c.legacy) == 0 || c.asked || !c.replaces && c.masquerade != "eBPF" {
 		return
 	}
@@ -139,8 +206,8 @@ func (j *judge) ciliumHostRouting(c ciliumState) {
 }
 
 func (j *judge) ciliumServices(c ciliumState) {
-	if c.replaces {
-		if g := c.at("bpf-lb-sock"); g.given() && !g.on() {
+	if c.nodePort {
+		if g := c.at("bpf-lb-sock"); c.replaces && g.given() && !g.on() {
 			j.find("socket-lb-forced", g, "bpf-lb-sock: %s", g.text)
 		}
 		if g := c.at("bpf-lb-algorithm"); g.is("maglev") {
@@ -171,7 +238,7 @@ func (j *judge) ciliumServices(c ciliumState) {
 // dsr reports whether NodePorts are served by direct server return.
 func (c ciliumState) dsr() bool {
 	mode := c.at("bpf-lb-mode")
-	return c.replaces && (mode.is("dsr") || mode.is("hybrid"))
+	return c.nodePort && (mode.is("dsr") || mode.is("hybrid"))
 }
 
 // ciliumDSR asks what the agent asks at its start.
@@ -179,8 +246,10 @@ func (j *judge) ciliumDSR(c ciliumState) {
 	mode, dispatch := c.at("bpf-lb-mode"), c.at("bpf-lb-dsr-dispatch")
 	switch {
 	case !c.dsr():
-	case c.tunnel == "vxlan":
-		j.find("dsr-refused", mode, "bpf-lb-mode: %s over a VXLAN tunnel", mode.text)
+	case c.tunnel != "" && c.minor <= 12:
+		j.find("dsr-fallback", mode, "bpf-lb-mode: %s over a %s tunnel", mode.text, c.tunnel)
+	case c.tunnel != "" && c.minor == 13, c.tunnel == "vxlan":
+		j.find("dsr-refused", mode, "bpf-lb-mode: %s over a %s tunnel", mode.text, c.tunnel)
 	case c.tunnel != "" && !dispatch.is("geneve"):
 		j.find("dsr-refused", mode, "bpf-lb-mode: %s over a tunnel with bpf-lb-dsr-dispatch: %s", mode.text, dispatch.text)
 	case dispatch.is("geneve") && !c.at("tunnel-protocol").is("geneve"):
@@ -206,9 +275,6 @@ func (j *judge) ciliumRouting(c ciliumState) {
 	}
 	if g := c.at("enable-endpoint-routes"); g.on() && len(c.legacy) > 0 {
 		j.find("endpoint-routes-legacy", g, "enable-endpoint-routes: true with legacy host routing")
-	}
-	if g := c.at("mtu"); g.is("1450") || g.is("1420") || g.is("1405") || g.is("8950") {
-		j.find("mtu-is-underlay", g, "mtu: %s is a pod's MTU", g.text)
 	}
 }
 
@@ -257,7 +323,7 @@ func FirstIPv4(list string) (netip.Prefix, bool) {
 // ciliumDevices asks what the agent asks of netkit, BBR, BIG TCP and rules against conntrack.
 func (j *judge) ciliumDevices(c ciliumState) {
 	legacy := joined(c.legacy)
-	if g := c.at("datapath-mode"); strings.HasPrefix(g.text, "netkit") && legacy != "" {
+	if g := c.at("datapath-mode"); strings.HasPrefix(g.text, "netkit") && legacy != "" && c.minor >= 20 {
 		j.find("netkit", g, "datapath-mode: %s, and host routing is legacy: %s", g.text, legacy)
 	}
 	if g := c.at("enable-bbr"); g.on() && legacy != "" && !c.at("enable-bbr-hostns-only").on() {
@@ -271,15 +337,21 @@ func (j *judge) ciliumDevices(c ciliumState) {
 			j.find("big-tcp", g, "%s: true, and host routing is legacy: %s", p, legacy)
 		case c.encryption == "ipsec", c.at("bpf-lb-dsr-dispatch").is("ipip"):
 			j.find("big-tcp", g, "%s: true with IPsec or bpf-lb-dsr-dispatch: ipip", p)
+		case c.tunnel != "" && c.minor <= 18:
+			j.find("big-tcp", g, "%s: true over a %s tunnel", p, c.tunnel)
 		case c.tunnel != "" && !c.at("enable-tunnel-big-tcp").on():
 			j.find("big-tcp-tunnel", g, "%s: true over a %s tunnel", p, c.tunnel)
 		}
 	}
-	if g := c.at("install-no-conntrack-iptables-rules"); g.on() && (!c.replaces || c.masquerade == "iptables" || c.tunnel != "") {
-		j.find("no-conntrack-refused", g, "install-no-conntrack-iptables-rules: true, kube-proxy-replacement: %v, masquerading: %s, routing-mode: %s", c.replaces, c.masquerade, c.at("routing-mode").text)
+	if g := c.at("install-no-conntrack-iptables-rules"); g.on() && (!c.replaces || c.masquerade == "iptables" || c.tunnel != "" || !c.at("enable-ipv4").on()) {
+		j.find("no-conntrack-refused", g, "install-no-conntrack-iptables-rules: true, kube-proxy-replacement: %v, masquerading: %s, routing-mode: %s, enable-ipv4: %s",
+			c.replaces, c.masquerade, c.at("routing-mode").text, c.at("enable-ipv4").text)
 	}
 	if g := c.at("encrypt-node"); g.on() && c.encryption != "wireguard" {
 		j.find("not-used", g, "encrypt-node: true without WireGuard")
+	}
+	if g := c.at("enable-bandwidth-manager"); g.on() && c.encryption == "ipsec" {
+		j.find("not-used", g, "enable-bandwidth-manager: true with IPsec: the agent turns it off")
 	}
 }
 
@@ -303,11 +375,14 @@ func (j *judge) ciliumProfile(c ciliumState) {
 		j.unmatched("Cilium chained to "+c.chaining+": another plugin connects the pods", but...)
 	case mode.is("auto") && !legacy:
 		j.unmatched("Cilium with netkit or veth devices, as each node's kernel supports: no profile is known from the configuration", but...)
-	case strings.HasPrefix(mode.text, "netkit") && legacy:
+	case strings.HasPrefix(mode.text, "netkit") && legacy && c.minor >= 20:
 		j.unmatched("none: netkit does not start with legacy host routing", but...)
 	case strings.HasPrefix(mode.text, "netkit"):
 		if c.tunnel != "" {
 			but = append(but, "a tunnel ("+c.tunnel+")")
+		}
+		if legacy {
+			but = append(but, "legacy host routing")
 		}
 		j.measured("cilium-netkit", but...)
 	case c.tunnel != "":

@@ -24,13 +24,15 @@ func (j *judge) podCIDR() value {
 		return j.k3s.at("cluster-cidr")
 	case j.kind != nil:
 		return j.kind.at("networking.podSubnet")
+	case j.talos != nil:
+		return j.talos.at("cluster.network.podSubnets")
 	}
 	return value{}
 }
 
 // another reports whether a CNI is configured beside the one that the distribution brings.
 func (j *judge) another() bool {
-	return j.agent != nil || j.installation != nil || j.netconf != nil || len(j.pools) > 0
+	return j.agent != nil || j.installation != nil || j.felix != nil || j.netconf != nil || len(j.pools) > 0
 }
 
 // judgeDistribution judges the distribution's own configuration, and what it says about the CNI.

@@ -7,7 +7,7 @@
 //	files, cluster ──┴─► objects ─► settings in force ─► findings, profile
 //
 // There is one reader of objects, for files, for what a chart renders and for what a cluster has. What a chart decides is
-// known from its rendering alone: without the chart, values are not judged. The package is pure; the caller renders.
+// known from its rendering alone: without the chart, values are judged in part. The package is pure; the caller renders.
 // Whether a setting is in force on the nodes is for package detect to prove.
 package config
 
@@ -35,13 +35,24 @@ type Input struct {
 
 // Chart is a chart that the caller can render.
 type Chart struct {
-	// Name and Version are those of Chart.yaml.
-	Name, Version string
+	// Name, Version and AppVersion are those of Chart.yaml.
+	Name, Version, AppVersion string
 	// Values are the chart's own.
 	Values map[string]any
 	// Render returns the objects that the chart makes of values, without those of the templates in skip. The error is the
 	// chart's own validation.
 	Render func(values map[string]any, skip map[string]bool) ([]Rendered, error)
+}
+
+// Known is what the caller knows beside the inputs. The zero value knows nothing.
+type Known struct {
+	// Chart renders values among the inputs; it may be nil.
+	Chart *Chart
+	// Version is that of Cilium's agent, such as v1.16.5; "" takes the chart's appVersion, the agent's image, or what the options
+	// show.
+	Version string
+	// Underlay is the MTU of the nodes' NICs in bytes, 0 if it is not known.
+	Underlay int
 }
 
 // Rendered is one object that a chart makes.
@@ -99,6 +110,8 @@ type Report struct {
 	// Wire is how packets travel between nodes, as far as the configuration says: settings called Encapsulation, Encryption
 	// and MTU. An encapsulation is "none", "vxlan", "geneve", "ipip" or "wireguard", or one of them "between subnets".
 	Wire []Setting `json:"wire,omitempty"`
+	// Needs are the charts of values that were judged without them.
+	Needs []Needed `json:"-"`
 }
 
 // Schema names the JSON format of a Report.
@@ -111,6 +124,12 @@ const (
 	MTU           = "pod MTU"
 )
 
+// RequiredMTU and RouteMTU are names of settings that follow from others.
+const (
+	RequiredMTU = "underlay MTU required"
+	RouteMTU    = "MTU of routes to other nodes"
+)
+
 // Alarm reports whether a setting has no effect, is refused, or is in force in another form than was asked for.
 func (r Report) Alarm() bool { return finding.Alarm(r.Findings) }
 
@@ -119,31 +138,62 @@ func (r Report) Inconclusive() bool {
 	return slices.ContainsFunc(r.Documents, func(d Document) bool { return d.NotJudged != "" })
 }
 
-// Check judges inputs that together configure one cluster. chart renders values among them; it may be nil. The error is
-// position.Faults with every mistake of every input.
-func Check(inputs []Input, chart *Chart) (Report, error) {
+// Check judges inputs that together configure one cluster. The error is position.Faults with every mistake of every input.
+func Check(inputs []Input, known Known) (Report, error) {
 	var faults position.Faults
-	j := &judge{faults: &faults, chart: chart, Report: Report{Documents: []Document{}, Settings: []Setting{}, Findings: []finding.Finding{}, Measured: []Measured{}}}
+	j := &judge{faults: &faults, known: known, chart: known.Chart, Report: Report{Documents: []Document{}, Settings: []Setting{}, Findings: []finding.Finding{}, Measured: []Measured{}}}
 	for _, in := range inputs {
+		j.passed = nil
+		before := len(j.Documents)
 		for _, n := range position.Parse(position.Source{Name: in.Name, Text: in.Text}, &faults) {
-			switch {
+			switch s := (source{name: in.Name, unlined: in.Unlined}); {
 			case n.Kind == position.Mapping && len(n.Keys) > 0:
-				j.document(source{name: in.Name, unlined: in.Unlined}, n)
+				j.document(s, n)
+			case areObjects(n):
+				j.list(s, "", n, n)
 			case n.Kind != position.Mapping && n.Kind != position.Null:
 				faults = append(faults, position.Fault{File: in.Name, Line: n.Line, Message: "is not a mapping of keys to values"})
 			}
+		}
+		if len(j.Documents) == before && len(j.passed) > 0 {
+			j.beside = append(j.beside, Document{File: in.Name, Kind: few(j.passed) + ": not about a cluster's network"})
 		}
 	}
 	if len(faults) > 0 {
 		return Report{}, faults
 	}
-	if len(j.Documents) == 0 && chart == nil {
-		return Report{}, position.Faults{{Message: "nothing to judge: no document configures a cluster's network"}}
+	if len(j.Documents) == 0 && (known.Chart == nil || len(j.beside) > 0) {
+		return Report{}, nothing(j.beside)
 	}
 	j.renderValues()
 	j.all()
+	j.judgeSilence()
+	j.Documents = append(j.Documents, j.beside...)
 	finding.Sort(j.Findings)
 	return j.Report, nil
+}
+
+// areObjects reports a list of objects of Kubernetes, as older versions of calicoctl write them.
+func areObjects(n *position.Node) bool {
+	return n.Kind == position.List && len(n.Items) > 0 && !slices.ContainsFunc(n.Items, func(i *position.Node) bool { return i.ScalarAt("kind") == "" })
+}
+
+// nothing says what the inputs have instead of a network's configuration.
+func nothing(beside []Document) position.Faults {
+	faults := position.Faults{{Message: "nothing to judge: no document configures a cluster's network (docs/reference/config.md lists what is read)"}}
+	for _, d := range beside {
+		faults = append(faults, position.Fault{File: d.File, Message: "has " + d.Kind})
+	}
+	return faults
+}
+
+// few lists up to five names and counts the rest.
+func few(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 // judge collects a report.
@@ -151,17 +201,23 @@ type judge struct {
 	Report
 	objects
 	faults *position.Faults
+	known  Known
 	chart  *Chart
 	// given are the values of the chart.
 	given []layer
+	// passed are the objects of an input that do not configure the network, beside the inputs that have no others.
+	passed []string
+	beside []Document
 }
 
 // all judges every component that is configured. The order is that of the report.
 func (j *judge) all() {
 	j.judgeDistribution()
+	j.judgeTalos()
 	if j.agent != nil {
 		j.judgeCilium()
 	}
+	j.judgeOptions()
 	if j.installation != nil || j.felix != nil || len(j.pools) > 0 {
 		j.judgeCalico()
 	}
@@ -169,9 +225,17 @@ func (j *judge) all() {
 		j.judgeFlannel()
 	}
 	j.judgePlugin()
+	j.judgeUnread()
 	j.judgeKubeProxy()
 	for _, g := range j.limits {
 		j.find("cpu-limit", g, "%s: limits.cpu: %s", g.path, g.text)
+	}
+}
+
+// unjudged marks documents as not judged, by their place in the report.
+func (j *judge) unjudged(why string, documents ...int) {
+	for _, i := range documents {
+		j.Documents[i].NotJudged = why
 	}
 }
 

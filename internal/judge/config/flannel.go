@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -64,7 +65,7 @@ func (j *judge) judgeFlannel() {
 	j.kubeProxyBeside(false, value{}, component)
 	switch {
 	case j.canal:
-		j.room(j.podMTU, kind.text, b.mtu)
+		j.room(component, j.podMTU, []layerOf{{kind.text, usualMTU - b.mtu}})
 		if !kind.is("vxlan") {
 			but = append(but, "flannel's backend is "+kind.text+" in place of vxlan")
 		}
@@ -86,7 +87,14 @@ func (j *judge) flannelWire(component string, b backend, kind value) {
 		encryption = encapsulation
 	}
 	j.wire(component, encapsulation, kind, encryption, kind)
-	j.wireMTU(component, j.netconf.at("Backend.MTU"))
+	if g := j.netconf.at("Backend.MTU"); g.number() > 0 && b.mtu > 0 {
+		layers := []layerOf{{encapsulation, usualMTU - b.mtu}}
+		pods, why := left(g.number(), layers)
+		g.by = fmt.Sprintf("%s: %d less %s", g.by, g.number(), why)
+		g.text = fmt.Sprint(pods)
+		j.wireMTU(component, g)
+	}
+	j.underlay(j.netconf.at("Backend.MTU"))
 	j.wireMTU(component, j.podMTU)
 }
 
@@ -98,6 +106,7 @@ func (j *judge) judgePlugin() {
 		}
 	}
 	if len(j.plugins) > 0 {
+		j.unjudged(j.conflistWhy(), j.conflists...)
 		j.show(j.plugins[0], "plugins", strings.Join(j.plugins, ", "), Given, "the CNI configuration list")
 	}
 }

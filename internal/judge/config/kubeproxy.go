@@ -66,6 +66,9 @@ func (j *judge) proxyState() proxyState {
 		}
 		return proxyState{yes, g.text, "kind starts it in mode " + g.text, g}
 	}
+	if g := j.talos.at("cluster.proxy.disabled"); g.on() {
+		return proxyState{no, "", "cluster.proxy.disabled: true", g}
+	}
 	if j.proxy != nil {
 		g := j.proxy.at("mode")
 		return proxyState{yes, cmp.Or(g.text, "iptables"), "its configuration is given", g}

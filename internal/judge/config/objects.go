@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // objects are what the documents configure; what they do not configure is nil.
@@ -13,6 +14,9 @@ type objects struct {
 	// agent is the ConfigMap that Cilium's agents read. agentEnv is their environment, nil if their DaemonSet is not given.
 	agent    *values
 	agentEnv map[string]value
+	// agentFiles are the places of the ConfigMaps in the report; agentImage is the image of the agents, if it is known.
+	agentFiles []int
+	agentImage value
 	// installation, felix and pools are Calico's objects. nodePool is calico-node's default pool.
 	installation, felix *values
 	pools               []*values
@@ -23,14 +27,21 @@ type objects struct {
 	netconf *values
 	canal   bool
 	podMTU  value
-	// plugins are those of a CNI configuration list.
-	plugins []string
+	// plugins are those of a CNI configuration list, at its place in the report.
+	plugins   []string
+	conflists []int
+	// silent are CNIs of objects that do not say the mode.
+	silent []profile.CNI
+	// unread are CNIs that are configured and that no rule reads, by their titles.
+	unread []string
 	// proxy is kube-proxy's own configuration.
-	proxy           *values
-	rke2, k3s, kind *values
-	limits          []value
-	// helm are the charts that HelmChartConfigs name.
-	helm []value
+	proxy                  *values
+	rke2, k3s, kind, talos *values
+	talosFiles             []int
+	limits                 []value
+	// helm are the charts that HelmChartConfigs name. options are values of Cilium's chart where the chart is not at hand.
+	helm    []value
+	options []layer
 }
 
 // document reads one document. A document that does not configure the network is left out of the report.
@@ -44,17 +55,40 @@ func (j *judge) document(s source, n *position.Node) {
 		j.bare(doc, s, n)
 		return
 	}
+	if items := n.At("items"); strings.HasSuffix(kind, "List") && items != nil && items.Kind == position.List {
+		j.list(s, strings.TrimSuffix(kind, "List"), n, items)
+		return
+	}
 	if why, relevant := j.read(kind, s, n); relevant {
 		doc.NotJudged = why
 		j.Documents = append(j.Documents, doc)
+	} else if s.chart == "" {
+		j.passed = append(j.passed, doc.Kind)
+	}
+}
+
+// list reads the items of a List as kubectl and calicoctl write it. Items of an IPPoolList need not say that they are IPPools.
+func (j *judge) list(s source, kind string, n, items *position.Node) {
+	for _, item := range items.Items {
+		if item.Kind != position.Mapping {
+			continue
+		}
+		if item.At("kind") == nil && kind != "" {
+			item = item.With("kind", kind).With("apiVersion", n.ScalarAt("apiVersion"))
+		}
+		j.document(s, item)
 	}
 }
 
 // read reads one object of Kubernetes. It reports whether the object configures the network, and why it was not judged.
 func (j *judge) read(kind string, s source, n *position.Node) (notJudged string, relevant bool) {
+	if why, unread := j.unreadObject(kind, n); unread {
+		return why, true
+	}
+	if c, carries := carrierOf(kind, n); carries {
+		return j.carried(c, s, n)
+	}
 	switch kind {
-	case "HelmChartConfig", "HelmChart":
-		return j.helmChart(s, n)
 	case "Installation":
 		relevant = readInto(&j.installation, installationDefaults, s, "spec", n.At("spec"))
 	case "FelixConfiguration":
@@ -75,6 +109,10 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	case "Deployment", "DaemonSet", "StatefulSet", "Job", "Pod":
 		relevant = j.workload(kind, s, n)
 	}
+	if c, of := profile.CNIOfObject(kind, n.ScalarAt("metadata", "name"), n.ScalarAt("apiVersion")); of && !relevant && s.chart == "" {
+		j.silent = append(j.silent, c)
+		return "", true
+	}
 	return "", relevant
 }
 
@@ -94,34 +132,12 @@ func (j *judge) within(s source, key string, content *position.Node, read func(s
 	return found
 }
 
-// helmChart reads a HelmChartConfig, or a HelmChart: values of a chart as text.
-func (j *judge) helmChart(s source, n *position.Node) (string, bool) {
-	name := n.ScalarAt("metadata", "name")
-	if !strings.HasPrefix(name, "rke2-") && !known(name) {
-		return "", false
-	}
-	content := n.At("spec", "valuesContent")
-	if content == nil || content.Kind != position.Scalar {
-		if n.ScalarAt("kind") == "HelmChartConfig" {
-			*j.faults = append(*j.faults, position.Fault{File: s.name, Line: n.Line, Field: "spec.valuesContent", Message: "want the values as a block (valuesContent: |-)"})
-		}
-		return "", false
-	}
-	j.helm = append(j.helm, value{path: name, text: name, origin: Given, by: s.by(n)})
-	why := j.noChart(name)
-	return why, j.within(s, "valuesContent", content, func(s source, n *position.Node) bool {
-		if why == "" {
-			j.given = append(j.given, layer{s, n})
-		}
-		return true
-	})
-}
-
 // configMap reads the ConfigMaps of Cilium, Calico, flannel, canal and kube-proxy.
 func (j *judge) configMap(s source, n *position.Node) bool {
 	name, data := n.ScalarAt("metadata", "name"), n.At("data")
 	switch name {
 	case "cilium-config":
+		j.agentFiles = append(j.agentFiles, len(j.Documents))
 		return readInto(&j.agent, agentDefaults, s, "data", data)
 	case "kubernetes-services-endpoint":
 		return readInto(&j.endpoint, values{reader: calico}, s, "data", data)
@@ -171,6 +187,11 @@ func (j *judge) workload(kind string, s source, n *position.Node) bool {
 		return true
 	case kind == "DaemonSet" && name == "cilium":
 		j.agentEnv = environment(v)
+		for _, c := range containers.Items {
+			if image := c.At("image"); c.ScalarAt("name") == "cilium-agent" && image != nil {
+				j.agentImage = s.value(root+".containers.image", image, image.Text)
+			}
+		}
 		return true
 	case s.chart != "":
 		return false
@@ -220,6 +241,7 @@ func (j *judge) conflist(_ source, n *position.Node) bool {
 		types = append(types, n.ScalarAt("type"))
 	}
 	j.plugins = append(j.plugins, types...)
+	j.conflists = append(j.conflists, len(j.Documents))
 	return true
 }
 
@@ -229,6 +251,7 @@ func (j *judge) bare(doc Document, s source, n *position.Node) {
 		return slices.ContainsFunc(keys, func(k string) bool { return n.At(k) != nil })
 	}
 	cni := n.At("cni")
+	why, isForeign := foreign("", n)
 	switch {
 	case has("cniVersion"):
 		doc.Kind = "CNI configuration list"
@@ -242,11 +265,16 @@ func (j *judge) bare(doc Document, s source, n *position.Node) {
 	case cni != nil && cni.Kind != position.Mapping, has("disable-kube-proxy", "write-kubeconfig-mode", "cluster-cidr", "kube-proxy-arg"):
 		doc.Kind = "config.yaml of RKE2"
 		readInto(&j.rke2, rke2Defaults, s, "", n)
-	case j.chart == nil:
-		doc.Kind, doc.NotJudged = "values of a chart", "the chart decides what they do: give it with --chart"
+	case isTalos(n):
+		doc.Kind = "machine configuration of Talos"
+		j.talosFiles = append(j.talosFiles, len(j.Documents))
+		readInto(&j.talos, talosDefaults, s, "", n)
+	case isForeign:
+		doc.Kind, doc.NotJudged = "a document without a kind", why
+	case j.chart != nil:
+		doc.Kind = j.valuesOf(j.chart, s, n)
 	default:
-		doc.Kind = "values of " + j.chart.String()
-		j.given = append(j.given, layer{s, n})
+		doc.Kind, doc.NotJudged = j.chartless(s, n)
 	}
 	j.Documents = append(j.Documents, doc)
 }

@@ -19,21 +19,16 @@ type layer struct {
 	node *position.Node
 }
 
-// noChart returns why the values of the chart called name cannot be judged, "" if the chart is at hand.
-func (j *judge) noChart(name string) string {
-	switch {
-	case j.chart == nil:
-		return "chart " + name + " decides what they do: give it with --chart"
-	case j.chart.Name != name:
-		return fmt.Sprintf("they are of chart %s, and --chart is %s", name, j.chart.Name)
-	}
-	return ""
-}
-
 // renderValues renders the chart with the values that are given and reads its objects. It renders once more without each
 // value: what changes is what the value decides.
 func (j *judge) renderValues() {
-	if j.chart == nil || len(j.given) == 0 && len(j.Documents) > 0 {
+	switch {
+	case j.chart == nil:
+		return
+	case len(j.given) == 0 && len(j.Documents) > 0:
+		if !j.another() && len(j.plugins) == 0 && !j.Inconclusive() {
+			j.Documents = append(j.Documents, Document{File: j.chart.String(), Kind: "chart", NotJudged: "no file has values for it; --set KEY=VALUE gives one"})
+		}
 		return
 	}
 	all := map[string]any{}
@@ -101,10 +96,10 @@ func (j *judge) trace(t *tracer, all map[string]any, at map[string]value, g valu
 	if len(changed) > 0 || j.live(t, all, g.path) || j.agrees(t, all, at, g.path) {
 		return
 	}
-	if group, known := lookup(j.chart.Values, g.path); known {
+	if group, within, known := lookup(j.chart.Values, g.path); known {
 		j.find("no-effect", g, "%s: %s changes nothing that %s makes", g.path, g.text, j.chart)
 	} else {
-		j.find("unknown-key", g, "%s changes nothing: %s has no such value%s", g.path, j.chart, suggest(g.path, group))
+		j.find("unknown-key", g, "%s changes nothing: %s has no such value%s", g.path, j.chart, suggest(g.path, within, group))
 	}
 }
 
@@ -151,31 +146,36 @@ func (j *judge) agrees(t *tracer, all map[string]any, at map[string]value, path 
 	return false
 }
 
-// suggest returns `, did you mean "x"?` for the nearest key of the group.
-func suggest(path string, group map[string]any) string {
-	last := strings.LastIndexByte(path, '.') + 1
-	if near := advice.Nearest(path[last:], slices.Sorted(maps.Keys(group))); near != "" {
-		return fmt.Sprintf(", did you mean %q?", path[:last]+near)
+// suggest returns `, did you mean "x"?` for the key of the group that is nearest to the first key of path that the chart does
+// not have. within are the known keys before it.
+func suggest(path, within string, group map[string]any) string {
+	unknown, rest, nested := strings.Cut(strings.TrimPrefix(path, within), ".")
+	near := advice.Nearest(unknown, slices.Sorted(maps.Keys(group)))
+	if near == "" || near == unknown {
+		return ""
 	}
-	return ""
+	if nested {
+		near += "." + rest
+	}
+	return fmt.Sprintf(", did you mean %q?", within+near)
 }
 
-// lookup reports whether the chart has a value at path, and returns the mapping in which the last known key is. A value within
-// an empty mapping or an unset value is the user's own, and known.
-func lookup(own map[string]any, path string) (group map[string]any, known bool) {
+// lookup reports whether the chart has a value at path. It returns the mapping in which the last known key is, and the path to
+// that mapping with a dot behind. A value within an empty mapping or an unset value is the user's own, and known.
+func lookup(own map[string]any, path string) (group map[string]any, within string, known bool) {
 	group = own
 	for key := range strings.SplitSeq(path, ".") {
 		v, ok := group[key]
 		if !ok {
-			return group, len(group) == 0
+			return group, within, len(group) == 0
 		}
 		inner, isMap := v.(map[string]any)
 		if !isMap {
-			return group, true
+			return group, within, true
 		}
-		group = inner
+		group, within = inner, within+key+"."
 	}
-	return group, true
+	return group, within, true
 }
 
 // object is one rendered object.

@@ -46,6 +46,15 @@ func (v value) source() string {
 // is compares without case.
 func (v value) is(text string) bool { return strings.EqualFold(v.text, text) }
 
+// number returns the value as a number, 0 for any other text.
+func (v value) number() int {
+	n, err := strconv.Atoi(v.text)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // set reports whether the value is neither absent nor the zero of its type: kubeadm writes all fields.
 func (v value) set() bool {
 	return v.given() && !slices.Contains([]string{"", "0", "0s", "false", "null"}, v.text)
@@ -67,18 +76,27 @@ func (v values) fresh() *values {
 
 // at returns what is in force at path.
 func (v *values) at(path string) value {
-	if v == nil {
-		return value{path: path}
-	}
-	for i := len(v.leaves) - 1; i >= 0; i-- {
-		if v.leaves[i].path == path {
-			return v.leaves[i]
-		}
+	g, stated := v.leaf(path)
+	if v == nil || stated {
+		return g
 	}
 	if text, ok := v.defaults[path]; ok {
 		return value{path: path, text: text, origin: Default, by: v.reader}
 	}
-	return value{path: path}
+	return g
+}
+
+// leaf returns what is stated at path, by a file or a chart, and whether anything is. Defaults of the reader are not.
+func (v *values) leaf(path string) (value, bool) {
+	if v == nil {
+		return value{path: path}, false
+	}
+	for i := len(v.leaves) - 1; i >= 0; i-- {
+		if v.leaves[i].path == path {
+			return v.leaves[i], true
+		}
+	}
+	return value{path: path}, false
 }
 
 // below returns the leaves under a path.

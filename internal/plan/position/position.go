@@ -79,6 +79,14 @@ func (n *Node) At(path ...string) *Node {
 	return n
 }
 
+// With returns a copy of a mapping that has a text under key, too.
+func (n *Node) With(key, text string) *Node {
+	copied := *n
+	copied.Keys = append(slices.Clone(n.Keys), Key{key, n.Line})
+	copied.Items = append(slices.Clone(n.Items), &Node{Kind: Scalar, Line: n.Line, Text: text, typed: text})
+	return &copied
+}
+
 // ScalarAt returns the text at the path, "" if it is missing or not a scalar.
 func (n *Node) ScalarAt(path ...string) string {
 	if v := n.At(path...); v != nil && v.Kind == Scalar {

@@ -15,11 +15,22 @@ const longest = 100
 
 // Nearest returns the name that is most like the word, whatever the case, or "" if none is near. More than half of the word
 // must be right; two letters in the wrong order are one mistake.
-func Nearest(word string, names []string) string {
+func Nearest(word string, names []string) string { return within(min(4, len(word)/2+1), word, names) }
+
+// Slip returns the name that differs from the word by one mistake, or by two in words of eight letters or more, "" if none does.
+func Slip(word string, names []string) string {
+	if len(word) < 8 {
+		return within(2, word, names)
+	}
+	return within(3, word, names)
+}
+
+// within returns the name that is nearest to the word by less than best mistakes, "" if none is.
+func within(best int, word string, names []string) string {
 	if len(word) > longest {
 		return ""
 	}
-	best, at := min(4, len(word)/2+1), ""
+	at := ""
 	for _, n := range names {
 		if d := distance(strings.ToLower(word), strings.ToLower(n)); d < best {
 			best, at = d, n

@@ -53,3 +53,15 @@ func TestDidYouMean(t *testing.T) {
 		}
 	}
 }
+
+func TestSlip(t *testing.T) {
+	names := []string{"cilium-native", "calico-ebpf", "canal", "aws-vpc-cni"}
+	for word, want := range map[string]string{
+		"cillium-native": "cilium-native", "cilium-natvie": "cilium-native", "canel": "canal", "aws-vcp-cni": "aws-vpc-cni",
+		"calico-vpp": "", "cnl": "", "my-cni": "", "": "",
+	} {
+		if got := Slip(word, names); got != want {
+			t.Errorf("%q: %q, want %q", word, got, want)
+		}
+	}
+}

@@ -5,19 +5,9 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
-
-// cni is how a CNI appears in the API.
-type cni struct {
-	name  string
-	title string
-	// daemons are names of its DaemonSet; container is the one whose image tag is the version, "" for the first.
-	daemons   []string
-	container string
-	// plugins are the types of its plugins in conflists, configs the names of its ConfigMaps.
-	plugins, configs []string
-}
 
 // Names of CNIs that code refers to.
 const (
@@ -31,30 +21,12 @@ const (
 )
 
 // cnis are known by their daemon. identify searches in this order.
-var cnis = []cni{
-	{cilium, "Cilium", []string{"cilium"}, "cilium-agent", []string{"cilium-cni"}, []string{ciliumConfig}},
-	{canal, "canal", []string{"canal", "rke2-canal"}, "kube-flannel", nil, []string{"canal-config", "rke2-canal-config"}},
-	{calico, "Calico", []string{"calico-node", "calico-vpp-node"}, "calico-node", []string{"calico"}, []string{"calico-config"}},
-	{flannel, "flannel", []string{"kube-flannel-ds", "kube-flannel", "rke2-flannel", "kube-flannel-ds-amd64", "kube-flannel-ds-arm64"},
-		"kube-flannel", []string{"flannel"}, []string{"kube-flannel-cfg", "rke2-flannel-config", "flannel-config"}},
-	{kindnet, "kindnet", []string{"kindnet"}, "kindnet-cni", []string{"kindnet", "cni-kindnet"}, nil},
-	{"aws-vpc-cni", "the AWS VPC CNI", []string{"aws-node"}, "aws-node", []string{"aws-cni"}, nil},
-	{"gke-dataplane-v2", "GKE Dataplane V2 (Google's build of Cilium)", []string{"anetd"}, "cilium-agent", []string{"gke"}, nil},
-	{"azure-cni", "Azure CNI", []string{"azure-cns", "azure-cni"}, "", []string{"azure-vnet", "azure-ipam"}, nil},
-	{"antrea", "Antrea", []string{"antrea-agent"}, "antrea-agent", []string{"antrea"}, nil},
-	{"weave", "Weave Net", []string{"weave-net"}, "weave", []string{"weave-net"}, nil},
-	{kubeRouter, "kube-router", []string{"kube-router"}, "", nil, nil},
-	{"ovn-kubernetes", "OVN-Kubernetes", []string{"ovnkube-node"}, "", []string{"ovn-k8s-cni-overlay"}, nil},
-	{"openshift-sdn", "OpenShift SDN", []string{"sdn"}, "sdn", []string{"openshift-sdn"}, nil},
-	{"kube-ovn", "Kube-OVN", []string{"kube-ovn-cni"}, "cni-server", []string{"kube-ovn"}, nil},
-	{"romana", "Romana", []string{"romana-agent"}, "", nil, nil},
-	{"contiv", "Contiv-VPP", []string{"contiv-vswitch"}, "", nil, nil},
-	{"terway", "Terway", []string{"terway-eniip", "terway"}, "terway", nil, nil},
-}
+var cnis = profile.CNIs()
 
 // named returns the CNI called name.
-func named(name string) cni {
-	return cnis[slices.IndexFunc(cnis, func(c cni) bool { return c.name == name })]
+func named(name string) profile.CNI {
+	c, _ := profile.LookupCNI(name)
+	return c
 }
 
 // multus are DaemonSets of Multus, which calls other CNIs.
@@ -66,8 +38,8 @@ func CNIOf(daemonSet string) string {
 		return residue.Multus
 	}
 	for _, c := range cnis {
-		if c.name != kubeRouter && slices.Contains(c.daemons, daemonSet) {
-			return c.name
+		if c.Name != kubeRouter && slices.Contains(c.Daemons, daemonSet) {
+			return c.Name
 		}
 	}
 	return ""
@@ -81,7 +53,7 @@ var controllers = []string{"calico-typha", "calico-kube-controllers", "calico-ap
 func ServesNetwork(pod string) bool {
 	of := slices.Concat(multus, controllers, []string{kubeProxy})
 	for _, c := range cnis {
-		of = append(of, c.daemons...)
+		of = append(of, c.Daemons...)
 	}
 	return slices.ContainsFunc(of, func(name string) bool { return pod == name || strings.HasPrefix(pod, name+"-") })
 }
@@ -96,7 +68,7 @@ var companions = []struct{ daemon, says string }{
 
 // present is a CNI whose daemon was found.
 type present struct {
-	cni
+	profile.CNI
 	daemon Workload
 }
 
@@ -104,7 +76,7 @@ type present struct {
 func (d *detective) identify() {
 	var found []present
 	for _, c := range cnis {
-		if w, ok := d.daemon(c.daemons...); ok {
+		if w, ok := d.daemon(c.Daemons...); ok {
 			found = append(found, present{c, w})
 		}
 	}
@@ -116,7 +88,7 @@ func (d *detective) identify() {
 		return
 	case 1:
 	default:
-		names := each.Of(found, func(p present) string { return p.title + " (" + p.daemon.String() + ")" })
+		names := each.Of(found, func(p present) string { return p.Title + " (" + p.daemon.String() + ")" })
 		d.doubt("several CNIs at once: %s", strings.Join(names, ", "))
 		if found = d.firstOnNodes(found); len(found) != 1 {
 			d.Title = "several CNIs at once"
@@ -124,23 +96,23 @@ func (d *detective) identify() {
 		}
 	}
 	p := found[0]
-	d.CNI, d.Source = p.name, p.daemon.String()
-	d.Version = version(p.daemon, p.container)
+	d.CNI, d.Source = p.Name, p.daemon.String()
+	d.Version = version(p.daemon, p.Container)
 	if p.daemon.Ready < p.daemon.Desired {
 		d.doubt("%s: %d of %d pods are ready", p.daemon, p.daemon.Ready, p.daemon.Desired)
 	}
 	d.own = len(d.But)
-	switch p.name {
+	switch p.Name {
 	case cilium:
 		d.cilium(p.daemon)
 	case calico:
 		d.calico(p.daemon)
 	case flannel, canal:
-		d.flannel(p.cni, p.daemon)
+		d.flannel(p.CNI, p.daemon)
 	case kindnet:
 		d.kindnet()
 	default:
-		d.Title = p.title + ": no profile describes it"
+		d.Title = p.Title + ": no profile describes it"
 	}
 }
 
@@ -160,7 +132,7 @@ func version(w Workload, container string) string {
 // chained omits a CNI that another CNI is chained to, such as Cilium or Calico over a cloud's own.
 func (d *detective) chained(found []present) []present {
 	names := func(name string) bool {
-		return slices.ContainsFunc(found, func(p present) bool { return p.name == name })
+		return slices.ContainsFunc(found, func(p present) bool { return p.Name == name })
 	}
 	drop := map[string]bool{}
 	if c, ok := d.configMap("kube-system", "cilium-config"); ok && names(cilium) {
@@ -182,12 +154,12 @@ func (d *detective) chained(found []present) []present {
 		}
 	}
 	for _, p := range found {
-		if p.name == kubeRouter && p.daemon.flag("run-router") == "false" {
+		if p.Name == kubeRouter && p.daemon.flag("run-router") == "false" {
 			d.But = append(d.But, "kube-router ("+p.daemon.String()+") runs without its router: it enforces NetworkPolicies and connects no pods")
 			drop[kubeRouter] = true
 		}
 	}
-	return slices.DeleteFunc(found, func(p present) bool { return drop[p.name] })
+	return slices.DeleteFunc(found, func(p present) bool { return drop[p.Name] })
 }
 
 // flag returns the value of a flag of a workload's programs, "" if none is given.
@@ -218,12 +190,12 @@ func (d *detective) firstOnNodes(found []present) []present {
 	}
 	var kept []present
 	for _, p := range found {
-		if types[p.name] {
+		if types[p.Name] {
 			kept = append(kept, p)
 		}
 	}
 	if len(kept) == 1 {
-		d.doubt("the nodes' first conflist is %s's", kept[0].title)
+		d.doubt("the nodes' first conflist is %s's", kept[0].Title)
 	}
 	return kept
 }

@@ -25,7 +25,7 @@ func (d *detective) configured(objects ...config.Input) (config.Report, bool) {
 			"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": d.KubeProxy.Mode, "clusterCIDR": "0.0.0.0/0",
 		}))
 	}
-	r, err := config.Check(objects, nil)
+	r, err := config.Check(objects, config.Known{Version: d.agentVersion()})
 	if err != nil {
 		d.doubt("the configuration of %s cannot be judged: %s", d.CNI, strings.ReplaceAll(err.Error(), "\n", "; "))
 		return config.Report{}, false
@@ -33,11 +33,19 @@ func (d *detective) configured(objects ...config.Input) (config.Report, bool) {
 	return r, true
 }
 
+// agentVersion is the version by which package config judges Cilium's options.
+func (d *detective) agentVersion() string {
+	if d.CNI != cilium {
+		return ""
+	}
+	return d.Version
+}
+
 // adopt takes the report's profile, and its settings as those asked for.
 func (d *detective) adopt(r config.Report) {
 	for _, s := range r.Settings {
-		if s.Component == kubeProxy {
-			continue // Verdict.KubeProxy has it
+		if s.Component == kubeProxy || s.Name == config.RequiredMTU || s.Name == config.RouteMTU {
+			continue // Verdict.KubeProxy has it, or the nodes show it
 		}
 		by := s.By
 		if s.Origin == config.Default {

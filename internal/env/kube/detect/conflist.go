@@ -82,10 +82,8 @@ func (c Conflist) owner() string {
 	if p.Type == calico && (strings.Contains(c.Name, canal) || strings.Contains(c.File, canal)) {
 		return canal
 	}
-	for _, owner := range cnis {
-		if slices.Contains(owner.plugins, p.Type) {
-			return owner.name
-		}
+	if owner, ok := profile.CNIOfPlugin(p.Type); ok {
+		return owner.Name
 	}
 	return p.Type
 }
@@ -173,12 +171,10 @@ func (d *detective) withoutTunnel() {
 func (d *detective) plugin(c Conflist, where string) {
 	p := c.main()
 	d.CNI, d.Source = c.owner(), "/etc/cni/net.d/"+c.File+": "+where
-	for _, known := range cnis {
-		if known.name == d.CNI {
-			d.doubt("the nodes' conflist is %s's, and its DaemonSet was not found", known.title)
-			d.Title = known.title + " in a mode that could not be read"
-			return
-		}
+	if known, ok := profile.LookupCNI(d.CNI); ok {
+		d.doubt("the nodes' conflist is %s's, and its DaemonSet was not found", known.Title)
+		d.Title = known.Title + " in a mode that could not be read"
+		return
 	}
 	d.set(d.CNI, "plugins", Claim{c.types(), d.Source}, Claim{})
 	if p.Mode != "" {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // Annotations that flanneld writes on its node when it runs.
@@ -15,9 +17,9 @@ const (
 
 // flannel judges net-conf.json, and the backend in the nodes' annotations: K3s has these only. Of canal it judges flannel's
 // part; Calico's part has one mode.
-func (d *detective) flannel(of cni, daemon Workload) {
-	component, namespace, configured := of.name, daemon.Namespace, ""
-	if c, ok := d.configMap(namespace, of.configs...); ok {
+func (d *detective) flannel(of profile.CNI, daemon Workload) {
+	component, namespace, configured := of.Name, daemon.Namespace, ""
+	if c, ok := d.configMap(namespace, of.ConfigMaps...); ok {
 		if r, good := d.configured(c.object()); good {
 			d.adopt(r)
 			if s := d.asked(component, "Backend.Type"); s != nil {
@@ -51,8 +53,8 @@ func (d *detective) flannel(of cni, daemon Workload) {
 }
 
 // flannelRuns takes the profile of the backend that the nodes run.
-func (d *detective) flannelRuns(of cni, backend string) {
-	c := ConfigMap{Name: of.configs[0], Data: map[string]string{"net-conf.json": `{"Backend":{"Type":` + strconv.Quote(backend) + `}}`}}
+func (d *detective) flannelRuns(of profile.CNI, backend string) {
+	c := ConfigMap{Name: of.ConfigMaps[0], Data: map[string]string{"net-conf.json": `{"Backend":{"Type":` + strconv.Quote(backend) + `}}`}}
 	in := c.object()
 	in.Name = "annotations of the nodes"
 	if r, ok := d.configured(in); ok {

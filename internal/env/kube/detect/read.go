@@ -171,11 +171,11 @@ func (r *reader) staticProxies() error {
 // configMaps gets those of the CNI and of kube-proxy by name, because fewer users may list ConfigMaps.
 func (r *reader) configMaps() error {
 	for _, c := range cnis {
-		w, ok := r.s.daemon(c.daemons...)
-		if !ok {
+		w, ok := r.s.daemon(c.Daemons...)
+		if !ok || c.Family == "" {
 			continue
 		}
-		for _, name := range c.configs {
+		for _, name := range c.ConfigMaps {
 			if err := r.configMap(w.Namespace, name); err != nil {
 				return err
 			}
@@ -184,7 +184,7 @@ func (r *reader) configMaps() error {
 	// K3s runs flannel outside of pods.
 	if of := named(flannel); !r.s.runs(of) && len(r.s.flannelBackends()) > 0 {
 		for _, namespace := range []string{"kube-flannel", "kube-system"} {
-			if err := r.configMap(namespace, of.configs[0]); err != nil {
+			if err := r.configMap(namespace, of.ConfigMaps[0]); err != nil {
 				return err
 			}
 		}
@@ -250,7 +250,7 @@ func (r *reader) list(resource schema.GroupVersionResource, kind string) (bool, 
 
 // ciliumStatus asks Cilium's agents for their status. The status of an agent that fails is unproven.
 func (r *reader) ciliumStatus() error {
-	w, ok := r.s.daemon(named(cilium).daemons...)
+	w, ok := r.s.daemon(named(cilium).Daemons...)
 	if !ok {
 		return nil
 	}

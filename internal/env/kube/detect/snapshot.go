@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // Kinds of a Workload.
@@ -128,8 +129,8 @@ func (s Snapshot) daemon(names ...string) (Workload, bool) {
 }
 
 // runs reports whether the CNI has a DaemonSet.
-func (s Snapshot) runs(c cni) bool {
-	_, ok := s.daemon(c.daemons...)
+func (s Snapshot) runs(c profile.CNI) bool {
+	_, ok := s.daemon(c.Daemons...)
 	return ok
 }
 

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -166,15 +167,21 @@ func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	if _, err := os.Stat(source); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return rendering(chart.Load(source))
 	}
+	return DownloadChart(ctx, source, "")
+}
+
+// DownloadChart downloads a chart that recipes install, in the given version, or in that of the recipes if it is "".
+func DownloadChart(ctx context.Context, name, version string) (*config.Chart, error) {
 	charts, err := installed()
 	if err != nil {
 		return nil, err
 	}
-	at, ok := charts[source]
+	at, ok := charts[name]
 	if !ok {
 		names := slices.Sorted(maps.Keys(charts))
-		return nil, fmt.Errorf("chart %q is neither a file nor one of %s%s", source, strings.Join(names, ", "), advice.DidYouMean(source, names))
+		return nil, fmt.Errorf("chart %q is neither a file nor one of %s%s", name, strings.Join(names, ", "), advice.DidYouMean(name, names))
 	}
+	at.Version = cmp.Or(version, at.Version)
 	return rendering(fetchChart(ctx, at))
 }
 
@@ -226,5 +233,5 @@ func rendering(c *chart.Chart, err error) (*config.Chart, error) {
 		list := each.Of(objects, func(o chart.Document) config.Rendered { return config.Rendered{Template: o.Template, Text: o.Text} })
 		return list, nil
 	}
-	return &config.Chart{Name: c.Metadata.Name, Version: c.Metadata.Version, Values: c.Defaults(), Render: render}, nil
+	return &config.Chart{Name: c.Metadata.Name, Version: c.Metadata.Version, AppVersion: c.Metadata.AppVersion, Values: c.Defaults(), Render: render}, nil
 }

@@ -136,7 +136,7 @@ var random = regexp.MustCompile(`LS0tLS1CRUdJTi[A-Za-z0-9+/=]+`)
 // comesTo fails unless the configuration text is the profile, with nothing that differs.
 func comesTo(t *testing.T, text, profile string, beside ...config.Input) {
 	t.Helper()
-	got, err := config.Check(append(beside, config.Input{Name: "rendered", Text: text}), nil)
+	got, err := config.Check(append(beside, config.Input{Name: "rendered", Text: text}), config.Known{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,6 +208,9 @@ func TestChartsDecide(t *testing.T) {
 		{"BIG TCP over a tunnel", cilium, ebpf + "enableIPv4BIGTCP: true", "cilium-vxlan", "big-tcp-tunnel"},
 		{"BIG TCP with IPsec", cilium, ebpf + "enableIPv4BIGTCP: true\nencryption: {enabled: true, type: ipsec}", "", "big-tcp"},
 		{"BIG TCP with legacy routing", cilium, "kubeProxyReplacement: true\nipv6: {enabled: true}\nenableIPv6BIGTCP: true\nbpf: {masquerade: true, hostLegacyRouting: true}", "cilium-vxlan", "big-tcp"},
+		{"route source", cilium, ebpf + "enableMasqueradeRouteSource: true", "cilium-vxlan", "masquerade-refused"},
+		{"no native CIDR", cilium, ebpf + "routingMode: native\nautoDirectNodeRoutes: true", "cilium-native", "native-cidr"},
+		{"a parent chart's values", cilium, "cilium:\n  kubeProxyReplacement: true\n  bpf: {masquerade: true}", "cilium-vxlan", ""},
 		{"removed tunnel", cilium, "tunnel: vxlan", "", "chart-refuses"},
 		{"removed remoteNodeIdentity", cilium, "remoteNodeIdentity: true", "", "chart-refuses"},
 		{"Calico nftables beside iptables", calico, nftables + kindWith("iptables"), "calico-nftables", "two-rule-engines"},
@@ -222,7 +225,7 @@ func TestChartsDecide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := config.Check([]config.Input{{Name: "values", Text: c.values}}, at)
+			got, err := config.Check([]config.Input{{Name: "values", Text: c.values}}, config.Known{Chart: at})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -133,7 +133,7 @@ func TestShownConfiguration(t *testing.T) {
 		if name := ShownChart(b.String()); v.Name == Helm && (charts[r.Family] == nil) != (name == "") || name != "" && !slices.Contains([]string{"cilium", "flannel", "tigera-operator"}, name) {
 			t.Errorf("the text names chart %q", name)
 		}
-		got, err := config.Check([]config.Input{{Name: "recipe", Text: b.String()}}, charts[r.Family])
+		got, err := config.Check([]config.Input{{Name: "recipe", Text: b.String()}}, config.Known{Chart: charts[r.Family]})
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, b.String())
 		}

@@ -1,0 +1,337 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// TestFiles judges configurations as people publish them.
+func TestFiles(t *testing.T) {
+	for _, c := range []struct {
+		file  string
+		known Known
+		// rules are those found, profile is what it amounts to; says are texts of settings, documents and findings.
+		rules, profile string
+		says           []string
+		notJudged      bool
+	}{
+		{"cilium-1.10-dsr.yaml", Known{}, "dsr-scope", "cilium-native-dsr", []string{"routing-mode native", "version 1.11 or older", "host routing eBPF"}, false},
+		{"cilium-1.10-dsr.yaml", Known{Version: "1.20"}, "other-version other-version agent-value dsr-refused direct-routes-tunnel", "cilium-vxlan", []string{"since 1.15 it is routing-mode"}, false},
+		{"cilium-1.10-dsr.yaml", Known{Version: "v1.8.3"}, "", "", []string{"rules are known for 1.10 to 1.20"}, true},
+		{"cilium-1.10-geneve.yaml", Known{}, "host-routing-legacy not-used", "cilium-vxlan", []string{"tunnel-protocol geneve", "the tunnel is geneve", "masquerading iptables"}, false},
+		{"talos-patch.yaml", Known{}, "", "", []string{"machine configuration of Talos", "the CNI is none"}, true},
+		{"talos-patch.yaml", Known{Chart: small(t)}, "", "", []string{"machine configuration of Talos"}, true},
+		{"talos.yaml", Known{}, "", "", []string{"runs no cluster.proxy.disabled: true"}, true},
+		{"talos-kubespan.yaml", Known{}, "", "", []string{"machine configuration of Talos"}, true},
+		{"flannel-mtu.yaml", Known{}, "cross-subnet", "flannel-vxlan", []string{"pod MTU 1450"}, false},
+		{"net-conf-mtu.json", Known{}, "", "flannel-vxlan", []string{"pod MTU 1450"}, false},
+		{"net-conf-mtu.json", Known{Underlay: 1400}, "mtu-too-large", "flannel-vxlan", []string{"the underlay has 1400"}, false},
+		{"net-conf-mtu.json", Known{Underlay: 9000}, "mtu-is-underlay", "flannel-vxlan", nil, false},
+		{"list-installation.yaml", Known{}, "bgp-needed", "calico-ebpf", []string{"Installation default"}, false},
+		{"list-pools.yaml", Known{}, "cross-subnet", "calico-vxlan", []string{"IPPool default-ipv4-ippool"}, false},
+		{"ippoollist.yaml", Known{}, "cross-subnet", "calico-vxlan", []string{"IPPool default-ipv4-ippool"}, false},
+		{"kube-ovn.yaml", Known{}, "", "", []string{"Kube-OVN", "measures the cluster as kube-ovn"}, true},
+		{"aws-node.yaml", Known{}, "", "", []string{"the AWS VPC CNI", "measures the cluster as aws-vpc-cni"}, true},
+		{"antrea.yaml", Known{}, "", "", []string{"Antrea", "measures the cluster as antrea"}, true},
+		{"installation-1440.yaml", Known{}, "", "calico-vxlan", []string{"underlay MTU required 1490"}, false},
+		{"installation-1440.yaml", Known{Underlay: 1400}, "mtu-too-large", "calico-vxlan", []string{"50 for VXLAN leave 1350 of the underlay's 1400"}, false},
+		{"installation-1440.yaml", Known{Underlay: 1490}, "", "calico-vxlan", nil, false},
+		// Without their charts, values are judged as far as no other value can change.
+		{"values-route-source.yaml", Known{}, "masquerade-refused", "", []string{"chart cilium decides"}, true},
+		{"ciliumconfig.yaml", Known{}, "", "", []string{"CiliumConfig cilium", "chart cilium decides", "1.11 or older"}, true},
+		{"values-umbrella.yaml", Known{}, "", "", []string{"values of chart cilium"}, true},
+		{"values-1.13-wireguard.yaml", Known{}, "", "", []string{"1.14 or older"}, true},
+		{"values-1.15-strict.yaml", Known{}, "", "", []string{"values of chart cilium"}, true},
+		{"values-mtu-1450.yaml", Known{}, "mtu-is-underlay", "", []string{"a guess; --underlay-mtu 1450"}, true},
+		{"values-mtu-1450.yaml", Known{Underlay: 1450}, "", "", nil, true},
+		{"values-wireguard-geneve.yaml", Known{Underlay: 1450}, "node-encryption", "", []string{"an MTU of 1355, the NIC 1450"}, true},
+		{"values-wireguard-geneve.yaml", Known{Underlay: 1450, Version: "1.18"}, "node-encryption", "", []string{"an MTU of 1370, the NIC 1450"}, true},
+	} {
+		t.Run(fmt.Sprint(c.file, " ", c.known.Version, c.known.Underlay), func(t *testing.T) {
+			r := checkFile(t, c.file, c.known)
+			judged{rules: c.rules, profile: c.profile}.compare(t, r)
+			if r.Inconclusive() != c.notJudged {
+				t.Errorf("not judged: %v, want %v", r.Inconclusive(), c.notJudged)
+			}
+			saysAll(t, r, c.says...)
+		})
+	}
+}
+
+func checkFile(t *testing.T, file string, known Known) Report {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "cases", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Check([]Input{{Name: file, Text: string(text)}}, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func saysAll(t *testing.T, r Report, texts ...string) {
+	t.Helper()
+	var all []string
+	for _, s := range slices.Concat(r.Settings, r.Wire) {
+		all = append(all, s.Name+" "+s.Value+" "+s.By)
+	}
+	text := fmt.Sprint(strings.Join(all, "\n"), r.Documents, r.Findings, r.Measured)
+	for _, want := range texts {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
+// release is a chart like that of a version of Cilium: its values have the words of that version.
+func release(version string, options map[string]string) *Chart {
+	own := map[string]any{}
+	for path := range options {
+		own = with(own, strings.Split(path, ".")[0], "")
+	}
+	return &Chart{Name: cilium, Version: version, AppVersion: version, Values: own, Render: func(given map[string]any, _ map[string]bool) ([]Rendered, error) {
+		text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cilium-config}\ndata:\n  ipam: cluster-pool\n"
+		for path, option := range options {
+			if v := valueAt(given, path); v != nil {
+				if _, isMap := v.(map[string]any); !isMap {
+					text += fmt.Sprintf("  %s: %q\n", option, fmt.Sprint(v))
+				}
+			}
+		}
+		return []Rendered{{"config.yaml", text}}, nil
+	}}
+}
+
+// TestChartVersions: values are judged by the rules of their chart's agent.
+func TestChartVersions(t *testing.T) {
+	old := map[string]string{
+		"tunnel": "tunnel", "kubeProxyReplacement": "kube-proxy-replacement", "autoDirectNodeRoutes": "auto-direct-node-routes", "ipv4NativeRoutingCIDR": "ipv4-native-routing-cidr",
+		"bpf.masquerade": "enable-bpf-masquerade", "ipv6.enabled": "enable-ipv6", "enableIPv4Masquerade": "enable-ipv4-masquerade", "enableIPv6Masquerade": "enable-ipv6-masquerade",
+		"cni.chainingMode": "cni-chaining-mode", "endpointRoutes.enabled": "enable-endpoint-routes", "encryption.enabled": "enable-wireguard", "l7Proxy": "enable-l7-proxy",
+		"k8sServiceHost": "k8s-service-host", "k8sServicePort": "k8s-service-port", "encryption.type": "encryption-type",
+	}
+	newer := map[string]string{
+		"routingMode": "routing-mode", "kubeProxyReplacement": "kube-proxy-replacement", "autoDirectNodeRoutes": "auto-direct-node-routes", "ipv4NativeRoutingCIDR": "ipv4-native-routing-cidr",
+		"bpf.masquerade": "enable-bpf-masquerade", "k8sServiceHost": "k8s-service-host", "k8sServicePort": "k8s-service-port",
+	}
+	for _, c := range []struct {
+		file           string
+		chart          *Chart
+		rules, profile string
+		says           []string
+	}{
+		{"values-1.13-ipv6.yaml", release("1.13.5", old), "masquerade-refused native-cidr", "cilium-native", []string{"routing-mode native", "with IPv6 masquerading"}},
+		{"values-1.13-wireguard.yaml", release("1.13.5", old), "endpoint-routes-legacy", "", []string{"routing-mode native"}},
+		{"values-1.15-strict.yaml", release("1.15.2", newer), "", "cilium-native", []string{"kube-proxy-replacement strict", "host routing eBPF"}},
+		{"values-1.15-strict.yaml", release("1.16.0", newer), "agent-value", "cilium-native", []string{"cilium-agent 1.16 knows true, false"}},
+	} {
+		t.Run(c.file+" "+c.chart.Version, func(t *testing.T) {
+			r := checkFile(t, c.file, Known{Chart: c.chart})
+			judged{rules: c.rules, profile: c.profile}.compare(t, r)
+			saysAll(t, r, c.says...)
+		})
+	}
+}
+
+// TestValuesWithin: values are found in the objects that carry them and under a parent chart's key, and never ignored.
+func TestValuesWithin(t *testing.T) {
+	carry := map[string]string{
+		"the chart's name":   "cilium:\n  bpf: {mascerade: true}\n  routingMode: native\n",
+		"an alias":           "network:\n  bpf: {mascerade: true}\n  routingMode: native\n",
+		"beside the parent":  "global: {a: b}\nimage: {tag: x}\ncilium:\n  bpf: {mascerade: true}\n  routingMode: native\n",
+		"OLM":                "apiVersion: cilium.io/v1alpha1\nkind: CiliumConfig\nmetadata: {name: cilium}\nspec:\n  bpf: {mascerade: true}\n  routingMode: native\n",
+		"HelmChart":          "apiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: net}\nspec:\n  chart: cilium\n  valuesContent: |-\n    bpf: {mascerade: true}\n    routingMode: native\n",
+		"Flux":               "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: net}\nspec:\n  chart: {spec: {chart: cilium, version: 1.15.x}}\n  values:\n    bpf: {mascerade: true}\n    routingMode: native\n",
+		"Flux, by reference": "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: net}\nspec:\n  chartRef: {kind: OCIRepository, name: cilium}\n  values:\n    bpf: {mascerade: true}\n    routingMode: native\n",
+		"Argo CD, a set":     "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: net}\nspec:\n  template:\n    spec:\n      sources:\n      - {repoURL: x}\n      - chart: cilium\n        helm:\n          valuesObject:\n            bpf: {mascerade: true}\n            routingMode: native\n",
+		"Argo CD":            "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: net}\nspec:\n  source:\n    chart: cilium\n    targetRevision: 1.15.2\n    helm:\n      values: |\n        bpf: {mascerade: true}\n        routingMode: native\n",
+		"Cluster API":        "apiVersion: addons.cluster.x-k8s.io/v1alpha1\nkind: HelmChartProxy\nmetadata: {name: net}\nspec:\n  chartName: cilium\n  valuesTemplate: |\n    bpf: {mascerade: true}\n    routingMode: native\n",
+	}
+	for name, yaml := range carry {
+		t.Run(name, func(t *testing.T) {
+			r, err := Check([]Input{{Name: "v.yaml", Text: yaml}}, Known{Chart: small(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			saysAll(t, r, "routing-mode native", `bpf.mascerade changes nothing`, `did you mean "bpf.masquerade"?`)
+			if name == "an alias" || strings.Contains(name, "parent") {
+				saysAll(t, r, "values of a parent chart: those under ")
+			}
+			alone, err := Check([]Input{{Name: "v.yaml", Text: yaml}}, Known{})
+			if err != nil || !alone.Inconclusive() || len(alone.Needs) != 1 || alone.Needs[0].Name != cilium {
+				t.Errorf("without the chart: %v %+v", err, alone)
+			}
+		})
+	}
+}
+
+// TestNothingConfigured: what a file has instead is named, with a chart, too.
+func TestNothingConfigured(t *testing.T) {
+	service := Input{Name: "a.yaml", Text: "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n---\napiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret, metadata: {name: s}}]\n"}
+	for _, known := range []Known{{}, {Chart: small(t)}} {
+		_, err := Check([]Input{service}, known)
+		var fs position.Faults
+		if !errors.As(err, &fs) || !strings.Contains(err.Error(), "a.yaml: has Service web, Secret s: not about a cluster's network") {
+			t.Errorf("%v", err)
+		}
+	}
+	r, err := Check([]Input{service, {Name: "n.json", Text: `{"Network": "10.0.0.0/16", "Backend": {"Type": "vxlan"}}`}}, Known{})
+	if err != nil || r.Inconclusive() || len(r.Documents) != 2 {
+		t.Errorf("beside a file that configures: %v %+v", err, r)
+	}
+	kind := Input{Name: "k.yaml", Text: "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnetworking: {disableDefaultCNI: true}\n"}
+	if r, err := Check([]Input{kind}, Known{Chart: small(t)}); err != nil || !r.Inconclusive() || !strings.Contains(fmt.Sprint(r.Documents), "no file has values for it") {
+		t.Errorf("a chart without values: %v %+v", err, r)
+	}
+	nginx := &Chart{Name: "nginx", Version: "1", Render: func(map[string]any, map[string]bool) ([]Rendered, error) {
+		return []Rendered{{"a", service.Text}}, nil
+	}}
+	if r, err := Check(nil, Known{Chart: nginx}); err != nil || !r.Inconclusive() {
+		t.Errorf("a chart of another kind: %v %+v", err, r)
+	}
+}
+
+// TestUnreadCNIs: every CNI that detection knows and no profile describes is named, by each way in which it shows.
+func TestUnreadCNIs(t *testing.T) {
+	inconclusive := func(c profile.CNI, text string, known Known) {
+		t.Helper()
+		var inputs []Input
+		if text != "" {
+			inputs = []Input{{Name: "in", Text: text}}
+		}
+		r, err := Check(inputs, known)
+		if err != nil || !r.Inconclusive() || r.Alarm() || len(r.Measured) != 1 || r.Measured[0].Profile != "" || !strings.Contains(r.Measured[0].Title, c.Title) {
+			t.Errorf("%s: %s\n%v %+v", c.Name, text, err, r)
+		}
+	}
+	for _, c := range profile.CNIs() {
+		if c.Family != "" {
+			continue
+		}
+		for _, d := range c.Daemons {
+			object := "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: " + d + "}\n"
+			inconclusive(c, object, Known{})
+			inconclusive(c, "", Known{Chart: &Chart{Name: c.Name, Version: "1", Render: func(map[string]any, map[string]bool) ([]Rendered, error) {
+				return []Rendered{{"a", object}}, nil
+			}}})
+		}
+		for _, m := range c.ConfigMaps {
+			inconclusive(c, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+m+"}\ndata: {a: b}\n", Known{})
+		}
+		for _, p := range c.Plugins {
+			inconclusive(c, `{"cniVersion": "1.0.0", "plugins": [{"type": "`+p+`"}, {"type": "portmap"}]}`, Known{})
+		}
+		for _, g := range c.Groups {
+			inconclusive(c, "apiVersion: "+g+"/v1\nkind: Thing\nmetadata: {name: t}\n", Known{})
+		}
+	}
+	for values, chart := range map[string]string{
+		"env: {AWS_VPC_K8S_CNI_EXTERNALSNAT: \"true\"}": "aws-vpc-cni", "trafficEncapMode: noEncap": "antrea", "networking: {NET_STACK: ipv4}": "kube-ovn",
+	} {
+		c, _ := cniOfChart(chart)
+		inconclusive(c, values, Known{})
+	}
+	ovn, _ := profile.LookupCNI("ovn-kubernetes")
+	inconclusive(ovn, "apiVersion: operator.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\nspec: {defaultNetwork: {type: OVNKubernetes}}\n", Known{})
+}
+
+// TestForeigners: files of other tools are called what they are, also where a chart is given.
+func TestForeigners(t *testing.T) {
+	for text, want := range map[string]string{
+		"apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\nnetworking: {podSubnet: 10.0.0.0/8}\n":                        "a file of kubeadm (networking.podSubnet: 10.0.0.0/8)",
+		"apiVersion: k0s.k0sproject.io/v1beta1\nkind: ClusterConfig\nmetadata: {name: k0s}\nspec: {network: {provider: kuberouter}}\n": "a file of k0s (spec.network.provider: kuberouter)",
+		"apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata: {name: a}\nspec: {networking: {cilium: {}}}\n":                     "a file of kOps (spec.networking)",
+		"network: {plugin: canal}\nnodes: []\n": "a file of RKE (network.plugin: canal)",
+		"kube_network_plugin: calico\n":         "a file of kubespray",
+	} {
+		for _, known := range []Known{{}, {Chart: small(t)}} {
+			r, err := Check([]Input{{Name: "in", Text: text}}, known)
+			if err != nil || !r.Inconclusive() || len(r.Measured) > 0 || !strings.Contains(r.Documents[0].NotJudged, want) {
+				t.Errorf("%s: %v %+v", want, err, r)
+			}
+		}
+	}
+	filter := "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: kube-router}\nspec: {template: {spec: {containers: [{name: r, args: [--run-router=false]}]}}}\n---\n"
+	r, err := Check([]Input{{Name: "in", Text: filter + agentConfig("")}}, Known{})
+	if err != nil || r.Inconclusive() || len(r.Measured) != 1 {
+		t.Errorf("a kube-router that filters only: %v %+v", err, r)
+	}
+}
+
+// TestSilence: objects that do not say the mode of their CNI are not called fine.
+func TestSilence(t *testing.T) {
+	object := func(kind, name string) string {
+		return "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: " + name + "}\nspec: {template: {spec: {containers: [{name: a, image: b}]}}}\ndata: {a: b}\n"
+	}
+	for text, want := range map[string]string{
+		object("DaemonSet", "kube-flannel-ds"):              "give the objects that do (ConfigMap kube-flannel-cfg",
+		object("DaemonSet", "canal"):                        "give the objects that do (ConfigMap canal-config",
+		object("DaemonSet", "kindnet"):                      "give the objects that do (the conflist in /etc/cni/net.d)",
+		object("DaemonSet", "cilium"):                       "nothing follows from it alone",
+		object("ConfigMap", "calico-config"):                "give the objects that do (Installation",
+		object("ConfigMap", "kubernetes-services-endpoint"): "nothing follows from it alone",
+	} {
+		r, err := Check([]Input{{Name: "in", Text: text}}, Known{})
+		if err != nil || !r.Inconclusive() || !strings.Contains(r.Documents[0].NotJudged, want) {
+			t.Errorf("%s: %v %+v", want, err, r)
+		}
+	}
+	r, err := Check([]Input{{Name: "in", Text: object("DaemonSet", "kube-flannel-ds") + "---\nBackend: {Type: vxlan}\n"}}, Known{})
+	if err != nil || r.Inconclusive() {
+		t.Errorf("beside its configuration: %v %+v", err, r)
+	}
+	pools := `[{"apiVersion": "projectcalico.org/v3", "kind": "IPPool", "metadata": {"name": "a"}, "spec": {"cidr": "10.0.0.0/16", "ipipMode": "Always"}}]`
+	judged{name: "a list of calicoctl", yaml: pools, profile: "calico-ipip"}.run(t)
+}
+
+// TestConflists: a list of plugins says which CNI connects pods; its mode is elsewhere.
+func TestConflists(t *testing.T) {
+	for types, c := range map[string]struct {
+		why, profile string
+	}{
+		`{"type": "calico"}, {"type": "portmap"}`:  {"Calico's, whose mode is in other objects: give those (Installation", ""},
+		`{"type": "cilium-cni"}`:                   {"give those (ConfigMap cilium-config)", ""},
+		`{"type": "flannel"}, {"type": "portmap"}`: {"give those (ConfigMap kube-flannel-cfg", ""},
+		`{"type": "my-own"}`:                       {`no rule reads plugin "my-own"`, ""},
+		`{"type": "macvlan"}`:                      {"", "macvlan"},
+	} {
+		r, err := Check([]Input{{Name: "c", Text: `{"cniVersion": "1.0.0", "name": "x", "plugins": [` + types + `]}`}}, Known{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Inconclusive() != (c.why != "") || !strings.Contains(r.Documents[0].NotJudged, c.why) {
+			t.Errorf("%s: %+v", types, r.Documents)
+		}
+		judged{profile: c.profile}.compare(t, r)
+	}
+	beside, err := Check([]Input{{Name: "c", Text: `{"cniVersion": "1.0.0", "plugins": [{"type": "cilium-cni"}]}` + "\n---\n" + agentConfig("")}}, Known{})
+	if err != nil || beside.Inconclusive() {
+		t.Errorf("beside its ConfigMap: %v %+v", err, beside.Documents)
+	}
+}
+
+// TestTalos: a machine's configuration says whether kube-proxy runs, and which CNI Talos installs.
+func TestTalos(t *testing.T) {
+	talos := func(cni, proxy string) string {
+		return "machine: {network: {}}\ncluster:\n  network:\n    cni: {name: " + cni + "}\n    podSubnets: [10.0.0.0/8]\n  proxy: {disabled: " + proxy + "}\n---\n"
+	}
+	for _, c := range []judged{
+		{"flannel", talos("flannel", "false"), "", "flannel-vxlan"},
+		{"cilium without kube-proxy", talos("none", "true") + agentConfig(""), "", "cilium-native"},
+		{"no Services", talos("none", "true") + agentConfig("kube-proxy-replacement=false enable-bpf-masquerade=false"), "no-service-engine", "cilium-native-legacy"},
+		{"flannel and Cilium", talos("flannel", "true") + agentConfig(""), "two-cnis", "cilium-native"},
+		{"other CIDR", strings.Replace(talos("none", "true"), "10.0.0.0/8", "11.0.0.0/8", 1) + agentConfig(""), "pod-cidr", "cilium-native"},
+	} {
+		t.Run(c.name, c.run)
+	}
+}

@@ -1,0 +1,174 @@
+package config
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
+)
+
+// Needed is a chart without which values are not judged, or in part alone.
+type Needed struct {
+	// Name and Version are the chart's; Version is "" if nothing says it.
+	Name, Version string
+}
+
+// signs are keys that values of a chart have: one of strong is enough, of weak it takes two.
+var signs = []struct {
+	chart        string
+	strong, weak []string
+}{
+	{cilium, []string{"kubeProxyReplacement", "routingMode", "tunnelProtocol", "ipv4NativeRoutingCIDR", "nativeRoutingCIDR", "autoDirectNodeRoutes", "socketLB",
+		"enableIPv4Masquerade", "enableMasqueradeRouteSource", "egressMasqueradeInterfaces", "k8sServiceHost", "endpointRoutes", "l7Proxy", "hubble", "bpf"},
+		[]string{"tunnel", "ipam", "encryption", "loadBalancer", "cni", "eni", "MTU", "operator", "ipv4", "ipv6", "k8sServicePort", "bandwidthManager", "envoy", "cluster"}},
+	{"tigera-operator", []string{"installation", "tigeraOperator", "defaultFelixConfiguration", "kubernetesServiceEndpoint", "calicoctl"}, []string{"apiServer", "whisker", "goldmane"}},
+	{flannel, []string{"podCidr", "podCidrv6"}, []string{"flannel", "netpol"}},
+	{"aws-vpc-cni", []string{"originalMatchLabels", "eniConfig", "cniConfig", "env.AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "env.ENABLE_PREFIX_DELEGATION", "env.AWS_VPC_ENI_MTU",
+		"env.AWS_VPC_K8S_CNI_EXTERNALSNAT", "env.WARM_ENI_TARGET", "env.WARM_IP_TARGET", "env.WARM_PREFIX_TARGET", "env.ENABLE_POD_ENI"}, nil},
+	{"antrea", []string{"trafficEncapMode", "antreaProxy", "trafficEncryptionMode", "noSNAT", "tunnelType"}, nil},
+	{"kube-ovn", []string{"func.ENABLE_LB", "func.ENABLE_NP", "networking.NETWORK_TYPE", "networking.TUNNEL_TYPE", "networking.NET_STACK", "cni_conf"}, nil},
+}
+
+// chartOf returns the chart whose values n is, by its keys, and those values: n itself, or what a parent chart's values have
+// under a key. The name is "" if the keys show no chart.
+func chartOf(n *position.Node) (name string, own *position.Node) {
+	for _, s := range signs {
+		has := func(key string) bool { return n.At(strings.Split(key, ".")...) != nil }
+		weak := 0
+		for _, k := range s.weak {
+			if has(k) {
+				weak++
+			}
+		}
+		if slices.ContainsFunc(s.strong, has) || weak > 1 {
+			return s.chart, n
+		}
+	}
+	return "", n
+}
+
+// chartless says what a document without a kind is where no chart is given, and judges what needs none.
+func (j *judge) chartless(s source, n *position.Node) (kind, notJudged string) {
+	name, own := chartOf(n)
+	for i := 0; name == "" && i < len(n.Keys); i++ {
+		if inner := n.Items[i]; inner.Kind == position.Mapping {
+			if name, own = chartOf(inner); name == "" && configures(n.Keys[i].Name) {
+				name = n.Keys[i].Name
+			}
+		}
+	}
+	if name == "" {
+		return "a document without a kind", "its keys are of no chart and no file that is read; if they are values, give their chart with --chart"
+	}
+	if of, ok := cniOfChart(name); ok && of.Family == "" {
+		j.addUnread(of)
+		return "values of chart " + name, unreadWhy(of)
+	}
+	j.withoutChart(name, "", s, own)
+	return "values of chart " + name, j.noChart(name, versionShown(name, layer{s, own}))
+}
+
+// withoutChart judges of values what holds for every version of their chart.
+func (j *judge) withoutChart(name, version string, s source, n *position.Node) {
+	j.Needs = append(j.Needs, Needed{name, version})
+	switch name {
+	case "tigera-operator": // it passes these on as they are
+		if spec := n.At("installation"); spec != nil && spec.ScalarAt("enabled") != "false" {
+			readInto(&j.installation, installationDefaults, s, "installation", spec)
+		}
+		if spec := n.At("defaultFelixConfiguration"); spec.ScalarAt("enabled") == "true" {
+			readInto(&j.felix, felixDefaults, s, "defaultFelixConfiguration", spec)
+		}
+	case cilium, "rke2-cilium":
+		j.options = append(j.options, layer{s, n})
+	}
+}
+
+// versionShown returns the versions of Cilium's chart that its values show, "" if they show none.
+func versionShown(chart string, l layer) string {
+	if chart != cilium {
+		return ""
+	}
+	m := minorsOf(&values{leaves: optionsIn(l)}, true)
+	if m.by == "" {
+		return ""
+	}
+	return m.span()
+}
+
+// optionOf are the agent's options that one value of Cilium's chart sets, in every version that has both.
+var optionOf = map[string]string{
+	"routingMode": "routing-mode", "tunnelProtocol": "tunnel-protocol", "tunnel": "tunnel", "kubeProxyReplacement": "kube-proxy-replacement",
+	"autoDirectNodeRoutes": "auto-direct-node-routes", "directRoutingSkipUnreachable": "direct-routing-skip-unreachable",
+	"ipv4NativeRoutingCIDR": "ipv4-native-routing-cidr", "ipv6NativeRoutingCIDR": "ipv6-native-routing-cidr", "nativeRoutingCIDR": "native-routing-cidr",
+	"enableIPv4Masquerade": "enable-ipv4-masquerade", "enableIPv6Masquerade": "enable-ipv6-masquerade", "ipMasqAgent.enabled": "enable-ip-masq-agent",
+	"enableMasqueradeRouteSource": "enable-masquerade-to-route-source", "egressMasqueradeInterfaces": "egress-masquerade-interfaces",
+	"bpf.masquerade": "enable-bpf-masquerade", "bpf.hostLegacyRouting": "enable-host-legacy-routing", "bpf.datapathMode": "datapath-mode", "bpf.tproxy": "enable-bpf-tproxy",
+	"egressGateway.enabled": "enable-egress-gateway", "ciliumEndpointSlice.enabled": "enable-cilium-endpoint-slice", "ipam.mode": "ipam",
+	"ipv4.enabled": "enable-ipv4", "ipv6.enabled": "enable-ipv6", "loadBalancer.mode": "bpf-lb-mode", "loadBalancer.algorithm": "bpf-lb-algorithm",
+	"loadBalancer.acceleration": "bpf-lb-acceleration", "loadBalancer.dsrDispatch": "bpf-lb-dsr-dispatch", "MTU": "mtu", "endpointRoutes.enabled": "enable-endpoint-routes",
+	"installNoConntrackIptablesRules": "install-no-conntrack-iptables-rules", "l7Proxy": "enable-l7-proxy", "hostFirewall.enabled": "enable-host-firewall",
+	"encryption.nodeEncryption": "encrypt-node", "bandwidthManager.enabled": "enable-bandwidth-manager", "bandwidthManager.bbr": "enable-bbr",
+	"enableIPv4BIGTCP": "enable-ipv4-big-tcp", "enableIPv6BIGTCP": "enable-ipv6-big-tcp", "identityAllocationMode": "identity-allocation-mode",
+}
+
+// decisive are values by which the chart decides options of its own.
+var decisive = []string{"eni.enabled", "azure.enabled", "alibabacloud.enabled", "gke.enabled", "aksbyocni.enabled", "cni.chainingMode", "upgradeCompatibility"}
+
+// certain are the rules whose findings in values hold whatever the chart's other values are.
+var certain = []string{"agent-value", "masquerade-refused", "encryption-refused", "routing-refused", "ipam-refused", "egress-gateway", "native-cidr",
+	"dsr-refused", "direct-routes-tunnel", "mtu-is-underlay", "mtu-too-large", "node-encryption"}
+
+// judgeOptions judges values of Cilium's chart without the chart: options that one value sets, by the rules that no other value
+// can change. It claims no profile.
+func (j *judge) judgeOptions() {
+	if len(j.options) == 0 || j.agent != nil {
+		return
+	}
+	agent := agentDefaults.fresh()
+	for _, l := range j.options {
+		agent.leaves = append(agent.leaves, optionsIn(l)...)
+		for _, path := range decisive {
+			if v := l.node.ScalarAt(strings.Split(path, ".")...); v != "" && v != "false" && v != "none" {
+				return
+			}
+		}
+	}
+	m := minorsOf(agent, true)
+	if n, ok := Minor(cmp.Or(j.known.Version, j.Needs[0].Version)); ok {
+		m = exact(n, "the version given")
+	}
+	part := &judge{faults: j.faults, known: j.known, objects: objects{agent: agent}}
+	part.ciliumOf(m)
+	for _, s := range part.Settings {
+		if s.Origin == Given {
+			j.Settings = append(j.Settings, s)
+		}
+	}
+	j.Findings = append(j.Findings, slices.DeleteFunc(part.Findings, func(f finding.Finding) bool {
+		return f.Where == "" || !slices.Contains(certain, f.ID)
+	})...)
+}
+
+// optionsIn returns the agent's options that the values of one document set.
+func optionsIn(l layer) []value {
+	var found []value
+	given := map[string]value{}
+	for _, leaf := range leaves(l.node, "") {
+		given[leaf.path] = value{path: leaf.path, text: leaf.text, origin: Given, by: l.by(leaf.node)}
+	}
+	for _, path := range slices.Sorted(maps.Keys(given)) {
+		if g := given[path]; optionOf[path] != "" {
+			g.path = optionOf[path]
+			found = append(found, g)
+		}
+	}
+	if e := given["encryption.enabled"]; e.on() {
+		e.path, e.text = "enable-"+cmp.Or(given["encryption.type"].text, "ipsec"), "true"
+		found = append(found, e)
+	}
+	return found
+}

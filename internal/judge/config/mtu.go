@@ -1,0 +1,129 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// usualMTU is assumed of an underlay where nothing else is known.
+const usualMTU = 1500
+
+// Bytes of encapsulations over IPv4. Calico's and flannel's WireGuard differ: flannel leaves room for IPv6.
+const (
+	vxlanBytes     = 50
+	ipipBytes      = 20
+	longerIPv6     = 20
+	calicoWG       = 60
+	ciliumIPsec    = 77
+	ciliumWG       = 95
+	ciliumWGBefore = 80 // up to 1.19
+)
+
+// layerOf is one encapsulation around a packet.
+type layerOf struct {
+	name  string
+	bytes int
+}
+
+// ciliumLayers returns what Cilium's routes leave room for.
+func (c ciliumState) ciliumLayers() []layerOf {
+	var layers []layerOf
+	tunnel := vxlanBytes
+	if c.encapsulates6() {
+		tunnel += longerIPv6
+	}
+	if c.tunnels() && (c.encryption != "wireguard" || c.minor >= 14) { // before, WireGuard's room was for both
+		layers = append(layers, layerOf{c.tunnel, tunnel})
+	}
+	switch {
+	case c.encryption == "ipsec":
+		layers = append(layers, layerOf{"IPsec", ciliumIPsec})
+	case c.encryption == "wireguard" && c.minor >= 20:
+		layers = append(layers, layerOf{"WireGuard", ciliumWG})
+	case c.encryption == "wireguard":
+		layers = append(layers, layerOf{"WireGuard", ciliumWGBefore})
+	}
+	return layers
+}
+
+// left subtracts layers from an MTU, and says so.
+func left(mtu int, layers []layerOf) (int, string) {
+	var parts []string
+	for _, l := range layers {
+		mtu -= l.bytes
+		parts = append(parts, fmt.Sprintf("%d for %s", l.bytes, l.name))
+	}
+	return mtu, strings.Join(parts, " and ")
+}
+
+// ciliumMTU judges the MTU, which is that of the underlay, and shows what the routes of pods leave of it.
+func (j *judge) ciliumMTU(c ciliumState) {
+	g := c.at("mtu")
+	j.underlay(g)
+	base := g.number()
+	by := g.by
+	if base == 0 {
+		base, by = j.known.Underlay, "the underlay's MTU"
+	}
+	if layers := c.ciliumLayers(); base > 0 && len(layers) > 0 {
+		route, why := left(base, layers)
+		j.show(cilium, RouteMTU, fmt.Sprint(route), Forced, fmt.Sprintf("%d (%s) less %s", base, by, why))
+	}
+	if e := c.at("encrypt-node"); e.on() && c.encryption == "wireguard" {
+		room := ciliumWGBefore
+		if c.minor >= 20 {
+			room = ciliumWG
+		}
+		saw := fmt.Sprintf("encrypt-node: true: WireGuard's device has %d bytes less than the NIC", room)
+		if base > 0 {
+			saw = fmt.Sprintf("encrypt-node: true: WireGuard's device has an MTU of %d, the NIC %d", base-room, base)
+		}
+		j.find("node-encryption", e, "%s", saw)
+	}
+}
+
+// underlay judges an MTU that is that of the underlay. Without the underlay's own, one that pods often have is a guess.
+func (j *judge) underlay(g value) {
+	mtu := g.number()
+	switch {
+	case mtu == 0 || !g.given():
+	case j.known.Underlay == 0 && podsOften[mtu]:
+		j.find("mtu-is-underlay", g, "%s: %d is what pods often have over an underlay of %d: a guess; --underlay-mtu %d says that it is the NICs'",
+			g.path, mtu, roundUp(mtu), mtu)
+	case j.known.Underlay == 0:
+	case mtu > j.known.Underlay:
+		j.find("mtu-too-large", g, "%s: %d, and the underlay has %d", g.path, mtu, j.known.Underlay)
+	case mtu < j.known.Underlay:
+		j.find("mtu-is-underlay", g, "%s: %d, and the underlay has %d: the encapsulation is subtracted from %d", g.path, mtu, j.known.Underlay, mtu)
+	}
+}
+
+// podsOften are MTUs of pods over underlays of 1500 and 9000 bytes.
+var podsOften = map[int]bool{1480: true, 1450: true, 1440: true, 1430: true, 1420: true, 1405: true, 8950: true, 8951: true, 8920: true}
+
+// roundUp returns the usual underlay above an MTU of pods.
+func roundUp(mtu int) int {
+	if mtu > usualMTU {
+		return 9000
+	}
+	return usualMTU
+}
+
+// room reports a pod MTU that exceeds what an encapsulation leaves of the underlay. Where the underlay's MTU is not known, 1500
+// is assumed, unless the pods' is larger, and what the underlay must have is shown.
+func (j *judge) room(component string, g value, layers []layerOf) {
+	mtu := g.number()
+	if mtu == 0 || !g.given() || len(layers) == 0 {
+		return
+	}
+	underlay, whose := j.known.Underlay, "the underlay's %d bytes"
+	if underlay == 0 {
+		underlay, whose = usualMTU, "the usual %d bytes (--underlay-mtu gives the underlay's own)"
+	}
+	most, why := left(underlay, layers)
+	if mtu > most && (j.known.Underlay > 0 || mtu <= usualMTU) {
+		j.find("mtu-too-large", g, "%s: %d, and %s leave %d of "+whose, g.path, mtu, why, most, underlay)
+	} else if j.known.Underlay == 0 {
+		j.show(component, RequiredMTU, fmt.Sprint(mtu+underlay-most), Forced, fmt.Sprintf("%d (%s) and %s", mtu, g.by, why))
+	}
+}

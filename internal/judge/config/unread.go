@@ -1,0 +1,187 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// unreadWhy says of a CNI that no rule reads it, and what can be done.
+func unreadWhy(c profile.CNI) string {
+	return fmt.Sprintf("it configures %s, and no rule reads that; cnibench run --env kubernetes measures the cluster as %s", c.Title, c.Name)
+}
+
+// unreadObject reports whether an object of Kubernetes configures a CNI that no rule reads, and says so.
+func (j *judge) unreadObject(kind string, n *position.Node) (why string, unread bool) {
+	c, ok := profile.CNIOfObject(kind, n.ScalarAt("metadata", "name"), n.ScalarAt("apiVersion"))
+	if network := n.ScalarAt("spec", "defaultNetwork", "type"); network == "" {
+		network = n.ScalarAt("spec", "networkType")
+	} else if kind == "Network" {
+		c, ok = profile.LookupCNI(map[string]string{"OVNKubernetes": "ovn-kubernetes", "OpenShiftSDN": "openshift-sdn"}[network])
+	}
+	if !ok || c.Family != "" {
+		return foreign(kind, n)
+	}
+	if filtersOnly(n) {
+		return "", false
+	}
+	j.addUnread(c)
+	return unreadWhy(c), true
+}
+
+// filtersOnly reports a kube-router that connects no pods.
+func filtersOnly(n *position.Node) bool {
+	return slices.ContainsFunc(leaves(n.At("spec"), ""), func(l leaf) bool { return strings.Contains(l.text, "--run-router=false") })
+}
+
+// foreigners are files of tools and distributions that say something about the network, which no rule reads.
+var foreigners = []struct {
+	// kind and group are those of the object; without a kind, a document without one has the first part of the path.
+	kind, group, of string
+	path            []string
+}{
+	{"ClusterConfiguration", "kubeadm.k8s.io", "kubeadm", []string{"networking", "podSubnet"}},
+	{"ClusterConfig", "k0s.k0sproject.io", "k0s", []string{"spec", "network", "provider"}},
+	{"Cluster", "k0sctl.k0sproject.io", "k0sctl", []string{"spec", "k0s", "config", "spec", "network", "provider"}},
+	{"Cluster", "kops.k8s.io", "kOps", []string{"spec", "networking"}},
+	{"ClusterConfig", "eksctl.io", "eksctl", []string{"metadata", "name"}},
+	{"Shoot", "core.gardener.cloud", "Gardener", []string{"spec", "networking", "type"}},
+	{"Simple", "k3d.io", "k3d", []string{"options"}},
+	{"Cluster", "provisioning.cattle.io", "Rancher", []string{"spec", "rkeConfig"}},
+	{"", "", "RKE", []string{"network", "plugin"}},
+	{"", "", "kubespray", []string{"kube_network_plugin"}},
+	{"", "", "the installer of OpenShift", []string{"networking", "networkType"}},
+}
+
+// foreign reports whether a document is one of the foreigners, and says so.
+func foreign(kind string, n *position.Node) (why string, is bool) {
+	group, _, _ := strings.Cut(n.ScalarAt("apiVersion"), "/")
+	for _, f := range foreigners {
+		if at := n.At(f.path...); f.kind == kind && (f.group == group || kind == "") && at != nil {
+			says := strings.Join(f.path, ".")
+			if at.Kind == position.Scalar {
+				says += ": " + at.Text
+			}
+			return fmt.Sprintf("it is a file of %s (%s), and no rule reads what it says about the network; give the CNI's own configuration", f.of, says), true
+		}
+	}
+	return "", false
+}
+
+func (j *judge) addUnread(c profile.CNI) {
+	if !slices.Contains(j.unread, c.Title) {
+		j.unread = append(j.unread, c.Title)
+	}
+}
+
+// judgeUnread says what is configured beside what rules read, and what nothing configures.
+func (j *judge) judgeUnread() {
+	for _, title := range j.unread {
+		j.unmatched(title + ": no rule reads its configuration, and no profile describes it")
+	}
+	if j.chart != nil && len(j.Documents) == 0 {
+		j.Documents = append(j.Documents, Document{File: j.chart.String(), Kind: "chart", NotJudged: "none of its objects configures a cluster's network in a form that is read"})
+	}
+}
+
+// judgeSilence says of documents from which nothing followed that they were not judged.
+func (j *judge) judgeSilence() {
+	if len(j.Settings)+len(j.Findings)+len(j.Measured) > 0 {
+		return
+	}
+	why := "nothing follows from it alone: give the CNI's own configuration"
+	if len(j.silent) > 0 {
+		c := j.silent[0]
+		why = fmt.Sprintf("it does not say the mode of %s: give the objects that do (%s)", c.Title, objectsOfCNI(c))
+	}
+	for i, d := range j.Documents {
+		if d.NotJudged == "" {
+			j.unjudged(why, i)
+		}
+	}
+}
+
+// chainedPlugins change what another plugin of the list made.
+var chainedPlugins = []string{"portmap", "bandwidth", "tuning", "firewall", "sbr", "vrf", "loopback", "dummy", "istio-cni", "linkerd-cni"}
+
+// conflistWhy returns why the plugins of a configuration list are not judged, "" if they are.
+func (j *judge) conflistWhy() string {
+	main := ""
+	for _, p := range j.plugins {
+		if known(p) {
+			return ""
+		}
+		if main == "" && !slices.Contains(chainedPlugins, p) {
+			main = p
+		}
+	}
+	c, owned := profile.CNIOfPlugin(main)
+	switch {
+	case !owned:
+		return fmt.Sprintf("no rule reads plugin %q", main)
+	case c.Family == "":
+		j.addUnread(c)
+		return unreadWhy(c)
+	case j.another():
+		return ""
+	}
+	return fmt.Sprintf("the plugin is %s's, whose mode is in other objects: give those (%s)", c.Title, objectsOfCNI(c))
+}
+
+// objectsOfCNI names the objects that configure a CNI.
+func objectsOfCNI(c profile.CNI) string {
+	switch {
+	case len(c.ConfigMaps) == 0:
+		return "the conflist in /etc/cni/net.d"
+	case c.Name == calico:
+		return "Installation, FelixConfiguration, IPPool, DaemonSet calico-node"
+	}
+	return "ConfigMap " + strings.Join(c.ConfigMaps, " or ")
+}
+
+// talosDefaults is the configuration of a machine of Talos.
+var talosDefaults = values{reader: "Talos", defaults: map[string]string{
+	"cluster.network.cni.name": flannel, "cluster.proxy.disabled": "false", "cluster.network.podSubnets": "10.244.0.0/16", "cluster.proxy.mode": "nftables",
+}}
+
+// isTalos reports whether a document without a kind configures a machine of Talos, or is a patch of one.
+func isTalos(n *position.Node) bool {
+	sections := map[string][]string{
+		"machine": {"network", "type", "token", "kubelet", "install", "sysctls", "features", "certSANs", "registries", "nodeLabels", "kernel", "files"},
+		"cluster": {"network", "proxy", "controlPlane", "apiServer", "controllerManager", "scheduler", "discovery", "etcd", "inlineManifests", "extraManifests", "allowSchedulingOnControlPlanes"},
+	}
+	for i, key := range n.Keys {
+		inner := n.Items[i]
+		switch known := sections[key.Name]; {
+		case slices.Contains([]string{"version", "debug", "persist"}, key.Name):
+		case known == nil || inner.Kind != position.Mapping:
+			return false
+		case slices.ContainsFunc(inner.Keys, func(k position.Key) bool { return slices.Contains(known, k.Name) }):
+			return true
+		}
+	}
+	return false
+}
+
+// judgeTalos judges what a machine's configuration says about the CNI.
+func (j *judge) judgeTalos() {
+	if j.talos == nil {
+		return
+	}
+	j.showValues("talos", j.talos, "cluster.network.cni.name", "cluster.proxy.disabled", "cluster.network.podSubnets")
+	switch g := j.talos.at("cluster.network.cni.name"); {
+	case g.is(flannel) && j.another():
+		j.find("two-cnis", g, "cluster.network.cni.name: %s (%s), and another CNI is configured", g.text, g.source())
+	case j.another():
+	case g.is(flannel) && g.given():
+		j.netconf = netconfDefaults.fresh()
+		j.netconf.leaves = []value{{path: "Backend.Port", text: "4789", origin: Default, by: "Talos"}}
+	case g.is(flannel):
+		j.unjudged("it says nothing about the CNI: Talos then installs flannel, unless another patch says otherwise", j.talosFiles...)
+	default:
+		j.unjudged("the CNI is "+g.text+": whatever installs it is not given", j.talosFiles...)
+	}
+}

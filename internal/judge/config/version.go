@@ -1,0 +1,239 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The minor versions of Cilium 1.x whose checks are known.
+const (
+	firstMinor = 10
+	lastMinor  = 20
+)
+
+// minors is the range of minor versions of Cilium 1.x that an agent can have.
+type minors struct {
+	first, last int
+	// newer is the version itself if it is newer than all whose checks are known, 0 otherwise.
+	newer int
+	// by is what shows them, "" if nothing does.
+	by string
+}
+
+// reader names the agent by whose rules options are judged: the newest of the range.
+func (m minors) reader() string { return fmt.Sprintf("cilium-agent 1.%d", m.last) }
+
+func (m minors) String() string {
+	if m.newer == 0 && m.first == m.last {
+		return m.span()
+	}
+	return fmt.Sprintf("%s, judged as 1.%d", m.span(), m.last)
+}
+
+// span names the versions.
+func (m minors) span() string {
+	switch {
+	case m.newer > 0:
+		return fmt.Sprintf("1.%d", m.newer)
+	case m.first == m.last:
+		return fmt.Sprintf("1.%d", m.last)
+	case m.last == lastMinor:
+		return fmt.Sprintf("1.%d or later", m.first)
+	case m.first == firstMinor:
+		return fmt.Sprintf("1.%d or older", m.last)
+	}
+	return fmt.Sprintf("1.%d to 1.%d", m.first, m.last)
+}
+
+// notJudged returns why no rules are known for the version, "" if they are.
+func (m minors) notJudged() string {
+	if m.last < firstMinor {
+		return fmt.Sprintf("Cilium 1.%d (%s): rules are known for 1.%d to 1.%d", m.last, m.by, firstMinor, lastMinor)
+	}
+	return ""
+}
+
+// Minor returns the minor version of a CNI whose major version is 1, such as 16 for "v1.16.5". ok is false for any other text.
+func Minor(version string) (minor int, ok bool) {
+	rest, is1 := strings.CutPrefix(strings.TrimPrefix(version, "v"), "1.")
+	digits := rest
+	if end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
+		digits = rest[:end]
+	}
+	n, err := strconv.Atoi(digits)
+	return n, is1 && err == nil
+}
+
+// mark is an option, or some of its values, that only some versions of the agent or of its chart have. No first or last is 0.
+type mark struct {
+	option      string
+	values      []string
+	first, last int
+}
+
+// marks are what tells the version of a ConfigMap without a label.
+var marks = []mark{
+	{"tunnel", nil, 0, 13},
+	{"native-routing-cidr", nil, 0, 11},
+	{"masquerade", nil, 0, 10},
+	{"enable-host-reachable-services", nil, 0, 11},
+	{"sockops-enable", nil, 0, 13},
+	{"kube-proxy-replacement", []string{"probe"}, 0, 12},
+	{"kube-proxy-replacement", []string{"strict", "partial", "disabled"}, 0, 15},
+	{"kube-proxy-replacement", []string{"true", "false"}, 14, 0},
+	{"enable-remote-node-identity", nil, 0, 15},
+	{"sidecar-istio-proxy-image", nil, 0, 15},
+	{"disable-cnp-status-updates", nil, 0, 14},
+	{"enable-ipv4-egress-gateway", nil, 0, 17},
+	{"enable-wireguard-userspace-fallback", nil, 0, 17},
+	{"enable-encryption-strict-mode", nil, 15, 19},
+	{"routing-mode", nil, 14, 0},
+	{"tunnel-protocol", nil, 14, 0},
+	{"cni-exclusive", nil, 14, 0},
+	{"external-envoy-proxy", nil, 14, 0},
+	{"max-connected-clusters", nil, 15, 0},
+	{"enable-masquerade-to-route-source", nil, 15, 0},
+	{"enable-tcx", nil, 16, 0},
+	{"direct-routing-skip-unreachable", nil, 16, 0},
+	{"datapath-mode", []string{"netkit", "netkit-l2"}, 16, 0},
+	{"underlay-protocol", nil, 18, 0},
+	{"enable-lb-ipam", nil, 18, 0},
+	{"enable-ztunnel", nil, 19, 0},
+	{"enable-drift-checker", nil, 19, 0},
+	{"datapath-mode", []string{"auto"}, 20, 0},
+	{"enable-datapath-plugins", nil, 20, 0},
+}
+
+// agentMinors returns the agent's version: as it is known, else that of the chart or of the agent's image, else what the
+// options themselves show. Options of newer versions outweigh those of older ones, which agents ignore.
+func (j *judge) agentMinors() minors {
+	if n, ok := Minor(j.known.Version); ok {
+		return exact(n, "the version given")
+	}
+	if j.chart != nil && strings.HasSuffix(j.chart.Name, cilium) { // rke2-cilium, too
+		if n, ok := Minor(cmp.Or(j.chart.AppVersion, j.chart.Version)); ok {
+			return exact(n, "appVersion of "+j.chart.String())
+		}
+	}
+	if n, ok := Minor(imageTag(j.agentImage.text)); ok {
+		return exact(n, "the agent's image ("+j.agentImage.by+")")
+	}
+	return minorsOf(j.agent, false)
+}
+
+// minorsOf returns the versions whose options these are. Values of a chart have tunnel one version longer than the ConfigMap.
+func minorsOf(options *values, ofChart bool) minors {
+	m := minors{first: firstMinor, last: lastMinor}
+	var older, newer []string
+	for _, k := range marks {
+		g, stated := options.leaf(k.option)
+		if k.option == "tunnel" && ofChart {
+			k.last = lastTunnel
+		}
+		if !stated || k.values != nil && !slices.ContainsFunc(k.values, g.is) {
+			continue
+		}
+		shown := k.option
+		if k.values != nil {
+			shown += ": " + g.text
+		}
+		if k.last > 0 && k.last <= m.last {
+			m.last, older = k.last, append(older, shown)
+		}
+		if k.first > m.first {
+			m.first, newer = k.first, append(newer, shown)
+		}
+	}
+	if m.first > m.last {
+		m.last, older = lastMinor, nil
+	}
+	m.by = strings.Join(slices.Concat(older, newer), ", ")
+	return m
+}
+
+// exact is the range of one version. One that is newer than all whose checks are known is judged as the newest of them.
+func exact(minor int, by string) minors {
+	if minor > lastMinor {
+		return minors{first: lastMinor, last: lastMinor, newer: minor, by: by}
+	}
+	return minors{first: minor, last: minor, by: by}
+}
+
+// imageTag returns the tag of an image, "" without one.
+func imageTag(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	_, tag, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
+	return tag
+}
+
+// renamed are options that older agents call by another name, with the last version that reads the old one.
+var renamed = []struct {
+	old, now string
+	last     int
+}{
+	{"native-routing-cidr", "ipv4-native-routing-cidr", 11},
+	{"masquerade", "enable-ipv4-masquerade", 10},
+	{"enable-host-reachable-services", "bpf-lb-sock", 11},
+	{"enable-ipv4-egress-gateway", "enable-egress-gateway", 17},
+	{"enable-encryption-strict-mode", "enable-encryption-strict-mode-egress", 19},
+	{"encryption-strict-mode-cidr", "encryption-strict-egress-cidr", 19},
+}
+
+// The versions around the change from tunnel to routing-mode and tunnel-protocol.
+const (
+	lastTunnel   = 14
+	firstRouting = 14
+)
+
+// today returns the agent's options by the names and words of today. Options that the version does not read are reported.
+func (j *judge) today(m minors) *values {
+	v := j.agent.fresh()
+	v.leaves, v.reader = slices.Clone(j.agent.leaves), m.reader()
+	for _, r := range renamed {
+		g, stated := v.leaf(r.old)
+		if _, both := v.leaf(r.now); !stated || both {
+			continue
+		}
+		if m.last > r.last {
+			j.otherVersion(g, m, fmt.Sprintf("since 1.%d it is %s", r.last+1, r.now))
+			continue
+		}
+		g.path = r.now
+		v.leaves = append(v.leaves, g)
+	}
+	j.todaysTunnel(v, m)
+	return v
+}
+
+// todaysTunnel translates tunnel: disabled, vxlan or geneve.
+func (j *judge) todaysTunnel(v *values, m minors) {
+	for _, option := range []string{"routing-mode", "tunnel-protocol"} {
+		if g, stated := v.leaf(option); stated && m.last < firstRouting {
+			j.otherVersion(g, m, "before 1.14 it is tunnel")
+		}
+	}
+	g, stated := v.leaf("tunnel")
+	_, both := v.leaf("routing-mode")
+	switch {
+	case !stated:
+	case m.last > lastTunnel:
+		j.otherVersion(g, m, "since 1.15 it is routing-mode and tunnel-protocol")
+	case both:
+	case g.is("disabled"):
+		g.path, g.text = "routing-mode", "native"
+		v.leaves = append(v.leaves, g)
+	default:
+		mode := g
+		mode.path, mode.text, g.path = "routing-mode", "tunnel", "tunnel-protocol"
+		v.leaves = append(v.leaves, mode, g)
+	}
+}
+
+func (j *judge) otherVersion(g value, m minors, instead string) {
+	if g.given() {
+		j.find("other-version", g, "%s: %s, and the agent is %s: %s", g.path, g.text, m, instead)
+	}
+}

@@ -1,0 +1,81 @@
+package profile
+
+import (
+	"slices"
+	"strings"
+)
+
+// CNI is how a CNI appears in the objects of a cluster.
+type CNI struct {
+	// Name is what results call it, for example "aws-vpc-cni". Title is the name for people.
+	Name, Title string
+	// Family has the profiles that describe it, "" if none does.
+	Family string
+	// Daemons are names of its DaemonSet. Container is the one whose image tag is the version, "" for the first.
+	Daemons   []string
+	Container string
+	// Plugins are the types of its plugins in conflists. ConfigMaps and Charts are names, Groups those of its API.
+	Plugins, ConfigMaps, Charts, Groups []string
+}
+
+// cnis are known by their daemon, in the order in which detection searches.
+var cnis = []CNI{
+	{Name: "cilium", Title: "Cilium", Family: "cilium", Daemons: []string{"cilium"}, Container: "cilium-agent", Plugins: []string{"cilium-cni"},
+		ConfigMaps: []string{"cilium-config"}, Charts: []string{"cilium"}},
+	{Name: "canal", Title: "canal", Family: "canal", Daemons: []string{"canal", "rke2-canal"}, Container: "kube-flannel",
+		ConfigMaps: []string{"canal-config", "rke2-canal-config"}},
+	{Name: "calico", Title: "Calico", Family: "calico", Daemons: []string{"calico-node", "calico-vpp-node"}, Container: "calico-node", Plugins: []string{"calico"},
+		ConfigMaps: []string{"calico-config"}, Charts: []string{"tigera-operator"}},
+	{Name: "flannel", Title: "flannel", Family: "flannel",
+		Daemons:   []string{"kube-flannel-ds", "kube-flannel", "rke2-flannel", "kube-flannel-ds-amd64", "kube-flannel-ds-arm64"},
+		Container: "kube-flannel", Plugins: []string{"flannel"}, ConfigMaps: []string{"kube-flannel-cfg", "rke2-flannel-config", "flannel-config"},
+		Charts: []string{"flannel"}},
+	{Name: "kindnet", Title: "kindnet", Family: "plugins", Daemons: []string{"kindnet"}, Container: "kindnet-cni", Plugins: []string{"kindnet", "cni-kindnet"}},
+	{Name: "aws-vpc-cni", Title: "the AWS VPC CNI", Daemons: []string{"aws-node"}, Container: "aws-node", Plugins: []string{"aws-cni"},
+		ConfigMaps: []string{"amazon-vpc-cni"}, Charts: []string{"aws-vpc-cni"}, Groups: []string{"crd.k8s.amazonaws.com", "vpcresources.k8s.aws"}},
+	{Name: "gke-dataplane-v2", Title: "GKE Dataplane V2 (Google's build of Cilium)", Daemons: []string{"anetd"}, Container: "cilium-agent", Plugins: []string{"gke"}},
+	{Name: "azure-cni", Title: "Azure CNI", Daemons: []string{"azure-cns", "azure-cni"}, Plugins: []string{"azure-vnet", "azure-ipam"},
+		ConfigMaps: []string{"cns-config", "azure-cns-config"}, Groups: []string{"acn.azure.com"}},
+	{Name: "antrea", Title: "Antrea", Daemons: []string{"antrea-agent"}, Container: "antrea-agent", Plugins: []string{"antrea"},
+		ConfigMaps: []string{"antrea-config"}, Charts: []string{"antrea"}, Groups: []string{"crd.antrea.io", "operator.antrea.vmware.com"}},
+	{Name: "weave", Title: "Weave Net", Daemons: []string{"weave-net"}, Container: "weave", Plugins: []string{"weave-net"}},
+	{Name: "kube-router", Title: "kube-router", Daemons: []string{"kube-router"}, ConfigMaps: []string{"kube-router-cfg"}},
+	{Name: "ovn-kubernetes", Title: "OVN-Kubernetes", Daemons: []string{"ovnkube-node"}, Plugins: []string{"ovn-k8s-cni-overlay"},
+		ConfigMaps: []string{"ovn-config", "ovnkube-config"}, Charts: []string{"ovn-kubernetes"}, Groups: []string{"k8s.ovn.org"}},
+	{Name: "openshift-sdn", Title: "OpenShift SDN", Daemons: []string{"sdn"}, Container: "sdn", Plugins: []string{"openshift-sdn"}, Groups: []string{"network.openshift.io"}},
+	{Name: "kube-ovn", Title: "Kube-OVN", Daemons: []string{"kube-ovn-cni"}, Container: "cni-server", Plugins: []string{"kube-ovn"},
+		ConfigMaps: []string{"ovn-vpc-nat-config"}, Charts: []string{"kube-ovn", "kube-ovn-v2"}, Groups: []string{"kubeovn.io"}},
+	{Name: "romana", Title: "Romana", Daemons: []string{"romana-agent"}},
+	{Name: "contiv", Title: "Contiv-VPP", Daemons: []string{"contiv-vswitch"}},
+	{Name: "terway", Title: "Terway", Daemons: []string{"terway-eniip", "terway"}, Container: "terway", Plugins: []string{"terway"}, ConfigMaps: []string{"eni-config"}},
+}
+
+// CNIs returns the CNIs that detection knows, in the order in which it searches.
+func CNIs() []CNI { return slices.Clone(cnis) }
+
+// LookupCNI returns the CNI called name.
+func LookupCNI(name string) (CNI, bool) {
+	return cniWhere(func(c CNI) bool { return c.Name == name })
+}
+
+// CNIOfPlugin returns the CNI that brings a plugin of this type.
+func CNIOfPlugin(plugin string) (CNI, bool) {
+	return cniWhere(func(c CNI) bool { return slices.Contains(c.Plugins, plugin) })
+}
+
+// CNIOfObject returns the CNI that an object of Kubernetes configures, by its kind, its name and the group of its version.
+func CNIOfObject(kind, name, version string) (CNI, bool) {
+	group, _, _ := strings.Cut(version, "/")
+	return cniWhere(func(c CNI) bool {
+		return kind == "DaemonSet" && slices.Contains(c.Daemons, name) || kind == "ConfigMap" && slices.Contains(c.ConfigMaps, name) ||
+			slices.Contains(c.Groups, group)
+	})
+}
+
+func cniWhere(is func(CNI) bool) (CNI, bool) {
+	i := slices.IndexFunc(cnis, is)
+	if i < 0 {
+		return CNI{}, false
+	}
+	return cnis[i], true
+}
