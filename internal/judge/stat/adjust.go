@@ -35,6 +35,23 @@ func Holm(ps []float64) []float64 {
 	return out
 }
 
+// HolmFactors returns by what the level alpha is divided for each test of a family in Holm's procedure: by how many tests
+// are left at its step, or at the step that ends the procedure. An interval at that level excludes equality exactly where
+// the corrected p value is at most alpha.
+func HolmFactors(ps []float64, alpha float64) []float64 {
+	out := make([]float64, len(ps))
+	left := len(ps)
+	ended := false
+	for rank, i := range ascending(ps) {
+		if !ended {
+			left = len(ps) - rank
+			ended = ps[i]*float64(left) > alpha
+		}
+		out[i] = float64(left)
+	}
+	return out
+}
+
 // ascending returns the indices of ps, that of the smallest value first.
 func ascending(ps []float64) []int {
 	order := make([]int, len(ps))

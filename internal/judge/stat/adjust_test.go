@@ -247,3 +247,24 @@ func FuzzMoreThan(f *testing.F) {
 		}
 	})
 }
+
+// TestHolmFactors: a test rejects at the level of its step exactly where its corrected p value is at most alpha, and the steps end with
+// the first that does not.
+func TestHolmFactors(t *testing.T) {
+	if got, want := HolmFactors([]float64{0.01, 0.04, 0.001, 0.5}, 0.05), []float64{3, 2, 4, 2}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	r := rand.New(rand.NewPCG(22, 1))
+	for range 500 {
+		ps := make([]float64, 1+r.IntN(30))
+		for i := range ps {
+			ps[i] = math.Pow(r.Float64(), 6)
+		}
+		adjusted := Holm(ps)
+		for i, factor := range HolmFactors(ps, 0.05) {
+			if (adjusted[i] <= 0.05) != (ps[i]*factor <= 0.05) || factor < 1 || factor > float64(len(ps)) {
+				t.Fatalf("%v: p %g, corrected %g, factor %g", ps, ps[i], adjusted[i], factor)
+			}
+		}
+	}
+}

@@ -55,7 +55,7 @@ func (l Level) interval(confidence float64) (half float64, known bool) {
 	if l.n < 2 || !(l.variance > 0) {
 		return 0, false
 	}
-	return math.Sqrt(l.variance) * studentQuantile(confidence, max(1, int(l.free+0.5))), true
+	return math.Sqrt(l.variance) * studentQuantile(confidence, max(1, l.free)), true
 }
 
 // Around returns s with the level and its interval in place of the median and its own, where that is known.
@@ -78,23 +78,29 @@ func Welch(a, b Level, confidence float64) Effect {
 	e.Ratio = math.Exp(d.log)
 	if half, known := d.interval(confidence); known {
 		e.Low, e.High, e.Confidence = math.Exp(d.log-half), math.Exp(d.log+half), confidence
-		e.P = 1 - within(math.Abs(d.log)/math.Sqrt(d.variance), max(1, int(d.free+0.5)))
+		e.P = beyond(math.Abs(d.log)/math.Sqrt(d.variance), max(1, d.free))
 	}
 	return e
 }
 
-// Scatter is what the levels of many cells say together of how values scatter in each: the square of it, as sure as from
-// so many degrees of freedom of its own.
-type Scatter struct{ square, free float64 }
+// Scatter is what the levels of many cells say together of how values scatter in each: the square of it, as sure as from so many
+// degrees of freedom of its own, and from how many cells it is.
+type Scatter struct {
+	square, free, cells float64
+	// mean is the mean logarithm of the squares of cells, and variance that of such a logarithm, without chance.
+	mean, variance float64
+}
 
-// alone is how many standard deviations the logarithm of a variance may be above what is expected of one like the others:
-// the normal quantile of 99 %.
-const alone = 2.33
+// alone is how many standard deviations the logarithm of a variance may be above the mean of the others. Beyond it a cell stays
+// by itself. It is low: a cell that scatters two or three times as much as the others would hold its truth too rarely if they
+// made it sure, and one that only happens to be above the mean loses little.
+const alone = 0.7
 
 // ScatterOf fits the scatter of levels that were measured alike: the variances of cells are drawn from a scaled inverse
 // chi-squared distribution, whose scale and degrees of freedom follow from the mean and the variance of their logarithms
 // (Smyth 2004, Linear models and empirical Bayes methods for assessing differential expression). Cells that differ much in
-// how they scatter thus say little of one another. At most the others say as much as the values of a cell itself.
+// how they scatter thus say little of one another, and so do few cells, whose scale is a guess. At most the others say as much
+// as the values of a cell itself.
 func ScatterOf(levels []Level) Scatter {
 	var logs []float64
 	var free, expected float64
@@ -115,19 +121,29 @@ func ScatterOf(levels []Level) Scatter {
 	for _, x := range logs {
 		square += (x - mean) * (x - mean) / (n - 1)
 	}
-	// Trigamma falls: the degrees of freedom are where it is what the scatter of the cells adds to that of chance.
-	low, high := 0.0, free/n
-	for range 60 {
-		if mid := (low + high) / 2; trigamma(mid/2) > square-expected/n {
-			low = mid
-		} else {
-			high = mid
+	// Trigamma falls: the degrees of freedom of the distribution are where it is what the scatter of the cells adds to that of
+	// chance, and infinite where it adds nothing.
+	chance := expected / n
+	excess, spread := square-chance, math.Inf(1)
+	s := Scatter{square: math.Exp(mean), cells: n, mean: mean, variance: max(excess, 0) + chance/n}
+	if excess > 0 {
+		low, high := 0.0, 1e6
+		for range 80 {
+			if mid := (low + high) / 2; trigamma(mid/2) > excess {
+				low = mid
+			} else {
+				high = mid
+			}
 		}
+		spread = high
+		s.square = math.Exp(mean + logOwn(spread))
 	}
-	if high < 0.1 {
+	// The scale has an error of its own: that of a mean of so many logarithms.
+	s.free = min(1/(1/spread+chance/(2*n)), free/n)
+	if s.free < 0.1 {
 		return Scatter{}
 	}
-	return Scatter{math.Exp(mean + logOwn(high)), high}
+	return s
 }
 
 // logOwn is the mean logarithm of a variance of so many degrees of freedom whose mean is 1.
@@ -140,12 +156,13 @@ func (l Level) Among(s Scatter) Level {
 	if s.free == 0 || l.n < 2 {
 		return l
 	}
-	off := logOwn(l.free) - logOwn(s.free)
-	if math.Log(own/s.square)-off > alone*math.Sqrt(trigamma(l.free/2)+trigamma(s.free/2)) {
+	if math.Log(own)-logOwn(l.free)-s.mean > alone*math.Sqrt(trigamma(l.free/2)+s.variance) {
 		return l
 	}
-	l.variance = (s.free*s.square + l.free*own) / (s.free + l.free) / l.count
-	l.free += s.free
+	both := s.free + l.free
+	l.variance = (s.free*s.square + l.free*own) / both / l.count
+	// The cell is one of those that say how its like scatter: the fewer they are, the less do they add.
+	l.free = 1 / (1/both + 2*s.free/(both*both*s.cells))
 	return l
 }
 
