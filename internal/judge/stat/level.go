@@ -9,6 +9,8 @@ type Level struct {
 	// there are.
 	free, count float64
 	n           int
+	// lone is the error of the values by themselves where they scatter more than most of their like.
+	lone *Level
 }
 
 // LevelOf is the level of positive values. A value of twice the weight counts twice. The error is that of a weighted mean
@@ -58,9 +60,13 @@ func (l Level) interval(confidence float64) (half float64, known bool) {
 	return math.Sqrt(l.variance) * studentQuantile(confidence, max(1, l.free)), true
 }
 
-// Around returns s with the level and its interval in place of the median and its own, where that is known.
+// Around returns s with the level and its interval in place of the median and its own, where that is known. Values that scatter more
+// than most of their like speak for themselves there.
 func (l Level) Around(s Summary, confidence float64) Summary {
 	s.Median = math.Exp(l.log)
+	if l.lone != nil {
+		l = *l.lone
+	}
 	if half, known := l.interval(confidence); known {
 		s.Low, s.High, s.Confidence = math.Exp(l.log-half), math.Exp(l.log+half), confidence
 	}
@@ -91,10 +97,11 @@ type Scatter struct {
 	mean, variance float64
 }
 
-// alone is how many standard deviations the logarithm of a variance may be above the mean of the others. Beyond it a cell stays
-// by itself. It is low: a cell that scatters two or three times as much as the others would hold its truth too rarely if they
-// made it sure, and one that only happens to be above the mean loses little.
-const alone = 0.7
+// unlike and above are how many standard deviations the logarithm of a variance may be above the mean of the others. Beyond the first
+// (the normal quantile of 99 %) a cell is not like the others in any comparison. Beyond the second it has an interval of its own: one
+// of a cell that scatters two or three times as much as the others would hold its truth in 88 to 92 % otherwise. Comparisons are
+// corrected for many others, and of so few values by themselves they would find nothing.
+const unlike, above = 2.33, 0.7
 
 // ScatterOf fits the scatter of levels that were measured alike: the variances of cells are drawn from a scaled inverse
 // chi-squared distribution, whose scale and degrees of freedom follow from the mean and the variance of their logarithms
@@ -156,13 +163,17 @@ func (l Level) Among(s Scatter) Level {
 	if s.free == 0 || l.n < 2 {
 		return l
 	}
-	if math.Log(own)-logOwn(l.free)-s.mean > alone*math.Sqrt(trigamma(l.free/2)+s.variance) {
+	off := (math.Log(own) - logOwn(l.free) - s.mean) / math.Sqrt(trigamma(l.free/2)+s.variance)
+	if off > unlike {
 		return l
 	}
-	both := s.free + l.free
+	both, lone := s.free+l.free, l
 	l.variance = (s.free*s.square + l.free*own) / both / l.count
 	// The cell is one of those that say how its like scatter: the fewer they are, the less do they add.
 	l.free = 1 / (1/both + 2*s.free/(both*both*s.cells))
+	if off > above {
+		l.lone = &lone
+	}
 	return l
 }
 
