@@ -94,7 +94,9 @@ func (c *contest) by(i, j int, confidence float64) tested {
 		if enough {
 			return ranks
 		}
-		return func(factor float64) stat.Effect { return stat.Welch(c.levels[i].Times(factor), c.levels[j], confidence) }
+		return func(factor float64) stat.Effect {
+			return stat.Welch(c.levels[i].Times(factor), c.levels[j], confidence)
+		}
 	}
 	var p, q []float64
 	for x, y := range Pairs(x, y) {

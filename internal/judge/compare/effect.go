@@ -65,7 +65,9 @@ func (a *Analysis) below(key Key, baseline plan.Variant) *Cell {
 }
 
 // moment returns the cell of the baseline that says what the moment of a run did to the cell of key, or nil. It may be of another path.
-func (a *Analysis) moment(key Key, baseline plan.Variant) *Cell { return a.standIn(key, baseline, plan.ZeroPath) }
+func (a *Analysis) moment(key Key, baseline plan.Variant) *Cell {
+	return a.standIn(key, baseline, plan.ZeroPath)
+}
 
 // standIn returns the baseline's cell of the path of key, or of another path if the baseline has none there and may have another stand
 // in: raw and host may, which are the floor under every dataplane. Between two dataplanes it would compare a path with none.
