@@ -9,7 +9,7 @@ import (
 
 // The best of a row is the luckiest of its equals. A test of the others against it that takes it for chosen beforehand names a
 // difference far too often. Whichever two cells come to be the first and the last, they are two of the row: so all pairs of the
-// row are one family, corrected by Holm's procedure. At most 5 of 100 rows of equals name any difference then, and what is said
+// row are one family, corrected by Holm's procedure. At most 5 of 100 rows of equals name any difference then, and what a report says
 // of the best, the next, the last and of groups holds together. Holm counts the pairs that are left, so the many pairs of a row
 // that are far apart cost a close pair nothing.
 
