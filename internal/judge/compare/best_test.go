@@ -180,3 +180,19 @@ func TestRowOfOne(t *testing.T) {
 		}
 	}
 }
+
+// TestBestOfNone: where values are 0 a row has no ratios, and the best is found all the same.
+func TestBestOfNone(t *testing.T) {
+	var recs []result.Record
+	for i := range 8 {
+		values := make([]float64, 5)
+		if i > 3 {
+			values = []float64{0.1, 0.2, 0.1, 0.3, 0.1}
+		}
+		recs = append(recs, trials(fmt.Sprintf("p%d", i), podPod, metric.FrameLossRate, values...)...)
+	}
+	worse, better := named(analyse(t, header("p0"), recs).Rank(podPod, rr, metric.FrameLossRate))
+	if worse != 4 || better != 4 {
+		t.Errorf("%d are worse than the first, %d better than the last", worse, better)
+	}
+}

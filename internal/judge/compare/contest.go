@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"math"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
@@ -75,8 +76,8 @@ func (c *contest) compare(i, j int) Comparison {
 	return x
 }
 
-// by is the test of two cells. Undisturbed values are compared as everywhere; others by ranks, or where ranks cannot reach the
-// level of the row, as normal logarithms.
+// by is the test of two cells. Undisturbed values are compared as everywhere; others by ranks, or where ranks of two cells cannot reach
+// the level of the row, as normal logarithms. Values without a logarithm are compared by their ranks in the row then.
 func (c *contest) by(i, j int, confidence float64) tested {
 	if undisturbed(c.cells[i], c.cells[j]) {
 		sure := *c.Analysis // the same analysis at another confidence
@@ -109,10 +110,13 @@ func (c *contest) by(i, j int, confidence float64) tested {
 		return ranks
 	}
 	return func(factor float64) stat.Effect {
-		if e := stat.Student(scaled(mine, factor), theirs, confidence); e.P < 1 {
-			return e
+		e := stat.Student(scaled(mine, factor), theirs, confidence)
+		if math.IsNaN(e.Ratio) && len(c.cells) > 2 && min(len(mine), len(theirs)) >= stat.MinRepetitions {
+			e.Test, e.P = stat.MannWhitney, stat.Conover(each.Of(c.typical, valuesOf), i, j) // ranks of the row
+		} else if e.P == 1 {
+			return ranks(factor)
 		}
-		return ranks(factor)
+		return e
 	}
 }
 

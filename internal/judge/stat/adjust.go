@@ -135,3 +135,29 @@ func Above(xs []float64, limit float64) float64 {
 	}
 	return min(1, p)
 }
+
+// Conover returns the p value that the i-th and the j-th of several samples do not differ: Student's t on the ranks of all values together
+// (Conover and Iman 1979). It needs only the order of values, and far fewer of them than the ranks of two samples to reach the level of
+// many. It is to be corrected for their number.
+func Conover(samples [][]float64, i, j int) float64 {
+	ranks, _ := midranks(slices.Concat(samples...))
+	means := make([]float64, len(samples))
+	var within float64
+	from := 0
+	for k, xs := range samples {
+		own := ranks[from : from+len(xs)]
+		for _, doubled := range own {
+			means[k] += float64(doubled) / 2 / float64(len(xs))
+		}
+		for _, doubled := range own {
+			within += math.Pow(float64(doubled)/2-means[k], 2)
+		}
+		from += len(xs)
+	}
+	free := float64(len(ranks) - len(samples))
+	apart := math.Abs(means[i] - means[j])
+	if free < 1 || !(apart > 0) {
+		return 1
+	}
+	return beyond(apart/math.Sqrt(within/free*(1/float64(len(samples[i]))+1/float64(len(samples[j])))), free)
+}
