@@ -138,7 +138,7 @@ func Above(xs []float64, limit float64) float64 {
 
 // Conover returns the p value that the i-th and the j-th of several samples do not differ: Student's t on the ranks of all values together
 // (Conover and Iman 1979). It needs only the order of values, and far fewer of them than the ranks of two samples to reach the level of
-// many. It is to be corrected for their number.
+// many. The caller corrects it for their number.
 func Conover(samples [][]float64, i, j int) float64 {
 	ranks, _ := midranks(slices.Concat(samples...))
 	means := make([]float64, len(samples))
