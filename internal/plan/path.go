@@ -106,6 +106,9 @@ func (p Path) ServerNode() int {
 	return 0
 }
 
+// Crosses says whether what goes over the path leaves its node.
+func (p Path) Crosses() bool { return p.ServerNode() == 1 || p.From == External || p.To == External }
+
 // Shared says whether several backends may stand behind what is dialled.
 func (p Path) Shared() bool { return p.To == Service || p.To == NodePort || p.To == LoadBalancer }
 

@@ -193,7 +193,7 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 // the baseline of all paths. A note below the table names that cell; its column would be empty otherwise.
 func (b *builder) columns(t compare.Table) []int {
 	var out []int
-	_, elsewhere := standIn(t)
+	elsewhere := len(standIns(t)) > 0
 	for j, p := range t.Profiles {
 		if p == t.Baseline && len(t.Profiles) > 1 && len(t.Paths) > 1 && served(t, j) == 1 && elsewhere {
 			continue

@@ -145,6 +145,10 @@ func (w wording) line(l growth.Line) string {
 		return fmt.Sprintf("%s: %s adds nothing to %s: constant within %s up to %s.", name, "a "+one(w.sweep.Condition), of, number.Percent(w.margin), last)
 	}
 	first := l.Points[0].Median
+	if l.Few {
+		return fmt.Sprintf("%s: %s: %s at %s, %s at %s; fewer than %d instances cannot tell whether it grows: --repetitions %d.", name, of,
+			w.amount(first), count(l.Points[0].X), w.amount(l.Points[len(l.Points)-1].Median), last, stat.GrowsFrom, stat.GrowsFrom)
+	}
 	if math.IsNaN(l.Change) {
 		return fmt.Sprintf("%s: %s: %s at %s, %s at %s; too few values for a curve.", name, of,
 			w.amount(first), count(l.Points[0].X), w.amount(l.Points[len(l.Points)-1].Median), last)

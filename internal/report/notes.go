@@ -194,8 +194,8 @@ func (b *builder) legend(cut []compare.Table) []string {
 	if aa := b.equalPairs(); aa != "" {
 		out = append(out, aa)
 	}
-	if path, ok := standIn(cut...); ok {
-		out = append(out, fmt.Sprintf("%s has no pods: its %s cell is the baseline of the paths that it lacks. Those ratios include the whole cost of the path; within a node they may be below 1.", base, path))
+	if paths := standIns(cut...); len(paths) > 0 {
+		out = append(out, fmt.Sprintf("%s has no pods: its %s is the baseline of the paths that it lacks between nodes. Those ratios include the whole cost of the path. A path within a node has no ratio to it.", base, listed(plan.Texts(paths))))
 	}
 	if b.kinds[NotServed] {
 		out = append(out, number.Absent+": the profile does not serve this path; see the reasons below.")
@@ -223,14 +223,15 @@ func (b *builder) equalPairs() string {
 	return "A/A, the baseline against its twin: " + verdictCounts(xs) + "."
 }
 
-// standIn is the path of the baseline's cell that was taken for other paths, if any was.
-func standIn(cut ...compare.Table) (plan.Path, bool) {
+// standIns are the paths of the baseline's cells that were taken for other paths.
+func standIns(cut ...compare.Table) []plan.Path {
+	var out []plan.Path
 	for _, x := range comparisons(cut...) {
-		if x.BaselinePath != (plan.Path{}) {
-			return x.BaselinePath, true
+		if x.BaselinePath != (plan.Path{}) && !slices.Contains(out, x.BaselinePath) {
+			out = append(out, x.BaselinePath)
 		}
 	}
-	return plan.Path{}, false
+	return out
 }
 
 // sizes says how many repetitions the shown cells have, which tests were used, and what the intervals of cells cover

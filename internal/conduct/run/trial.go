@@ -106,12 +106,12 @@ func (c *conductor) forget(e control.Ends) {
 // conditions returns those of the environment for one case: with the variant's own, and without the line rate on a path
 // within a node, which passes no NIC.
 func (c *conductor) conditions(k plan.Case) outcome.Conditions {
-	x, p := c.env.Conditions(), k.Path
+	x := c.env.Conditions()
 	if k.Profile.Conditions() != "" {
 		own := k.Profile.Lab(c.plan.Lab)
 		x.MTU, x.NIC = own.MTU, own.NIC
 	}
-	if p.From != plan.External && (p.Locality == plan.SameNode || p.Locality == plan.Local || p.To == plan.Self) {
+	if !k.Path.Crosses() {
 		x.LineRate = 0
 	}
 	return x

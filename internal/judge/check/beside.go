@@ -91,7 +91,7 @@ var fasterThanHosts = []beside{
 func betweenHosts(*Cell) string { return "between the bare hosts" }
 
 func bareHosts(_ *View, c plan.Case) []plan.Case {
-	if !crosses(c.Path) || c.Path == plan.ZeroPath {
+	if !c.Path.Crosses() || c.Path == plan.ZeroPath {
 		return nil
 	}
 	return on(c, plan.ZeroPath)
@@ -168,7 +168,7 @@ var tunnelsDisagree = []beside{{metrics: judged[:1], margin: beyondTunnel,
 // onTunnel are the cases of those profiles that have the encapsulation, if the path of c is one that is encapsulated.
 // Nodes are not behind a tunnel, and a stand-in's cost is its own.
 func (v *View) onTunnel(c plan.Case, profiles []profile.Profile, encapsulation string) []plan.Case {
-	if !crosses(c.Path) || c.Path.From != plan.Pod || c.Path.To == plan.Host || v.imitated(c.Profile) {
+	if !c.Path.Crosses() || c.Path.From != plan.Pod || c.Path.To == plan.Host || v.imitated(c.Profile) {
 		return nil
 	}
 	var cases []plan.Case
@@ -212,7 +212,7 @@ func (v *View) imitated(name plan.Variant) bool {
 // modesDisagree finds cells within a node, where nothing is encapsulated, that are worse than those of all siblings.
 func modesDisagree(v *View, found *list) {
 	for _, c := range v.judged {
-		if crosses(c.Path) || v.imitated(c.Profile) {
+		if c.Path.Crosses() || v.imitated(c.Profile) {
 			continue
 		}
 		worst, better, known := 0.0, []string{}, 0

@@ -100,4 +100,4 @@ func distance(c *Cell, row []*Cell, better bool) (toMedian, toNearest float64) {
 }
 
 // alike reports whether two paths pass the same kinds of places: the wire or not, a translation or not.
-func alike(p, q plan.Path) bool { return crosses(p) == crosses(q) && p.ByService() == q.ByService() }
+func alike(p, q plan.Path) bool { return p.Crosses() == q.Crosses() && p.ByService() == q.ByService() }

@@ -199,11 +199,6 @@ func (v *View) lineRate() float64 {
 	return v.header.Plan.Lab.LineRate
 }
 
-// crosses says that a path goes over the wire between nodes.
-func crosses(p plan.Path) bool {
-	return p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.From == plan.External || p.To == plan.External
-}
-
 // show writes a value of a metric with its unit.
 func show(k Key, x float64) string {
 	base := metric.UnitFor(k.Metric, k.Workload.Traits().Work)

@@ -52,7 +52,7 @@ func aboveLine(v *View, found *list) {
 	line := v.lineRate()
 	for _, c := range v.cells {
 		known := v.of[c.Case].warnings[outcome.AboveLineRate] != nil // said there, with the headers counted
-		if line > 0 && c.Metric == metric.Goodput && crosses(c.Path) && !known && c.Low > line*(1+reached) {
+		if line > 0 && c.Metric == metric.Goodput && c.Path.Crosses() && !known && c.Low > line*(1+reached) {
 			found.add(c.String(), "%s over a line of %s: %.2f times", median(c), show(c.Key, line), c.Median/line)
 		}
 	}
@@ -62,7 +62,7 @@ func wireTime(v *View, found *list) {
 	rate, distance := v.fact("line_rate", "bit/s"), v.fact("wire.metres", "1")
 	for _, c := range v.cells {
 		small := c.Workload.Traits().Work == plan.Transaction
-		if !strings.HasPrefix(c.Metric, metric.RTT+".") || c.Metric == metric.RTT+".stddev" || !crosses(c.Path) || !small {
+		if !strings.HasPrefix(c.Metric, metric.RTT+".") || c.Metric == metric.RTT+".stddev" || !c.Path.Crosses() || !small {
 			continue
 		}
 		least := 2 * distance / fibreLight * 1e9
@@ -88,7 +88,7 @@ func wireBound(v *View, found *list) {
 			limit = host.Median
 		}
 		paced := c.Workload.Traits().Rate > 0
-		measured := c.Metric == metric.Goodput && !paced && crosses(c.Path) && c.Path != plan.ZeroPath
+		measured := c.Metric == metric.Goodput && !paced && c.Path.Crosses() && c.Path != plan.ZeroPath
 		if measured && limit > 0 && near(c.Median, limit, atTheWire) {
 			full.add(plan.Case{Path: c.Path, Workload: c.Workload}, string(c.Profile))
 		}
@@ -107,7 +107,7 @@ func oneMachine(v *View, found *list) {
 	}
 	var paths []string
 	for _, c := range v.cases {
-		if p := c.Path.String(); crosses(c.Path) && !slices.Contains(paths, p) {
+		if p := c.Path.String(); c.Path.Crosses() && !slices.Contains(paths, p) {
 			paths = append(paths, p)
 		}
 	}

@@ -183,6 +183,18 @@ func TestStandIn(t *testing.T) {
 	if len(a.Comparisons) != 2 {
 		t.Errorf("%d comparisons, want 2", len(a.Comparisons))
 	}
+	// A path within a node is compared with none between nodes, but with that of the same baseline within a node.
+	for _, path := range []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.SameNode}, {From: plan.Pod, To: plan.Service, Locality: plan.Local}, {From: plan.Pod, To: plan.Self}} {
+		x, raw := trials("x", path, sd, v...), trials("raw", hostHost, sd, v...)
+		if a = analyse(t, header("raw", "x"), raw, x); len(a.Comparisons) != 0 {
+			t.Errorf("%s is compared with %s", path, a.Comparisons[0].BaselinePath)
+		}
+		within := plan.Path{From: plan.Host, To: plan.Host, Locality: plan.SameNode}
+		a = analyse(t, header("host", "x"), trials("host", hostHost, sd, v...), trials("host", within, sd, v...), x)
+		if len(a.Comparisons) != 1 || a.Comparisons[0].BaselinePath != within {
+			t.Errorf("%s: %+v", path, a.Comparisons)
+		}
+	}
 	// Tried and failed is not the same as having no such path.
 	a = analyse(t, header("raw", "x"), trials("raw", hostHost, sd, v...), failed("raw", podPod, 1, 2), trials("x", podPod, sd, v...))
 	if len(a.Comparisons) != 0 {

@@ -14,8 +14,8 @@ import (
 type Comparison struct {
 	Key
 	Baseline plan.Variant `json:"baseline"`
-	// BaselinePath is the path of the baseline's cell where it is not Path: a profile without pods of its own has
-	// host-to-host/cross-node only, which then stands in. The zero Path otherwise.
+	// BaselinePath is the path of the baseline's cell where it is not Path: a profile without pods of its own has host-to-host only,
+	// which then stands in for paths between nodes, or for those within a node if it was measured there. The zero Path otherwise.
 	BaselinePath plan.Path `json:"baseline_path"`
 	// Effect has the ratio of the cell to the baseline with its interval, widened by Widened, and the p value of this
 	// comparison alone, of a difference beyond that.
@@ -58,21 +58,37 @@ func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
 	return a.compare(c, base), true
 }
 
-// below returns the cell of the baseline that the cell of key is compared with, or nil.
+// below returns the cell of the baseline that the cell of key is compared with, or nil: that of its own path, or of a baseline without
+// it that of its nodes. A path within a node has no ratio to one between nodes, which is another thing.
 func (a *Analysis) below(key Key, baseline plan.Variant) *Cell {
+	return a.standIn(key, baseline, plan.Path{From: plan.Host, To: plan.Host, Locality: locality(key.Path)})
+}
+
+// moment returns the cell of the baseline that says what the moment of a run did to the cell of key, or nil. It may be of another path.
+func (a *Analysis) moment(key Key, baseline plan.Variant) *Cell {
+	return a.standIn(key, baseline, plan.ZeroPath)
+}
+
+// standIn returns the baseline's cell of the path of key, or of another path if the baseline has none there and may have another stand
+// in: raw and host may, which are the floor under every dataplane. Between two dataplanes it would compare a path with none.
+func (a *Analysis) standIn(key Key, baseline plan.Variant, other plan.Path) *Cell {
 	path := key.Path
 	key.Profile = baseline
 	base, ok := a.at[key]
-	if !ok && standsIn(baseline) && !a.Served(baseline, path) {
-		key.Path = plan.ZeroPath
+	if floor := baseline == profile.Raw || baseline == profile.Host; !ok && floor && !a.Served(baseline, path) {
+		key.Path = other
 		base = a.at[key]
 	}
 	return base
 }
 
-// standsIn says whether a profile's host-to-host cell may be the baseline of other paths. It may for the two that are
-// the floor under every dataplane; between two dataplanes it would compare a path with none.
-func standsIn(name plan.Variant) bool { return name == profile.Raw || name == profile.Host }
+// locality says whether a path leaves its node.
+func locality(p plan.Path) plan.Locality {
+	if p.Crosses() {
+		return plan.CrossNode
+	}
+	return plan.SameNode
+}
 
 // compare sets c beside base.
 func (a *Analysis) compare(c, base *Cell) pending {

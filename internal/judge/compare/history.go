@@ -101,7 +101,7 @@ func (h *Historian) Add(s Side) {
 		}
 		f := followed{cell: c, floor: s.Widening(c)}
 		if common != "" && c.Profile != common {
-			f.base = s.below(c.Key, common)
+			f.base = s.moment(c.Key, common)
 		}
 		h.order = append(h.order, c.Key)
 		cells[c.Key] = f

@@ -201,7 +201,7 @@ func interleaved(h result.Header) plan.Variant {
 
 // base returns the baseline's cell below one and that of its twin, if there are such.
 func (a *Analysis) base(k Key, common plan.Variant) []*Cell {
-	below := a.below(k, common)
+	below := a.moment(k, common)
 	if below == nil {
 		return nil
 	}

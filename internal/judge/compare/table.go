@@ -2,6 +2,7 @@ package compare
 
 import (
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Table is the cut of an analysis at one workload and one metric.
@@ -53,23 +54,14 @@ func (a *Analysis) Table(w plan.Workload, name string) (Table, bool) {
 }
 
 // Groups cuts standings, in the order of Rank, into runs of neighbours of which no two differ, the longest ones
-// from the front; a run may have one standing. All comparisons between two of them are one family. It asks for as many
-// comparisons as there are pairs.
+// from the front; a run may have one standing. They are compared as those of a row.
 func (a *Analysis) Groups(ranks []Standing) [][]Standing {
-	var all []pending
-	at := map[[2]int]int{}
-	for i := range ranks {
-		for j := range i {
-			at[[2]int{j, i}] = len(all)
-			all = append(all, a.compare(&ranks[i].Cell, &ranks[j].Cell))
-		}
-	}
-	settle(all, a.rules(together))
+	all := a.contest(each.Of(ranks, func(s Standing) *Cell { return &s.Cell }))
 	var out [][]Standing
 	from := 0
 	for i := range ranks {
 		for j := from; j < i; j++ {
-			if v := all[at[[2]int{j, i}]].x.Verdict; v == Better || v == Worse {
+			if v := all.compare(i, j).Verdict; v == Better || v == Worse {
 				out = append(out, ranks[from:i])
 				from = i
 				break

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -221,8 +222,9 @@ type Standing struct {
 }
 
 // Rank orders the profiles by their medians of metric name on one path, the best first, and compares each with the
-// first and with the last; either row of comparisons is a family. Profiles that are failing are left out, and those whose
-// new pods were attached in another way than the others. It is nil for a metric without direction.
+// first and with the last, by a test that knows that all were looked through to find those two (see row). Profiles that are
+// failing are left out, and those whose new pods were attached in another way than the others. It is nil for a metric
+// without direction.
 func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing {
 	m, _ := metric.Lookup(name)
 	if m.Better == metric.Neither {
@@ -241,19 +243,15 @@ func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing
 		}
 		return cmp.Compare(x.Cell.Median, y.Cell.Median)
 	})
-	var toBest, toLast []pending
+	all := a.contest(each.Of(out, func(s Standing) *Cell { return &s.Cell }))
+	last := len(out) - 1
 	for i := range out {
 		if i > 0 {
-			toBest = append(toBest, a.compare(&out[i].Cell, &out[0].Cell))
+			out[i].ToBest = all.compare(i, 0)
 		}
-		if last := len(out) - 1; i < last {
-			toLast = append(toLast, a.compare(&out[i].Cell, &out[last].Cell))
+		if i < last {
+			out[i].ToLast = all.compare(i, last)
 		}
-	}
-	settle(toBest, a.rules(together))
-	settle(toLast, a.rules(together))
-	for i := range toBest {
-		out[i+1].ToBest, out[i].ToLast = *toBest[i].x, *toLast[i].x
 	}
 	return out
 }

@@ -311,6 +311,9 @@ func (j *judgement) better(p plan.Path, profile, other string) {
 		j.add(InPart, "%s; the direction holds, and the difference is within the margin of %s", b.saw, number.Percent(j.a.Margin))
 	case better:
 		j.add(Reproduced, "%s", b.saw)
+	case worse && !math.IsNaN(b.P) && b.P*float64(j.pairs()) > 1-j.a.Confidence:
+		// One of many equal pairs is the other way round by chance, and one contradicts the claim.
+		j.add(Inconclusive, "%s: the other way round, which one of %d comparisons is by chance", b.saw, j.pairs())
 	case worse:
 		j.add(Contradicted, "%s: the other way round", b.saw)
 	case same:
@@ -318,6 +321,15 @@ func (j *judgement) better(p plan.Path, profile, other string) {
 	default:
 		j.add(Inconclusive, "%s", b.saw)
 	}
+}
+
+// pairs is how many comparisons the order of the claim makes.
+func (j *judgement) pairs() int {
+	n, before := 0, 0
+	for _, these := range j.claim.Order {
+		n, before = n+before*len(these), before+len(these)
+	}
+	return n * max(1, len(j.claim.Paths))
 }
 
 // within says whether the whole interval is at most this factor from equal.

@@ -246,3 +246,24 @@ func TestPlansMeasureTheClaims(t *testing.T) {
 		}
 	}
 }
+
+// TestOneOfManyReversed: of many comparisons one is the other way round by chance. It contradicts a claim only by what all of them together
+// would show in at most 5 of 100 cases.
+func TestOneOfManyReversed(t *testing.T) {
+	where := "pod-to-pod/cross-node"
+	path, _ := plan.ParsePath(where)
+	for profiles, want := range map[int]Outcome{2: Contradicted, 4: Contradicted, 5: Inconclusive} {
+		values := map[string][]float64{}
+		var order [][]string
+		for i := range profiles {
+			name := string(rune('a' + i))
+			order = append(order, []string{name})
+			values[name+" "+where] = around(100 + 50*float64(i))[:5]
+		}
+		values["b "+where] = around(90)[:5] // better than a, by the smallest p value of five repetitions
+		c := Claim{Metric: metric.ServiceDemand, Paths: []plan.Path{path}, Order: order, Workload: plan.Workload{Spec: plan.RR{RequestSize: 1024, ResponseSize: 1024}}}
+		if j := judge(analysis(t, metric.ServiceDemand, values), c); j.Outcome != want {
+			t.Errorf("%d profiles: %s, want %s: %v", profiles, j.Outcome, want, j.Evidence)
+		}
+	}
+}

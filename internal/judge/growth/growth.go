@@ -60,10 +60,14 @@ func Of(a *compare.Analysis, p plan.Plan, states []result.Raised) []Family {
 		for _, w := range a.Workloads {
 			for _, path := range a.Paths {
 				f := Family{Path: path, Workload: w, Metric: m}
-				f.fill(a, p, swept, func(v plan.Variant) (stat.Summary, bool) {
+				f.fill(a, p, swept, func(v plan.Variant) (stat.Point, bool) {
 					c, ok := a.Cell(compare.Key{Case: plan.Case{Profile: v, Path: path, Workload: w}, Metric: m.Name})
 					f.Unit = max(f.Unit, c.Unit)
-					return c.Summary, ok && c.N > 0 && !c.Failing()
+					p := stat.Point{Summary: c.Summary}
+					if c.Instances > 1 { // with one the trials are all that there is
+						p.Instances = c.Instances
+					}
+					return p, ok && c.N > 0 && !c.Failing()
 				})
 				out = f.appendTo(out)
 			}
@@ -72,14 +76,14 @@ func Of(a *compare.Analysis, p plan.Plan, states []result.Raised) []Family {
 	for _, name := range metric.States {
 		m, _ := metric.Lookup(name)
 		f := Family{Metric: m, Unit: m.Unit}
-		f.fill(a, p, swept, func(v plan.Variant) (stat.Summary, bool) {
+		f.fill(a, p, swept, func(v plan.Variant) (stat.Point, bool) {
 			var values []float64
 			for _, s := range states {
 				if x, ok := s.Metrics[name]; ok && s.Profile == v {
 					values = append(values, x)
 				}
 			}
-			return stat.Summarize(values, a.Confidence), len(values) > 0
+			return stat.Point{Summary: stat.Summarize(values, a.Confidence)}, len(values) > 0
 		})
 		out = f.appendTo(out)
 	}
@@ -95,12 +99,13 @@ func (f Family) appendTo(out []Family) []Family {
 }
 
 // fill adds the curves with at least two points, and compares each two.
-func (f *Family) fill(a *compare.Analysis, p plan.Plan, swept []plan.Swept, value func(plan.Variant) (stat.Summary, bool)) {
+func (f *Family) fill(a *compare.Analysis, p plan.Plan, swept []plan.Swept, value func(plan.Variant) (stat.Point, bool)) {
 	for _, s := range swept {
 		var points []stat.Point
 		for i, v := range s.Variants {
-			if summary, ok := value(v); ok {
-				points = append(points, stat.Point{X: float64(p.Sweep.Points[i]), Summary: summary})
+			if point, ok := value(v); ok {
+				point.X = float64(p.Sweep.Points[i])
+				points = append(points, point)
 			}
 		}
 		if len(points) > 1 {

@@ -35,6 +35,23 @@ func Holm(ps []float64) []float64 {
 	return out
 }
 
+// HolmFactors returns by what the level alpha is divided for each test of a family in Holm's procedure: by how many tests
+// are left at its step, or at the step that ends the procedure. An interval at that level excludes equality exactly where
+// the corrected p value is at most alpha.
+func HolmFactors(ps []float64, alpha float64) []float64 {
+	out := make([]float64, len(ps))
+	left := len(ps)
+	ended := false
+	for rank, i := range ascending(ps) {
+		if !ended {
+			left = len(ps) - rank
+			ended = ps[i]*float64(left) > alpha
+		}
+		out[i] = float64(left)
+	}
+	return out
+}
+
 // ascending returns the indices of ps, that of the smallest value first.
 func ascending(ps []float64) []int {
 	order := make([]int, len(ps))
@@ -117,4 +134,30 @@ func Above(xs []float64, limit float64) float64 {
 		p += math.Exp(logChoose(n, k) - float64(n)*math.Ln2)
 	}
 	return min(1, p)
+}
+
+// Conover returns the p value that the i-th and the j-th of several samples do not differ: Student's t on the ranks of all values together
+// (Conover and Iman 1979). It needs only the order of values, and far fewer of them than the ranks of two samples to reach the level of
+// many. The caller corrects it for their number.
+func Conover(samples [][]float64, i, j int) float64 {
+	ranks, _ := midranks(slices.Concat(samples...))
+	means := make([]float64, len(samples))
+	var within float64
+	from := 0
+	for k, xs := range samples {
+		own := ranks[from : from+len(xs)]
+		for _, doubled := range own {
+			means[k] += float64(doubled) / 2 / float64(len(xs))
+		}
+		for _, doubled := range own {
+			within += math.Pow(float64(doubled)/2-means[k], 2)
+		}
+		from += len(xs)
+	}
+	free := float64(len(ranks) - len(samples))
+	apart := math.Abs(means[i] - means[j])
+	if free < 1 || !(apart > 0) {
+		return 1
+	}
+	return beyond(apart/math.Sqrt(within/free*(1/float64(len(samples[i]))+1/float64(len(samples[j])))), free)
 }

@@ -247,3 +247,67 @@ func FuzzMoreThan(f *testing.F) {
 		}
 	})
 }
+
+// TestHolmFactors: a test rejects at the level of its step exactly where its corrected p value is at most alpha, and the steps end with
+// the first that does not.
+func TestHolmFactors(t *testing.T) {
+	if got, want := HolmFactors([]float64{0.01, 0.04, 0.001, 0.5}, 0.05), []float64{3, 2, 4, 2}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	r := rand.New(rand.NewPCG(22, 1))
+	for range 500 {
+		ps := make([]float64, 1+r.IntN(30))
+		for i := range ps {
+			ps[i] = math.Pow(r.Float64(), 6)
+		}
+		adjusted := Holm(ps)
+		for i, factor := range HolmFactors(ps, 0.05) {
+			if (adjusted[i] <= 0.05) != (ps[i]*factor <= 0.05) || factor < 1 || factor > float64(len(ps)) {
+				t.Fatalf("%v: p %g, corrected %g, factor %g", ps, ps[i], adjusted[i], factor)
+			}
+		}
+	}
+}
+
+// TestConover: of equal samples, most values of which are 0, at most 5 of 100 rows have a pair whose corrected p value is that small; one that
+// is far from seven others is told from each with five values, which a comparison of two samples cannot after the correction.
+func TestConover(t *testing.T) {
+	r := rand.New(rand.NewPCG(23, 1))
+	smallest := func(samples [][]float64) (ps []float64) {
+		for i := range samples {
+			for j := range i {
+				ps = append(ps, Conover(samples, i, j))
+			}
+		}
+		return Holm(ps)
+	}
+	for _, n := range []int{3, 5, 8} {
+		wrong := 0
+		const runs = 400
+		for range runs {
+			samples := make([][]float64, 8)
+			for i := range samples {
+				for range n {
+					samples[i] = append(samples[i], max(0, r.NormFloat64()-0.5))
+				}
+			}
+			if slices.Min(smallest(samples)) <= 0.05 {
+				wrong++
+			}
+		}
+		if t.Logf("%d values: %d of %d rows", n, wrong, runs); wrong > 0.05*runs {
+			t.Errorf("%d values: %d of %d rows have a difference", n, wrong, runs)
+		}
+	}
+	samples := make([][]float64, 8)
+	for i := range samples {
+		samples[i] = make([]float64, 5)
+	}
+	samples[7] = []float64{0.1, 0.2, 0.1, 0.3, 0.1}
+	if p := 28 * Conover(samples, 7, 0); p > 0.001 || Conover(samples, 1, 0) != 1 || 28*LeastP(MannWhitney, 5, 5) < 0.05 {
+		t.Errorf("p %g", p)
+	}
+	if p := Conover([][]float64{{1, 1}, {1, 1}}, 0, 1); p != 1 {
+		t.Errorf("equal values: p %g", p)
+	}
+}

@@ -3,6 +3,7 @@ package stat
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -14,7 +15,7 @@ func simulated(r *rand.Rand, xs []float64, truth func(float64) float64, noise fl
 		for range n {
 			values, weights = append(values, truth(x)*math.Exp(noise*r.NormFloat64())), append(weights, 1)
 		}
-		points = append(points, Point{x, LevelOf(values, weights).Around(Summarize(values, 0.95), 0.95)})
+		points = append(points, Point{X: x, Summary: LevelOf(values, weights).Around(Summarize(values, 0.95), 0.95)})
 	}
 	return points
 }
@@ -172,11 +173,66 @@ func TestGrowMisses(t *testing.T) {
 	}
 }
 
+// TestGrowOfFlat: a flat curve is called growing in at most 5 of 100 cases, of as few instances as say anything, by medians or levels and with
+// any number of points; and one that grows by a fifth is found. Two instances say nothing: before, 12 to 17 of 100 flat curves grew.
+func TestGrowOfFlat(t *testing.T) {
+	t.Parallel()
+	const runs = 600
+	for _, n := range []int{2, 3, 4, 6} {
+		for _, xs := range [][]float64{{0, 30000}, three, four, {0, 1, 2, 4, 8, 16}} {
+			r := rand.New(rand.NewPCG(21, uint64(n)))
+			grows, found := map[string]int{}, map[string]int{}
+			draw := func(slope float64, n int) map[string]Curve {
+				level := simulated(r, xs, func(x float64) float64 { return 50000 * (1 + slope*x/xs[len(xs)-1]) }, 0.03, n)
+				typical := slices.Clone(level)
+				for i, x := range xs {
+					var values []float64
+					for range n {
+						values = append(values, 50000*(1+slope*x/xs[len(xs)-1])*math.Exp(0.03*r.NormFloat64()))
+					}
+					typical[i].Summary = Summarize(values, 0.95)
+				}
+				return map[string]Curve{"levels": Grow(level, 0.95, 0.03), "medians": Grow(typical, 0.95, 0.03)}
+			}
+			for range runs {
+				for how, c := range draw(0, n) {
+					if c.Grows() {
+						grows[how]++
+					}
+					if c.Few != (n < GrowsFrom) {
+						t.Fatalf("%d instances: few is %v", n, c.Few)
+					}
+				}
+				for how, c := range draw(0.2, n) {
+					if c.Grows() {
+						found[how]++
+					}
+				}
+			}
+			t.Logf("%d instances, %d points: of %d flat curves grow %v, of those that grow %v", n, len(xs), runs, grows, found)
+			for _, how := range []string{"levels", "medians"} {
+				least := 0.5
+				if n < GrowsFrom {
+					least = 0
+				}
+				if grows[how] > 0.05*runs || float64(found[how]) < least*runs || n < GrowsFrom && found[how] > 0 {
+					t.Errorf("%d instances, %d points, %s: of %d flat curves %d grow, of those that grow %d", n, len(xs), how, runs, grows[how], found[how])
+				}
+			}
+		}
+	}
+	points := simulated(rand.New(rand.NewPCG(1, 1)), four, func(x float64) float64 { return 50000 + x }, 0.001, 8)
+	points[1].Instances = 2
+	if c := Grow(points, 0.95, 0.03); !c.Few || c.Shape != Undecided {
+		t.Errorf("eight trials of two instances: %s, few %v", c.Shape, c.Few)
+	}
+}
+
 func TestGrowOfTooLittle(t *testing.T) {
 	one := Summarize([]float64{5}, 0.95)
 	many := Summarize([]float64{5, 5.1, 4.9, 5.2}, 0.95)
 	for name, points := range map[string][]Point{
-		"none": nil, "one point": {{0, many}}, "one trial": {{0, one}, {10, one}, {100, one}}, "no trial": {{0, many}, {10, Summarize(nil, 0.95)}},
+		"none": nil, "one point": {{X: 0, Summary: many}}, "one trial": {{X: 0, Summary: one}, {X: 10, Summary: one}, {X: 100, Summary: one}}, "no trial": {{X: 0, Summary: many}, {X: 10, Summary: Summarize(nil, 0.95)}},
 	} {
 		c := Grow(points, 0.95, 0.03)
 		if c.Shape != Undecided || !math.IsNaN(c.Slope) || !math.IsNaN(c.At(1)) {
@@ -186,7 +242,7 @@ func TestGrowOfTooLittle(t *testing.T) {
 			t.Errorf("%s: %s", name, how)
 		}
 	}
-	rises := Grow([]Point{{0, many}, {10, Summarize([]float64{50, 51, 49, 52}, 0.95)}}, 0.95, 0.03)
+	rises := Grow([]Point{{X: 0, Summary: many}, {X: 10, Summary: Summarize([]float64{50, 51, 49, 52}, 0.95)}}, 0.95, 0.03)
 	if rises.Shape != Rising || rises.Low <= 0 || math.Abs(rises.Change-45) > 2 {
 		t.Errorf("two points tell that a curve rises: %+v", rises)
 	}

@@ -9,6 +9,8 @@ type Level struct {
 	// there are.
 	free, count float64
 	n           int
+	// lone is the error of the values by themselves where they scatter more than most of their like.
+	lone *Level
 }
 
 // LevelOf is the level of positive values. A value of twice the weight counts twice. The error is that of a weighted mean
@@ -81,12 +83,16 @@ func (l Level) interval(confidence float64) (half float64, known bool) {
 	if l.n < 2 || !(l.variance > 0) {
 		return 0, false
 	}
-	return math.Sqrt(l.variance) * studentQuantile(confidence, max(1, int(l.free+0.5))), true
+	return math.Sqrt(l.variance) * studentQuantile(confidence, max(1, l.free)), true
 }
 
-// Around returns s with the level and its interval in place of the median and its own, where that is known.
+// Around returns s with the level and its interval in place of the median and its own, where that is known. Values that scatter more
+// than most of their like speak for themselves there.
 func (l Level) Around(s Summary, confidence float64) Summary {
 	s.Median = math.Exp(l.log)
+	if l.lone != nil {
+		l = *l.lone
+	}
 	if half, known := l.interval(confidence); known {
 		s.Low, s.High, s.Confidence = math.Exp(l.log-half), math.Exp(l.log+half), confidence
 	}
@@ -104,23 +110,30 @@ func Welch(a, b Level, confidence float64) Effect {
 	e.Ratio = math.Exp(d.log)
 	if half, known := d.interval(confidence); known {
 		e.Low, e.High, e.Confidence = math.Exp(d.log-half), math.Exp(d.log+half), confidence
-		e.P = 1 - within(math.Abs(d.log)/math.Sqrt(d.variance), max(1, int(d.free+0.5)))
+		e.P = beyond(math.Abs(d.log)/math.Sqrt(d.variance), max(1, d.free))
 	}
 	return e
 }
 
-// Scatter is what the levels of many cells say together of how values scatter in each: the square of it, as sure as from
-// so many degrees of freedom of its own.
-type Scatter struct{ square, free float64 }
+// Scatter is what the levels of many cells say together of how values scatter in each: the square of it, as sure as from so many
+// degrees of freedom of its own, and from how many cells it is.
+type Scatter struct {
+	square, free, cells float64
+	// mean is the mean logarithm of the squares of cells, and variance that of such a logarithm, without chance.
+	mean, variance float64
+}
 
-// alone is how many standard deviations the logarithm of a variance may be above what is expected of one like the others:
-// the normal quantile of 99 %.
-const alone = 2.33
+// unlike and above are how many standard deviations the logarithm of a variance may be above the mean of the others. Beyond the first
+// (the normal quantile of 99 %) a cell is not like the others in any comparison. Beyond the second it has an interval of its own: one
+// of a cell that scatters two or three times as much as the others would hold its truth in 88 to 92 % otherwise. Comparisons are
+// corrected for many others, and of so few values by themselves they would find nothing.
+const unlike, above = 2.33, 0.7
 
 // ScatterOf fits the scatter of levels that were measured alike: the variances of cells are drawn from a scaled inverse
 // chi-squared distribution, whose scale and degrees of freedom follow from the mean and the variance of their logarithms
 // (Smyth 2004, Linear models and empirical Bayes methods for assessing differential expression). Cells that differ much in
-// how they scatter thus say little of one another. At most the others say as much as the values of a cell itself.
+// how they scatter thus say little of one another, and so do few cells, whose scale is a guess. At most the others say as much
+// as the values of a cell itself.
 func ScatterOf(levels []Level) Scatter {
 	var logs []float64
 	var free, expected float64
@@ -141,19 +154,29 @@ func ScatterOf(levels []Level) Scatter {
 	for _, x := range logs {
 		square += (x - mean) * (x - mean) / (n - 1)
 	}
-	// Trigamma falls: the degrees of freedom are where it is what the scatter of the cells adds to that of chance.
-	low, high := 0.0, free/n
-	for range 60 {
-		if mid := (low + high) / 2; trigamma(mid/2) > square-expected/n {
-			low = mid
-		} else {
-			high = mid
+	// Trigamma falls: the degrees of freedom of the distribution are where it is what the scatter of the cells adds to that of
+	// chance, and infinite where it adds nothing.
+	chance := expected / n
+	excess, spread := square-chance, math.Inf(1)
+	s := Scatter{square: math.Exp(mean), cells: n, mean: mean, variance: max(excess, 0) + chance/n}
+	if excess > 0 {
+		low, high := 0.0, 1e6
+		for range 80 {
+			if mid := (low + high) / 2; trigamma(mid/2) > excess {
+				low = mid
+			} else {
+				high = mid
+			}
 		}
+		spread = high
+		s.square = math.Exp(mean + logOwn(spread))
 	}
-	if high < 0.1 {
+	// The scale has an error of its own: that of a mean of so many logarithms.
+	s.free = min(1/(1/spread+chance/(2*n)), free/n)
+	if s.free < 0.1 {
 		return Scatter{}
 	}
-	return Scatter{math.Exp(mean + logOwn(high)), high}
+	return s
 }
 
 // logOwn is the mean logarithm of a variance of so many degrees of freedom whose mean is 1.
@@ -166,12 +189,17 @@ func (l Level) Among(s Scatter) Level {
 	if s.free == 0 || l.n < 2 {
 		return l
 	}
-	off := logOwn(l.free) - logOwn(s.free)
-	if math.Log(own/s.square)-off > alone*math.Sqrt(trigamma(l.free/2)+trigamma(s.free/2)) {
+	off := (math.Log(own) - logOwn(l.free) - s.mean) / math.Sqrt(trigamma(l.free/2)+s.variance)
+	if off > unlike {
 		return l
 	}
-	l.variance = (s.free*s.square + l.free*own) / (s.free + l.free) / l.count
-	l.free += s.free
+	both, lone := s.free+l.free, l
+	l.variance = (s.free*s.square + l.free*own) / both / l.count
+	// The cell is one of those that say how its like scatter: the fewer they are, the less do they add.
+	l.free = 1 / (1/both + 2*s.free/(both*both*s.cells))
+	if off > above {
+		l.lone = &lone
+	}
 	return l
 }
 

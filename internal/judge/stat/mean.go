@@ -24,5 +24,5 @@ func WeightedMean(values, weights []float64) (mean, variance, free float64) {
 
 // Reach is how many standard errors an interval of a confidence extends to either side, with so many degrees of freedom.
 func Reach(confidence, free float64) float64 {
-	return studentQuantile(confidence, max(1, int(free+0.5)))
+	return studentQuantile(confidence, max(1, free))
 }

@@ -16,12 +16,12 @@ func Student(a, b []float64, confidence float64) Effect {
 	meanA, squareA := logMoments(a)
 	meanB, squareB := logMoments(b)
 	e.Ratio = math.Exp(meanA - meanB)
-	free := n + m - 2
+	free := float64(n + m - 2)
 	if e.N < 2 || squareA+squareB <= 0 {
 		return e
 	}
-	deviation := math.Sqrt((squareA + squareB) / float64(free) * (1/float64(n) + 1/float64(m)))
-	e.P = 1 - within(math.Abs(meanA-meanB)/deviation, free)
+	deviation := math.Sqrt((squareA + squareB) / free * (1/float64(n) + 1/float64(m)))
+	e.P = beyond(math.Abs(meanA-meanB)/deviation, free)
 	half := deviation * studentQuantile(confidence, free)
 	e.Low, e.High, e.Confidence = math.Exp(meanA-meanB-half), math.Exp(meanA-meanB+half), confidence
 	return e
@@ -51,42 +51,73 @@ func logMoments(xs []float64) (mean, square float64) {
 	return mean, square
 }
 
-// within is the chance that Student's t lies between -t and t (Abramowitz and Stegun 26.7.3 and 26.7.4).
-func within(t float64, free int) float64 {
-	angle := math.Atan(t / math.Sqrt(float64(free)))
-	sin, cos := math.Sincos(angle)
-	odd := free % 2
-	term, sum := 1.0, 1.0
-	if odd == 1 {
-		term, sum = cos, cos
+// beyond is the chance that Student's t is further from 0 than t, with so many degrees of freedom, which need not be whole
+// (Abramowitz and Stegun 26.7.1: the incomplete beta function).
+func beyond(t, free float64) float64 {
+	if math.IsInf(t, 0) {
+		return 0
 	}
-	for k := 2 + odd; k <= free-2; k += 2 {
-		term *= cos * cos * float64(k-1) / float64(k)
-		sum += term
-	}
-	switch {
-	case free == 1:
-		return 2 / math.Pi * angle
-	case odd == 1:
-		return 2 / math.Pi * (angle + sin*sum)
-	}
-	return sin * sum
+	return betaShare(free/(free+t*t), free/2, 0.5)
 }
 
-// studentQuantile is the t that lies beyond such a share of all, from both sides.
-func studentQuantile(confidence float64, free int) float64 {
-	low, high := 0.0, 1.0
-	for within(high, free) < confidence && high < 1e12 {
-		high *= 2
+// betaShare is the regularised incomplete beta function I_x(a, b), by its continued fraction (26.5.8) in the form of Lentz.
+func betaShare(x, a, b float64) float64 {
+	switch {
+	case x <= 0:
+		return 0
+	case x >= 1:
+		return 1
+	case x > (a+1)/(a+b+2):
+		return 1 - betaShare(1-x, b, a)
 	}
-	for range 100 {
-		if mid := (low + high) / 2; within(mid, free) < confidence {
-			low = mid
-		} else {
-			high = mid
+	both, _ := math.Lgamma(a + b)
+	one, _ := math.Lgamma(a)
+	other, _ := math.Lgamma(b)
+	front := math.Exp(both-one-other+a*math.Log(x)+b*math.Log1p(-x)) / a
+	c, d := 1.0, 1/(1-(a+b)*x/(a+1))
+	value := d
+	for m := 1.0; m < 1000; m++ {
+		before := value
+		for _, term := range [2]float64{m * (b - m) * x / ((a + 2*m - 1) * (a + 2*m)), -(a + m) * (a + b + m) * x / ((a + 2*m) * (a + 2*m + 1))} {
+			c, d = 1+term/c, 1/(1+term*d)
+			value *= c * d
+		}
+		if math.Abs(value-before) < 1e-15*value {
+			break
 		}
 	}
-	return high
+	return front * value
+}
+
+// studentQuantile is the t that lies beyond such a share of all, from both sides. In logarithms the chance beyond it is nearly a line,
+// so that false position (in the form of Illinois) needs few steps.
+func studentQuantile(confidence, free float64) float64 {
+	target := math.Log(1 - confidence)
+	off := func(log float64) float64 { return math.Log(beyond(math.Exp(log), free)) - target }
+	if !(confidence > 0) {
+		return 0
+	}
+	low := math.Log(normalQuantile(confidence)) // the tails of the normal distribution are shorter
+	high, step := low+0.1, 0.2
+	above, below := off(low), off(high)
+	for ; below > 0 && high < 50; step *= 2 {
+		low, above = high, below
+		high += step
+		below = off(high)
+	}
+	for range 60 {
+		mid := (low*below - high*above) / (below - above)
+		x := off(mid)
+		if math.Abs(x) < 1e-11 || high-low < 1e-12 {
+			return math.Exp(mid)
+		}
+		if x > 0 {
+			low, above, below = mid, x, below/2
+		} else {
+			high, below, above = mid, x, above/2
+		}
+	}
+	return math.Exp(high)
 }
 
 // Detectable is the difference, as a share, that a comparison of n values a side finds with a chance of 90 %, where values
@@ -96,6 +127,7 @@ func Detectable(scatter float64, n int, confidence float64) float64 {
 		return math.Inf(1)
 	}
 	// 80 % within on both sides are 90 % from one side.
-	t := studentQuantile(confidence, 2*n-2) + studentQuantile(0.8, 2*n-2)
+	free := float64(2*n - 2)
+	t := studentQuantile(confidence, free) + studentQuantile(0.8, free)
 	return math.Expm1(t * scatter * math.Sqrt(2/float64(n)))
 }

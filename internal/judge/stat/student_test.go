@@ -8,9 +8,9 @@ import (
 )
 
 func TestStudentQuantiles(t *testing.T) {
-	for free, want := range map[int]float64{1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 8: 2.3060, 18: 2.1009} {
+	for free, want := range map[float64]float64{1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 8: 2.3060, 18: 2.1009, 1.5: 6.0167, 2.5: 3.5747, 1000: 1.9623} {
 		if got := studentQuantile(0.95, free); math.Abs(got-want) > 1e-4 {
-			t.Errorf("%d degrees of freedom: %v, want %v", free, got, want)
+			t.Errorf("%v degrees of freedom: %v, want %v", free, got, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
@@ -190,6 +191,11 @@ func (p *printer) items(items []report.Item) {
 		}
 		if i.Text == "" {
 			p.line(lead)
+		}
+		// A word that has no room beside the name is below it.
+		if slices.ContainsFunc(strings.Fields(i.Text), func(word string) bool { return number.Width(lead+word) > p.width }) {
+			p.line("  " + i.Name)
+			lead = "    "
 		}
 		p.hang(lead, i.Text)
 	}

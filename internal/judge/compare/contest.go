@@ -1,0 +1,148 @@
+package compare
+
+import (
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
+
+// The best of a row is the luckiest of its equals. A test of the others against it that takes it for chosen beforehand names a
+// difference far too often. Whichever two cells come to be the first and the last, they are two of the row: so all pairs of the
+// row are one family, corrected by Holm's procedure. At most 5 of 100 rows of equals name any difference then, and what a report says
+// of the best, the next, the last and of groups holds together. Holm counts the pairs that are left, so the many pairs of a row
+// that are far apart cost a close pair nothing.
+
+// contest is the cells of one row, and what is known of each two of them.
+type contest struct {
+	*Analysis
+	cells []*Cell
+	// level is that of the first step: a test that cannot reach it with so many values is not taken.
+	level float64
+	// typical are the typical values of each cell that count as one each, in turn those without what their moments did to all.
+	// levels are what the latter say together. Both are nil where there are too few cells to tell, or a value without a logarithm.
+	typical, contrasts [][]Sample
+	levels             []stat.Level
+	// size is how many pairs are a family; adjusted are their corrected p values, factors what their level is divided by.
+	size              int
+	adjusted, factors map[two]float64
+}
+
+// fewestRanked is how many cells of a row lose their moments before they are ranked: of fewer, what is left of one mirrors the other.
+const fewestRanked = 4
+
+// two are the indices of a pair, the larger one first.
+type two struct{ i, j int }
+
+// contest sets all pairs of cells of one metric, workload and path beside each other.
+func (a *Analysis) contest(cells []*Cell) *contest {
+	c := &contest{Analysis: a, cells: cells, adjusted: map[two]float64{}, factors: map[two]float64{}}
+	var pairs []two
+	for i := range cells {
+		for j := range i {
+			if min(cells[i].N, cells[j].N) > 1 {
+				pairs = append(pairs, two{i, j})
+			}
+		}
+	}
+	c.size, c.level = len(pairs), (1-a.Confidence)/float64(max(1, len(pairs)))
+	c.takeMoments()
+	ps := each.Of(pairs, func(p two) float64 {
+		return widen(a.Widening(cells[p.i], cells[p.j]), c.by(p.i, p.j, a.Confidence)).P
+	})
+	adjusted, factors := stat.Holm(ps), stat.HolmFactors(ps, 1-a.Confidence)
+	for n, p := range pairs {
+		c.adjusted[p], c.factors[p] = adjusted[n], factors[n]
+	}
+	return c
+}
+
+// compare sets the i-th cell beside the j-th. The interval has the level at which the pair is tested, so that it excludes 1 where
+// the verdict is better or worse.
+func (c *contest) compare(i, j int) Comparison {
+	cell, base := c.cells[i], c.cells[j]
+	x := Comparison{Key: cell.Key, Baseline: base.Profile, Widened: c.Widening(cell, base)}
+	x.compared(c.by(i, j, c.Confidence), c.Margin)
+	x.Adjusted = x.P
+	single, at := x, two{max(i, j), min(i, j)}
+	if factor, counted := c.factors[at]; counted {
+		x.Adjusted, x.Family = c.adjusted[at], c.size
+		single.Adjusted = x.Adjusted
+		x.Effect = widen(x.Widened, c.by(i, j, 1-(1-c.Confidence)/factor))
+		x.Confidence = min(single.Confidence, x.Confidence)
+	}
+	rules := c.rules(together)
+	if x.Verdict = judge(pending{x: &x, c: cell, base: base}, rules); x.Verdict == Inconclusive {
+		x.Need = need(single, rules, false)
+	}
+	return x
+}
+
+// by is the test of two cells. Undisturbed values are compared as everywhere; others by ranks, or where ranks of two cells cannot reach
+// the level of the row, as normal logarithms. Values without a logarithm are compared by their ranks in the row then.
+func (c *contest) by(i, j int, confidence float64) tested {
+	if undisturbed(c.cells[i], c.cells[j]) {
+		sure := *c.Analysis // the same analysis at another confidence
+		sure.Confidence = confidence
+		return sure.between(c.cells[i], c.cells[j])
+	}
+	x, y := c.typical[i], c.typical[j]
+	if c.levels != nil {
+		x, y = c.contrasts[i], c.contrasts[j]
+	}
+	mine, theirs := valuesOf(x), valuesOf(y)
+	ranks := func(factor float64) stat.Effect { return stat.Ranks(scaled(mine, factor), theirs, confidence) }
+	enough := stat.LeastP(stat.MannWhitney, len(mine), len(theirs)) <= c.level
+	if c.levels != nil {
+		if enough {
+			return ranks
+		}
+		return func(factor float64) stat.Effect {
+			return stat.Welch(c.levels[i].Times(factor), c.levels[j], confidence)
+		}
+	}
+	var p, q []float64
+	for x, y := range Pairs(x, y) {
+		p, q = append(p, x.Value), append(q, y.Value)
+	}
+	switch {
+	case stat.UsePaired(len(p)) && stat.LeastP(stat.SignedRank, len(p), len(p)) <= c.level:
+		return func(factor float64) stat.Effect { return stat.Paired(scaled(p, factor), q, confidence) }
+	case enough:
+		return ranks
+	}
+	return func(factor float64) stat.Effect {
+		e := stat.Student(scaled(mine, factor), theirs, confidence)
+		if math.IsNaN(e.Ratio) && len(c.cells) > 2 && min(len(mine), len(theirs)) >= stat.MinRepetitions {
+			e.Test, e.P = stat.MannWhitney, stat.Conover(each.Of(c.typical, valuesOf), i, j) // ranks of the row
+		} else if e.P == 1 {
+			return ranks(factor)
+		}
+		return e
+	}
+}
+
+// takeMoments finds the typical values, and takes from them what the moments did to all cells: the same as of undisturbed values,
+// each counting alike.
+func (c *contest) takeMoments() {
+	alike := each.Of(c.cells, func(x *Cell) *Cell {
+		y := &Cell{Key: x.Key, Estimate: Estimate{Samples: slices.Clone(x.Recorded().Samples)}}
+		for k := range y.Samples {
+			y.Samples[k].weight = 1
+		}
+		return y
+	})
+	c.typical = each.Of(c.cells, func(x *Cell) []Sample { return x.Recorded().units() })
+	lacks := func(s Sample) bool { return !(s.Value > 0) }
+	if len(c.cells) < fewestRanked || slices.ContainsFunc(c.typical, func(units []Sample) bool { return slices.ContainsFunc(units, lacks) }) {
+		return
+	}
+	free := momentless(alike)
+	c.contrasts = each.Of(c.cells, func(x *Cell) []Sample { return free[x.Key].units })
+	c.levels = each.Of(c.cells, func(x *Cell) stat.Level { return free.level(x) })
+	scatter := stat.ScatterOf(c.levels)
+	for i := range c.levels {
+		c.levels[i] = c.levels[i].Among(scatter)
+	}
+}
