@@ -91,51 +91,58 @@ func (f followed) without(round int) []transaction {
 	return undisturbed(rest)
 }
 
-// took are how long the probes of transactions were at each event, by their medians.
-func took(all []transaction) []float64 {
+// probe is how long the probe of an event is at it, and how many calls of probes there are from this event to the next.
+type probe struct{ took, calls float64 }
+
+func (p probe) cost(call float64) float64 { return p.took + p.calls*call }
+
+// probed are the probes of transactions, by their medians.
+func probed(all []transaction) []probe {
 	if len(all) == 0 {
 		return nil
 	}
-	out := make([]float64, len(all[0]))
+	out := make([]probe, len(all[0]))
 	for n := range out {
-		out[n] = quantile(each.Of(all, func(x transaction) float64 { return float64(x[n].Took) }), 0.5)
+		out[n] = probe{quantile(each.Of(all, func(x transaction) float64 { return float64(x[n].Took) }), 0.5), 1}
+		if n+1 < len(out) {
+			out[n].calls += quantile(each.Of(all, func(x transaction) float64 { return float64(x[n+1].Vain) }), 0.5)
+		}
 	}
 	return out
 }
 
-// inner is how long the probes between the first step and the last were at it: the last one is not.
-func inner(took []float64) (sum float64) {
-	for _, ns := range took[:len(took)-1] {
-		sum += ns
+// inner adds up the probes between the first step and the last. The last one is not.
+func inner(all []probe) (sum probe) {
+	for _, p := range all[:len(all)-1] {
+		sum.took, sum.calls = sum.took+p.took, sum.calls+p.calls
 	}
 	return sum
 }
 
 // figuresWithout are those of all rounds but one. ok is false with too few undisturbed transactions.
-func figuresWithout(t journey.Trace, whole, ends followed, round int) (f figures, ok bool) {
-	all, few := whole.without(round), ends.without(round)
+func figuresWithout(t journey.Trace, full, ends followed, round int) (f figures, ok bool) {
+	all, few := full.without(round), ends.without(round)
 	if len(all) < fewest || len(few) < fewest || len(all[0]) == len(few[0]) {
 		return f, false
 	}
-	var plain, probed *sample.Histogram
+	var plain, whole *sample.Histogram
 	for i, r := range t.Rounds {
 		if i == round {
 			continue
 		}
-		plain, probed = merged(plain, r.Plain.RTT), merged(probed, r.All.RTT)
+		plain, whole = merged(plain, r.Plain.RTT), merged(whole, r.All.RTT)
 	}
-	if plain == nil || probed == nil {
+	if plain == nil || whole == nil {
 		return f, false
 	}
-	at, atEnds := took(all), took(few)
-	events, eventsAtEnds := float64(len(at)), float64(len(atEnds))
-	total, totalAtEnds := median(all), median(few)
-	f.call = (total - inner(at) - totalAtEnds + inner(atEnds)) / (events - eventsAtEnds)
-	f.sum = inner(at) + (events-1)*f.call
-	f.event = f.sum / (events - 1)
+	at, total := probed(all), median(all)
+	sum, atEnds := inner(at), inner(probed(few))
+	f.call = (total - sum.took - median(few) + atEnds.took) / (sum.calls - atEnds.calls)
+	f.sum = sum.cost(f.call)
+	f.event = f.sum / float64(len(at)-1)
 	f.total = total - f.sum
-	last := at[len(at)-1] + f.call
-	client := undisturbedMedian(probed)
+	last := at[len(at)-1].cost(f.call)
+	client := undisturbedMedian(whole)
 	f.outside = client - total - last
 	f.unprobed = undisturbedMedian(plain)
 	f.off = f.total + f.outside - f.unprobed
@@ -200,8 +207,8 @@ func probes(t journey.Trace, whole, few followed) (p Probes) {
 		*to = jackknifed(*middle.all()[i], each.Of(left, func(f figures) float64 { return *f.all()[i] }))
 	}
 	p.Meets = p.Off.Has(0)
-	for _, ns := range took(whole.without(none)) {
-		p.steps = append(p.steps, ns+p.Call.Value)
+	for _, x := range probed(whole.without(none)) {
+		p.steps = append(p.steps, x.cost(p.Call.Value))
 	}
 	return p
 }

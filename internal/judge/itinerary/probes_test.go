@@ -23,6 +23,9 @@ type world struct {
 	rounds, each       int
 }
 
+// inVain is the event before which two probes note nothing.
+const inVain = 7
+
 // path has as many events as a bridge with a tunnel.
 func path(r *rand.Rand) world {
 	w := world{call: 55, outside: 350, noise: 0.02, drift: 0.01, late: 0.1, rounds: 10, each: 24}
@@ -70,6 +73,10 @@ func (w world) window(r *rand.Rand, clock *uint64, number *uint32, speed float64
 			}
 			if probed(n) {
 				e := w.event(n)
+				if n == inVain {
+					e.Vain = 2
+					at += factor * 2 * w.call
+				}
 				e.Time, e.Transaction = uint64(at), *number
 				events = append(events, e)
 				at += factor * (w.took[n] + w.call)

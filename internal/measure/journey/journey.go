@@ -126,6 +126,8 @@ type Event struct {
 	Depth uint8 `json:"depth,omitempty"`
 	// Took is how long the probe was at it after Time in ns, but for its call and its return.
 	Took uint16 `json:"took,omitempty"`
+	// Vain is how many probes ran since the event before, and noted nothing.
+	Vain uint8 `json:"vain,omitempty"`
 }
 
 // Kind says what a host is.

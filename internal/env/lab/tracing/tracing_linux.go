@@ -163,7 +163,10 @@ func (p *pass) probed(ctx context.Context, t *journey.Trace, f *follow.Follower,
 	if err != nil {
 		return err
 	}
-	w.Passed, t.Lost = got.Passed, got.Lost
+	t.Lost = got.Lost
+	if got.Passed > 0 {
+		return fmt.Errorf("with probes: %d of %d transactions were not followed, since the buffer was full", got.Passed, got.Followed+got.Passed)
+	}
 	*into = w
 	began := map[uint32]bool{} // by transaction, whether that was in the window
 	for i := range got.Events {

@@ -76,6 +76,9 @@ __u64 lost;
 __u32 sampled, passed;
 __u8 active, armed, queues;
 
+/* Counts the probes since the last record that passed what is followed and noted nothing: they cost time, too. */
+__u8 vain;
+
 struct record {
 	__u64	time;		/* CLOCK_MONOTONIC in ns */
 	__u32	transaction;
@@ -88,7 +91,8 @@ struct record {
 	__u8	direction;
 	__u8	flags;		/* of TCP */
 	__u8	depth;		/* of encapsulation */
-	__u8	unused[7];
+	__u8	vain;		/* probes before it, since the record before, that noted nothing */
+	__u8	unused[6];
 };
 
 struct {
@@ -260,6 +264,8 @@ inlined void note(__u64 now, __u32 inum, __u8 point, __u8 hook, const struct pac
 	r->direction = p->direction;
 	r->flags = p->flags;
 	r->depth = p->depth;
+	r->vain = vain;
+	vain = 0;
 	__builtin_memset(r->unused, 0, sizeof(r->unused));
 	r->ifindex = dev ? dev->ifindex : 0;
 	took = bpf_ktime_get_ns() - now;
@@ -281,6 +287,7 @@ inlined void begins(void)
 	}
 	sampled++;
 	active = 1;
+	vain = 0;
 }
 
 /* A packet passes a device, or a hook in front of one. */
@@ -309,8 +316,11 @@ int BPF_PROG(on_queue, struct sk_buff *skb)
 	struct net_device *dev = skb->dev;
 
 	/* A device without a queueing discipline transmits at once. */
-	if (!dev->_tx->qdisc->enqueue)
+	if (!dev->_tx->qdisc->enqueue) {
+		if (active && host_of(dev->nd_net.net->ns.inum))
+			vain++;
 		return 0;
+	}
 	return passes(QUEUE, 0, skb->head + skb->network_header, dev, dev->nd_net.net);
 }
 
@@ -375,8 +385,10 @@ int on_hook_end(struct bpf_nf_ctx *ctx)
 	return NF_ACCEPT;
 }
 
-/* A socket of the measured flow does something. Of the client's, what goes out is a request and what comes in is not. */
-inlined int acts(__u8 point, const struct sock *sk, bool out)
+/* A socket of the measured flow does something. Of the client's, what goes out is a request and what comes in is not. A call in vain
+ * finds nothing to receive: io_uring asks before it waits.
+ */
+inlined int acts(__u8 point, const struct sock *sk, bool out, bool in_vain)
 {
 	__u64 now = bpf_ktime_get_ns();
 	struct packet p = {};
@@ -395,7 +407,14 @@ inlined int acts(__u8 point, const struct sock *sk, bool out)
 		client = inum == settings.client && (sk->sk_protocol == IPPROTO_ICMP || sk->sk_protocol == IPPROTO_ICMPV6);
 		server = false;
 	}
-	if (client == server || !host_of(inum))
+	if (client == server)
+		return 0;
+	if (in_vain) {
+		if (active)
+			vain++;
+		return 0;
+	}
+	if (!host_of(inum))
 		return 0;
 	p.direction = client == out ? REQUEST : RESPONSE;
 	if (beginning && client && inum == settings.client)
@@ -408,21 +427,19 @@ inlined int acts(__u8 point, const struct sock *sk, bool out)
 SEC("tp_btf/tcp_sendmsg_locked")
 int BPF_PROG(on_send, const struct sock *sk)
 {
-	return acts(SEND, sk, true);
+	return acts(SEND, sk, true, false);
 }
 
 SEC("tp_btf/sk_data_ready")
 int BPF_PROG(on_wake, const struct sock *sk)
 {
-	return acts(WAKE, sk, false);
+	return acts(WAKE, sk, false, false);
 }
 
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_deliver, struct sock *sk, int ret)
 {
-	if (ret <= 0)
-		return 0;
-	return acts(DELIVER, sk, false);
+	return acts(DELIVER, sk, false, ret <= 0);
 }
 
 /* Reads the names of the table and the chain that are called. Those of iptables count for its own function only, which the

@@ -267,7 +267,7 @@ const (
 func (f *Follower) SeesEnds() bool { return f.coll.Programs["on_deliver"] != nil }
 
 // Attach puts probes in place and lets transactions be followed until Read. In lists are the hooks of each host: there are probes at those
-// alone, because an empty hook costs nothing. For the same reason there is none at queueing disciplines where there are none.
+// alone, because an empty hook costs nothing. Where no device has a queueing discipline, no probe looks for one.
 func (f *Follower) Attach(which Which, lists map[string][]journey.HookList) error {
 	if err := f.detach(); err != nil { // those that surveyed
 		return err

@@ -42,7 +42,8 @@ type programsRecord struct {
 	Direction   uint8
 	Flags       uint8
 	Depth       uint8
-	Unused      [7]uint8
+	Vain        uint8
+	Unused      [6]uint8
 }
 
 type programsSettings struct {
@@ -81,6 +82,7 @@ const (
 	programsVarQueues         = "queues"
 	programsVarSampled        = "sampled"
 	programsVarSettings       = "settings"
+	programsVarVain           = "vain"
 )
 
 // loadPrograms returns the embedded CollectionSpec for programs.
@@ -158,6 +160,7 @@ type programsVariableSpecs struct {
 	Queues   *ebpf.VariableSpec `ebpf:"queues"`
 	Sampled  *ebpf.VariableSpec `ebpf:"sampled"`
 	Settings *ebpf.VariableSpec `ebpf:"settings"`
+	Vain     *ebpf.VariableSpec `ebpf:"vain"`
 }
 
 // programsObjects contains all objects after they have been loaded into the kernel.
@@ -202,6 +205,7 @@ type programsVariables struct {
 	Queues   *ebpf.Variable `ebpf:"queues"`
 	Sampled  *ebpf.Variable `ebpf:"sampled"`
 	Settings *ebpf.Variable `ebpf:"settings"`
+	Vain     *ebpf.Variable `ebpf:"vain"`
 }
 
 // programsPrograms contains all programs after they have been loaded into the kernel.

@@ -29,7 +29,7 @@ func (names hosts) decode(b []byte) (journey.Event, error) {
 	e := journey.Event{
 		Time: n.Uint64(b), Transaction: n.Uint32(b[8:]), Host: host, Index: n.Uint32(b[16:]), Sequence: n.Uint32(b[20:]),
 		Length: n.Uint16(b[24:]), Took: n.Uint16(b[26:]), Point: journey.Point(b[28]), Direction: journey.Direction(b[30]),
-		Flags: b[31], Depth: b[32],
+		Flags: b[31], Depth: b[32], Vain: b[33],
 	}
 	switch {
 	case e.Point < journey.Send || e.Point > journey.Deliver:

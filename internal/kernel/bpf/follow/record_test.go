@@ -19,7 +19,7 @@ func raw() []byte {
 	n.PutUint32(b[20:], 77)
 	n.PutUint16(b[24:], 1)
 	n.PutUint16(b[26:], 95)
-	b[28], b[29], b[30], b[31], b[32] = byte(journey.HookEnd), 2, byte(journey.Response), 0x18, 1
+	b[28], b[29], b[30], b[31], b[32], b[33] = byte(journey.HookEnd), 2, byte(journey.Response), 0x18, 1, 2
 	return b
 }
 
@@ -28,7 +28,7 @@ var someHosts = hosts{4026531840: "node-1"}
 func TestDecode(t *testing.T) {
 	want := journey.Event{
 		Time: 12345, Transaction: 3, Host: "node-1", Index: 2, Point: journey.HookEnd, Hook: 3, Direction: journey.Response,
-		Sequence: 77, Flags: 0x18, Length: 1, Depth: 1, Took: 95,
+		Sequence: 77, Flags: 0x18, Length: 1, Depth: 1, Took: 95, Vain: 2,
 	}
 	if got, err := someHosts.decode(raw()); err != nil || got != want || got.Hook.String() != "FORWARD" {
 		t.Errorf("%+v, %v", got, err)
