@@ -110,28 +110,32 @@ func (p *pass) followed(ctx context.Context, t *journey.Trace, way lab.Ends) (er
 	for i, h := range t.Hosts {
 		t.Hosts[i].Hooks = lists[h.Name]
 	}
-	return p.rounds(ctx, t, f, lists)
+	return (&probing{p, t, f, lists}).rounds(ctx)
+}
+
+// probing is a pass with its probes, and the trace that they add to.
+type probing struct {
+	*pass
+	trace    *journey.Trace
+	follower *follow.Follower
+	lists    map[string][]journey.HookList
 }
 
 // rounds measures windows without probes, with those at both ends, and with all, in an order that turns around from round to round.
-func (p *pass) rounds(ctx context.Context, t *journey.Trace, f *follow.Follower, lists map[string][]journey.HookList) error {
-	t.Rounds = make([]journey.Round, rounds)
+func (p *probing) rounds(ctx context.Context) error {
+	p.trace.Rounds = make([]journey.Round, rounds)
 	spare := 2 * rounds
-	for n := range t.Rounds {
-		r := &t.Rounds[n]
+	for n := range p.trace.Rounds {
+		r := &p.trace.Rounds[n]
 		steps := []func() error{
 			func() (err error) {
 				r.Plain, err = p.trial(ctx, p.window(), func() error { return nil })
 				return err
 			},
-			func() error {
-				return p.probed(ctx, t, f, follow.All, &r.All, func() error { return f.Attach(follow.All, lists) })
-			},
+			func() error { return p.probed(ctx, follow.All, &r.All) },
 		}
-		if f.SeesEnds() {
-			steps = slices.Insert(steps, 1, func() error {
-				return p.probed(ctx, t, f, follow.Ends, &r.Ends, func() error { return f.Attach(follow.Ends, lists) })
-			})
+		if p.follower.SeesEnds() {
+			steps = slices.Insert(steps, 1, func() error { return p.probed(ctx, follow.Ends, &r.Ends) })
 		}
 		if n%2 == 1 {
 			slices.Reverse(steps)
@@ -151,8 +155,9 @@ func (p *pass) rounds(ctx context.Context, t *journey.Trace, f *follow.Follower,
 func (p *pass) window() time.Duration { return min(p.Window/rounds, longest) }
 
 // probed is a window with probes.
-func (p *pass) probed(ctx context.Context, t *journey.Trace, f *follow.Follower, which follow.Which, into *journey.Window, attach func() error) error {
-	w, err := p.trial(ctx, p.window(), attach)
+func (p *probing) probed(ctx context.Context, which follow.Which, into *journey.Window) error {
+	t, f := p.trace, p.follower
+	w, err := p.trial(ctx, p.window(), func() error { return f.Attach(which, p.lists) })
 	if err != nil {
 		_, dropped := f.Read(0)
 		return fmt.Errorf("with probes: %w", errors.Join(err, dropped))
