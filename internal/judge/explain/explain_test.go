@@ -15,6 +15,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
+// one is a sample.
+var one = sample.Counted{Samples: 1, Weight: 1}
+
 // stackOf is a stack of each part of the tests.
 var stackOf = map[string][]string{
 	"socket":        {"pod", "entry_SYSCALL_64", "tcp_sendmsg"},
@@ -66,7 +69,7 @@ func records(of map[plan.Variant]spends, repetitions, samples int) []result.Reco
 					x := r.Float64() * s.total()
 					for _, id := range []string{"socket", "conntrack", "rules forward", "unexplained"} {
 						if x -= s[id]; x < 0 || slow { // a slow machine is all sockets
-							stacks.Add(i, stackOf[id]...)
+							stacks.Add(i, one, stackOf[id]...)
 							break
 						}
 					}
@@ -172,7 +175,7 @@ func TestNoise(t *testing.T) {
 		if r := &recs[i]; r.Type == result.TypeSampled && r.Profile == "canal" && r.Instance == 3 {
 			for slice := range 20 {
 				for range 30 {
-					r.Stacks.Add(slice, "node-1", "process_backlog", "vxlan_rcv")
+					r.Stacks.Add(slice, one, "node-1", "process_backlog", "vxlan_rcv")
 				}
 			}
 		}
@@ -235,10 +238,10 @@ func TestSwitch(t *testing.T) {
 		}
 		for slice := range 20 {
 			for n := range 20 {
-				r.Stacks.Add(slice, root("switch"), "process_backlog", "__netif_receive_skb_core", "br_handle_frame", "br_forward", "f"+fmt.Sprint(n, r.Repetition))
-				r.Stacks.Add(slice, root("node-1"), "process_backlog", "__netif_receive_skb_core", "br_handle_frame", "br_pass_frame_up")
-				r.Stacks.Add(slice, root("node-1"), "process_backlog", "__netif_receive_skb_core", "ip_rcv", "nf_conntrack_in")
-				r.Stacks.Add(slice, "pod", "entry_SYSCALL_64", "tcp_sendmsg")
+				r.Stacks.Add(slice, one, root("switch"), "process_backlog", "__netif_receive_skb_core", "br_handle_frame", "br_forward", "f"+fmt.Sprint(n, r.Repetition))
+				r.Stacks.Add(slice, one, root("node-1"), "process_backlog", "__netif_receive_skb_core", "br_handle_frame", "br_pass_frame_up")
+				r.Stacks.Add(slice, one, root("node-1"), "process_backlog", "__netif_receive_skb_core", "ip_rcv", "nf_conntrack_in")
+				r.Stacks.Add(slice, one, "pod", "entry_SYSCALL_64", "tcp_sendmsg")
 			}
 		}
 	}
