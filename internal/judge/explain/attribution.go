@@ -156,9 +156,21 @@ func (a attribution) without(u unit, all map[string]float64) map[string]float64 
 	return out
 }
 
-// shares are those of the parts in units, by id. Their errors come from leaving out one unit after the other, apart for those that follow
+// grouped adds up weights by what each part is in a group of.
+func grouped(weights map[string]float64, of func(string) string) map[string]float64 {
+	out := map[string]float64{}
+	for id, w := range weights {
+		out[of(id)] += w
+	}
+	return out
+}
+
+// itself is the group of a part that is in none with others.
+func itself(id string) string { return id }
+
+// shares are those of the parts in units, by what each is in a group of. Their errors come from leaving out one unit after the other, apart for those that follow
 // packets and those that do not: the former alone say what is the switch's.
-func shares(units []unit) map[string]Share {
+func shares(units []unit, of func(string) string) map[string]Share {
 	a := attribute(units)
 	if !(a.weight > 0) {
 		return nil
@@ -176,9 +188,10 @@ func shares(units []unit) map[string]Share {
 		if len(u.followed) > 0 && len(a.open) > 0 {
 			group = 1
 		}
-		groups[group] = append(groups[group], a.without(u, all))
+		groups[group] = append(groups[group], grouped(a.without(u, all), of))
 	}
-	drawn, told := a.drawn(all), a.told()
+	all = grouped(all, of)
+	drawn, told := a.drawn(all), a.told(of)
 	// Trials scatter by more than samples do. How much more is known from all parts together.
 	var scatter, expected float64
 	for id := range all {
@@ -249,15 +262,17 @@ func (a attribution) drawn(all map[string]float64) map[string]float64 {
 }
 
 // told are the variances of shares by the number of samples that say how much is the switch's.
-func (a attribution) told() map[string]float64 {
+func (a attribution) told(of func(string) string) map[string]float64 {
 	by := map[string]map[string]float64{} // the weight of parts by the beginning that tells
 	for o, w := range a.open {
 		at, _ := a.followed.longest(o.receipt, nil)
 		if by[at] == nil {
 			by[at] = map[string]float64{}
 		}
-		by[at][o.id] += w
-		by[at][Switch.ID] += w
+		if part, other := of(o.id), of(Switch.ID); part != other {
+			by[at][part] += w
+			by[at][other] += w
+		}
 	}
 	out := map[string]float64{}
 	for at, parts := range by {

@@ -92,6 +92,9 @@ func drawnTrials(r *rand.Rand, trials, samples int, scatter float64) *sampled {
 
 // truth is the share of a part.
 func truth(id string) (sum float64) {
+	if id == "bridge and switch" {
+		return truth("bridge") + truth(Switch.ID)
+	}
 	for _, p := range places {
 		switch id {
 		case p.id:
@@ -115,7 +118,10 @@ func TestSharesAreHeld(t *testing.T) {
 		held, width := map[string]int{}, map[string]float64{}
 		for range runs {
 			s := drawnTrials(r, c.trials, 230, c.scatter)
-			for id, p := range shares(s.units(func(trial, slice) float64 { return 1 })) {
+			units := s.units(func(trial, slice) float64 { return 1 })
+			all := shares(units, itself)
+			all["bridge and switch"] = shares(units, func(id string) string { return fmt.Sprint(id == "bridge" || id == Switch.ID) })["true"]
+			for id, p := range all {
 				x := p.of(1, 0)
 				if x.Low <= truth(id) && truth(id) <= x.High {
 					held[id]++

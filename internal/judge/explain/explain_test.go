@@ -2,8 +2,10 @@ package explain
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +58,7 @@ func records(of map[plan.Variant]spends, repetitions, samples int) []result.Reco
 			k.Profile = name
 			rec := result.Record{Type: result.TypeTrial, Trial: plan.Trial{Case: k, Repetition: rep}, Instance: rep, Status: result.OK, Started: time.Unix(0, 0)}
 			rec.Client = &sample.Observation{Machine: "m"}
+			ids := append([]string{"socket", "conntrack", "rules forward", "unexplained"}, slices.Sorted(maps.Keys(s))...)
 			stacks := &sample.Stacks{Event: "cpu-clock", Rate: 499}
 			for i := range 20 {
 				slow := i%2 == 1
@@ -67,7 +70,7 @@ func records(of map[plan.Variant]spends, repetitions, samples int) []result.Reco
 				rec.Client.Intervals = append(rec.Client.Intervals, sample.Interval{StartNs: int64(i) * 1e7, EndNs: int64(i+1) * 1e7, Operations: 100, CPUNs: cpu, YardNs: yard})
 				for range samples {
 					x := r.Float64() * s.total()
-					for _, id := range []string{"socket", "conntrack", "rules forward", "unexplained"} {
+					for _, id := range ids {
 						if x -= s[id]; x < 0 || slow { // a slow machine is all sockets
 							stacks.Add(i, one, stackOf[id]...)
 							break

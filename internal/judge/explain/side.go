@@ -144,7 +144,7 @@ func (c *Collector) share(s *Side, a *compare.Analysis) {
 	for _, u := range units {
 		s.Samples += u.samples
 	}
-	for id, p := range shares(units) {
+	for id, p := range shares(units, itself) {
 		p.Part = c.part(id)
 		p.Time = p.of(s.Demand.Value, s.deviation)
 		s.Parts = append(s.Parts, p)
@@ -159,7 +159,7 @@ func (c *Collector) count(s *Side, a *compare.Analysis) {
 	for event := range s.Counters {
 		cell, _ := a.Cell(compare.Key{Case: s.Case, Metric: event})
 		var list []Valued
-		for id, p := range shares(s.sampled.happened(event)) {
+		for id, p := range shares(s.sampled.happened(event), itself) {
 			list = append(list, Valued{c.part(id), p.of(cell.Median, deviation(cell))})
 		}
 		if len(list) == 0 {
