@@ -257,3 +257,22 @@ func TestSwitch(t *testing.T) {
 		}
 	}
 }
+
+// TestWeights: a sample counts for its period, as where the kernel keeps up a frequency by changing it.
+func TestWeights(t *testing.T) {
+	recs := records(spending, 8, 0)
+	for i := range recs {
+		if r := &recs[i]; r.Type == result.TypeSampled {
+			for slice := range 20 {
+				r.Stacks.Add(slice, sample.Counted{Samples: 3, Weight: 3_000}, stackOf["socket"]...)
+				r.Stacks.Add(slice, sample.Counted{Samples: 1, Weight: 9_000}, stackOf["conntrack"]...)
+			}
+		}
+	}
+	_, sides := judged(t, recs)
+	for _, s := range sides {
+		if got := s.Part("conntrack").Share; math.Abs(got-0.75) > 1e-9 || s.Samples != 8*20*4 {
+			t.Errorf("%s: %d samples, of which conntrack has %.3f of the time, want 0.75", s.Profile, s.Samples, got)
+		}
+	}
+}
