@@ -2,6 +2,7 @@ package explain
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -191,15 +192,13 @@ func shares(units []unit, of func(string) string) map[string]Share {
 		groups[group] = append(groups[group], grouped(a.without(u, all), of))
 	}
 	all = grouped(all, of)
-	drawn, told := a.drawn(all), a.told(of)
+	drawn, told, following := a.drawn(all), a.told(of), a.following()
+	whole := slices.Concat(groups[:]...)
 	// Trials scatter by more than samples do. How much more is known from all parts together.
 	var scatter, expected float64
 	for id := range all {
-		for i, least := range []map[string]float64{drawn, told} {
-			if v, free := left(groups[i], id); free > 0 && least[id] > 0 {
-				scatter, expected = scatter+v*free, expected+least[id]*free
-			}
-		}
+		v, free := left(groups[0], id)
+		scatter, expected = scatter+v*free, expected+(1-following)*drawn[id]*free
 	}
 	factor := 1.0
 	if expected > 0 {
@@ -207,30 +206,53 @@ func shares(units []unit, of func(string) string) map[string]Share {
 	}
 	out := map[string]Share{}
 	for id, w := range all {
-		var squares float64 // of the variances, each by its degrees of freedom
-		p := Share{Share: w / a.weight}
-		for i, least := range []map[string]float64{drawn, told} {
-			v, free := left(groups[i], id)
-			switch {
-			case len(groups[i]) < 2:
-				v, free = factor*least[id], unknownScatter
-			case v < factor*least[id]:
-				v, free = factor*least[id], max(free, float64(len(units)))
+		p, least := Share{Share: w / a.weight}, factor*drawn[id]
+		if factor*told[id] < negligible*least {
+			p.variance, p.free = left(whole, id)
+			if !(p.variance >= least) {
+				p.variance, p.free = least, max(p.free, float64(len(units)))
 			}
-			if v > 0 {
-				p.variance, squares = p.variance+v, squares+v*v/free
-			}
-		}
-		if squares > 0 {
-			p.free = p.variance * p.variance / squares
+		} else {
+			p.variance, p.free = apart(groups, id, (1-following)*least, math.Pow(math.Sqrt(factor*told[id])+math.Sqrt(following*least), 2))
 		}
 		out[id] = p
 	}
 	return out
 }
 
-// unknownScatter are the degrees of freedom of a variance by the samples of one unit: it cannot tell by how much more units scatter.
-const unknownScatter = 2
+// negligible is the share of a variance below which it does not matter what is the switch's.
+const negligible = 0.05
+
+// apart is the variance of a share by units that do not follow packets and by those that do, with its degrees of freedom. Least is that of
+// the former by their samples, told that of the latter. There are few of the latter: how they scatter is one guess, and told another, which
+// counts as much as some units.
+func apart(groups [2][]map[string]float64, id string, least, told float64) (variance, free float64) {
+	one, freeOne := left(groups[0], id)
+	if one < least {
+		one, freeOne = least, max(freeOne, float64(len(groups[0])))
+	}
+	two, freeTwo := left(groups[1], id)
+	two, freeTwo = (two*freeTwo+told*guessed)/(freeTwo+guessed), freeTwo+guessed
+	squares := two * two / freeTwo
+	if freeOne > 0 {
+		squares += one * one / freeOne
+	}
+	return one + two, (one + two) * (one + two) / squares
+}
+
+// guessed is as how many degrees of freedom the guess counts.
+const guessed = 3
+
+// following is the share of units that follow packets in the error by samples.
+func (a attribution) following() float64 {
+	var following, all float64
+	for _, u := range a.units {
+		if all += u.square; len(u.followed) > 0 && len(a.open) > 0 {
+			following += u.square
+		}
+	}
+	return following / all
+}
 
 // left is the variance of a share by those without one of a group's units, with its degrees of freedom; none with one unit.
 func left(group []map[string]float64, id string) (variance, free float64) {

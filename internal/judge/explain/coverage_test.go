@@ -112,7 +112,7 @@ func TestSharesAreHeld(t *testing.T) {
 	for _, c := range []struct {
 		trials  int
 		scatter float64
-	}{{12, 1.01}, {12, 2}, {30, 2}, {5, 1.5}, {8, 1.5}} {
+	}{{12, 1.01}, {12, 2}, {30, 2}, {4, 1.5}, {8, 1.5}} {
 		const runs = 500
 		r := rand.New(rand.NewPCG(9, uint64(c.trials)))
 		held, width := map[string]int{}, map[string]float64{}
