@@ -40,7 +40,7 @@ type journeyArgs struct {
 
 const journeyLong = `Follow transactions through the lab and show where each packet is, when: sockets, netfilter hooks, BPF programs,
 bridges, tunnels and devices of pods, nodes and switch, from the client's send to its response. Each profile becomes
-one line over a common time axis. Probes cost time; the report says how much. Timed trials are another pass.`
+one line over a common time axis. Probes cost time: it is measured in turn, and subtracted.`
 
 const journeyExample = `  sudo cnibench journey flannel-vxlan canal cilium-native macvlan
   sudo cnibench journey calico-vxlan --paths pod-to-service/remote --workloads crr`

@@ -124,6 +124,8 @@ func bar(v, most float64) string {
 	return strings.Repeat("+", n)
 }
 
+const withinNoise = "within the noise"
+
 // waterfall is a difference in parts.
 func waterfall(d explain.Difference) Section {
 	scale := scaleOf(d)
@@ -134,22 +136,22 @@ func waterfall(d explain.Difference) Section {
 	for _, c := range d.Changes {
 		most = max(most, math.Abs(c.By.Value))
 	}
-	var rest explain.Change
-	small := 0
 	for _, c := range d.Changes {
-		if d.Minor(c) {
-			rest.A, rest.B, rest.By.Value = rest.A+c.A, rest.B+c.B, rest.By.Value+c.By.Value
-			small++
+		if !d.Named(c) {
 			continue
 		}
 		mark := bar(c.By.Value, most)
 		if c.Noise {
-			mark = "within the noise"
+			mark = withinNoise
 		}
 		g.Add(number.Clean(c.Title), scale.Format(c.A), scale.Format(c.B), scale.Signed(c.By.Value), interval(scale, c.By), mark)
 	}
-	if small > 0 {
-		g.Add(number.Counted(small, "smaller part"), scale.Format(rest.A), scale.Format(rest.B), scale.Signed(rest.By.Value), "", "")
+	if rest := d.Rest; d.Unnamed > 0 {
+		mark := withinNoise
+		if !rest.Noise {
+			mark = "each within the noise or small"
+		}
+		g.Add(number.Counted(d.Unnamed, "other part"), scale.Format(rest.A), scale.Format(rest.B), scale.Signed(rest.By.Value), interval(scale, rest.By), mark)
 	}
 	g.Add("sum", scale.Format(d.A.Demand.Value), scale.Format(d.B.Demand.Value), scale.Signed(d.Total.Value), interval(scale, d.Total), "")
 	sides := []explain.Side{d.A, d.B}

@@ -18,7 +18,7 @@ import (
 const JourneySchema = "cnibench.journey/v1"
 
 // JourneyNote says what the times of journeys are.
-const JourneyNote = "Times are medians of undisturbed transactions: those that take at most 15 % longer than the fastest twentieth. Probes cost time, which is in every time here; the cost is the difference to transactions without probes, and is about the same for each event."
+const JourneyNote = "Times are medians of undisturbed transactions: those that take at most 15 % longer than the fastest twentieth. Probes cost time. The cost is measured in the same run, and subtracted from each step and from the total."
 
 // JourneyPage is what was followed: journeys in the order of paths, workloads and profiles.
 type JourneyPage struct {
@@ -94,6 +94,11 @@ func whereabouts(set []itinerary.Itinerary) []string {
 		at := i.Steps[max(0, i.Where(first.Total.Median))]
 		lines = append(lines, fmt.Sprintf("%s then has its %s in %s, and needs %s more.", i.Profile, at.Direction, Place(at), micros(i.Total.Median-first.Total.Median)))
 	}
+	for _, i := range set {
+		if i.Probes.Unknown == "" && !i.Probes.Meets {
+			lines = append(lines, meeting(i))
+		}
+	}
 	return lines
 }
 
@@ -118,31 +123,46 @@ func journeySections(set []itinerary.Itinerary) []Section {
 	for _, m := range set[0].Missing {
 		s.Notes = append(s.Notes, "Not seen here: "+m+".")
 	}
-	g := Grid{Label: "profile", Columns: []string{"to the server", "and back", "events", "undisturbed", "same way", "followed", "typical", "without probes", "cost of probes", "rate", "without probes"}}
+	steps := Grid{Label: "profile", Columns: []string{"to the server", "and back", "with probes", "events", "undisturbed", "same way", "followed", "rate", "without probes"}}
+	cost := Grid{Title: "The journey less its probes, and the round trip without probes", Label: "profile",
+		Columns: []string{"probes", "an event", "journey", "calls around it", "together", "without probes", "difference"}}
 	for _, i := range set {
 		there := number.Absent
 		if n := i.Delivered(); n >= 0 {
 			there = micros(i.Steps[n].At)
 		}
-		g.Add(string(i.Profile), there, micros(i.Total.Median), fmt.Sprint(i.Events), fmt.Sprint(i.Undisturbed), fmt.Sprint(i.Alike), fmt.Sprint(i.Sampled),
-			micros(i.Typical), micros(i.Plain.Median),
-			probeCost(i),
-			number.Number(i.Followed.Rate)+"/s", number.Number(i.Plain.Rate)+"/s")
+		steps.Add(string(i.Profile), there, micros(i.Total.Median), micros(i.Probed), fmt.Sprint(i.Events), fmt.Sprint(i.Undisturbed), fmt.Sprint(i.Alike),
+			fmt.Sprint(i.Sampled), number.Number(i.RateFollowed)+"/s", number.Number(i.Rate)+"/s")
+		p := i.Probes
+		if p.Unknown != "" {
+			cost.Notes = append(cost.Notes, fmt.Sprintf("%s: the cost of probes is not known, and every time has it: %s.", i.Profile, p.Unknown))
+			continue
+		}
+		cost.Add(string(i.Profile), micros(p.Sum.Value), fmt.Sprintf("%.3f µs", p.Event.Value/1e3), micros(p.Total.Value), micros(p.Outside.Value),
+			micros(p.Total.Value+p.Outside.Value), micros(p.Unprobed.Value), fmt.Sprintf("%+.2f µs (%+.2f to %+.2f)", p.Off.Value/1e3, p.Off.Low/1e3, p.Off.High/1e3))
+		cost.Notes = append(cost.Notes, meeting(i))
 	}
-	g.Notes = []string{
-		"Typical is the median of all that took the same way. Without probes is the median round-trip time of a trial without them; their difference is the cost of the probes.",
-		"The rate is of all transactions, of which probes note the followed ones only.",
+	cost.Notes = append(cost.Notes,
+		"Windows without probes, with probes at both ends of a transaction, and with all probes take turns. The first and the last are compared by the client's clock, the last two by that of the probes.",
+		"The client's round trip has its calls before the first step and after the last as well.")
+	s.Grids = []Grid{steps}
+	if len(cost.Labels)+len(cost.Notes) > 0 {
+		s.Grids = append(s.Grids, cost)
 	}
-	s.Grids = []Grid{g}
 	return []Section{drawn, s}
 }
 
-// probeCost is what probes add to a transaction, and to each event. Less than nothing is noise.
-func probeCost(i itinerary.Itinerary) string {
-	if i.Cost() <= 0 {
-		return "not seen: the machine was busy"
+// meeting says whether a journey less its probes takes as long as its client's round trip without probes.
+func meeting(i itinerary.Itinerary) string {
+	off := i.Probes.Off
+	within := fmt.Sprintf("%+.2f to %+.2f µs", off.Low/1e3, off.High/1e3)
+	switch {
+	case i.Probes.Meets:
+		return fmt.Sprintf("%s: the journey less its probes meets the round trip without probes (%s).", i.Profile, within)
+	case off.Value < 0:
+		return fmt.Sprintf("%s: the journey less its probes is %.2f µs shorter than the round trip without probes (%s).", i.Profile, -off.Value/1e3, within)
 	}
-	return fmt.Sprintf("%s, %.2f µs an event", micros(i.Cost()), i.Cost()/1e3/float64(i.Events))
+	return fmt.Sprintf("%s: the journey less its probes is %.2f µs longer than the round trip without probes (%s).", i.Profile, off.Value/1e3, within)
 }
 
 // lineColumns is how many columns the longest journey has as a line of text.

@@ -45,9 +45,9 @@ func (w *sampling) Capabilities() env.Capabilities {
 					return seen, w.lose
 				}
 				seen.Stacks = &sample.Stacks{Event: "cpu-clock", Counters: w.counters}
-				seen.Stacks.Add(0, "pod", string(v))
+				seen.Stacks.Add(0, sample.Counted{Samples: 1, Weight: 1}, "pod", string(v))
 				if w.program != "" {
-					seen.Stacks.Add(0, "pod", w.program)
+					seen.Stacks.Add(0, sample.Counted{Samples: 1, Weight: 1}, "pod", w.program)
 				}
 				return seen, nil
 			},

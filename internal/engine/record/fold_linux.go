@@ -85,7 +85,7 @@ func (f *folder) add(s perf.Sample) {
 		stack = append(stack, user(address))
 	}
 	if stack = append(stack, kernel...); ofTime {
-		f.stacks.Add(i, stack...)
+		f.stacks.Add(i, sample.Counted{Samples: 1, Weight: int64(max(1, s.Period))}, stack...)
 	} else {
 		f.stacks.Happen(s.Event, sample.Happened{Samples: 1, Events: float64(s.Period)}, stack...)
 	}

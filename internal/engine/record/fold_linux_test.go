@@ -15,13 +15,16 @@ func TestFold(t *testing.T) {
 		stacks: &sample.Stacks{}, deepest: 3,
 	}
 	for _, s := range []perf.Sample{
-		{Time: 999, Task: 7},                                             // before the window
-		{Time: 1000, Task: 7, Kernel: []uint64{1, 2}},                    // in the first slice
-		{Time: 1150, Task: 7, Kernel: []uint64{1, 2}, User: []uint64{3}}, // in the second, with as many frames as there is room for
-		{Time: 1150, Task: -1, CPU: 1}, {Time: 1150, Task: -1, CPU: 0},   // other tasks, here and on a CPU that is not of the path
+		{Time: 999, Task: 7}, // before the window
+		{Time: 1000, Task: 7, Kernel: []uint64{1, 2}, Period: 300},                    // in the first slice
+		{Time: 1150, Task: 7, Kernel: []uint64{1, 2}, User: []uint64{3}, Period: 700}, // in the second, with as many frames as there is room for
+		{Time: 1150, Task: -1, CPU: 1}, {Time: 1150, Task: -1, CPU: 0},                // other tasks, here and on a CPU that is not of the path
 		{Time: 1300, Task: 7, Kernel: []uint64{1, 2}, User: []uint64{3}}, // after the window
 	} {
 		f.add(s)
+	}
+	if got := f.stacks.Weights; len(got) != 2 || got[0][0] != 300 || got[1][0] != 700 {
+		t.Errorf("samples of 300 and 700 weigh %v", got)
 	}
 	if got := f.stacks; got.Samples() != 2 || len(got.Counts) != 2 || got.Foreign != 1 || got.Cut != 1 {
 		t.Errorf("%+v", got)

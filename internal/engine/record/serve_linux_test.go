@@ -97,7 +97,7 @@ func TestServe(t *testing.T) {
 	for i := range a.Stacks.Counts {
 		for frame, n := range a.Stacks.Of(i) {
 			if stack := a.Stacks.Stack(frame); stack[0] == control.SideClient && slices.Contains(stack, "do_syscall_64") {
-				reads += n
+				reads += n.Samples
 			}
 		}
 	}

@@ -34,11 +34,10 @@ type Collector struct {
 type sampled struct {
 	trials []trial
 	// costs are how much of the CPU time of each trial is the sampling's.
-	costs    []float64
-	switched prefixes
-	failed   int
-	failure  string
-	counted  []counted
+	costs   []float64
+	failed  int
+	failure string
+	counted []counted
 }
 
 // trial is a sampled trial, by slices.
@@ -47,20 +46,26 @@ type trial struct {
 	machine  string
 	slices   []slice
 	stacks   *sample.Stacks
+	// followed are where packets were, of a trial that follows them.
+	followed prefixes
 	// events have the samples by each event of the processor.
 	events map[string]map[opened]sample.Happened
 }
 
-// slice has the samples of a slice by the id of their part.
+// slice has the samples of a slice by what they are.
 type slice struct {
 	yard   int64
-	counts map[string]int
-	// open are samples whose network namespace is not known, by what they are unless they are of the switch.
-	open map[opened]int
+	counts map[opened]tally
 }
 
-// opened is a part, and the stack of the packet's receipt.
+// opened is a part, and the stack of the packet's receipt if its network namespace is not known: it is the switch's or that part.
 type opened struct{ id, receipt string }
+
+// tally counts samples. Their weight is the time, or the cycles, that they stand for.
+type tally struct {
+	samples int
+	weight  float64
+}
 
 // Add takes in a record; those of trials without samples are passed over.
 func (c *Collector) Add(rec *result.Record) error {
@@ -96,7 +101,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	if err != nil {
 		return err
 	}
-	s.trials = append(s.trials, c.trial(t, s, rec))
+	s.trials = append(s.trials, c.trial(t, rec))
 	if c.last == at && demand > 0 && c.lastDemand > 0 {
 		s.costs = append(s.costs, 1-c.lastDemand/demand)
 	}
@@ -107,8 +112,8 @@ func (c *Collector) Add(rec *result.Record) error {
 func (c *Collector) Empty() bool { return len(c.cases) == 0 }
 
 // trial attributes the samples of a trial.
-func (c *Collector) trial(t *table, of *sampled, rec *result.Record) trial {
-	out := trial{instance: rec.Instance, machine: rec.Client.Machine, stacks: slim(rec.Stacks)}
+func (c *Collector) trial(t *table, rec *result.Record) trial {
+	out := trial{instance: rec.Instance, machine: rec.Client.Machine, stacks: slim(rec.Stacks), followed: prefixes{}}
 	if c.Keep {
 		out.stacks = rec.Stacks
 	}
@@ -130,16 +135,15 @@ func (c *Collector) trial(t *table, of *sampled, rec *result.Record) trial {
 		return o
 	}
 	for i := range min(len(rec.Stacks.Counts), len(windows)) {
-		s := slice{yard: windows[i].YardNs, counts: map[string]int{}, open: map[opened]int{}}
-		for frame, n := range rec.Stacks.Of(i) {
-			o := placed(frame)
-			switch space := rec.Stacks.Root(frame); {
-			case space == sample.UnknownSpace:
-				s.open[o] += n
-			default:
-				s.counts[o.id] += n
-				of.switched.add(o.receipt, n, space == sample.SwitchSpace)
+		s := slice{yard: windows[i].YardNs, counts: map[opened]tally{}}
+		for frame, c := range rec.Stacks.Of(i) {
+			o, weight := placed(frame), float64(c.Weight)
+			if space := rec.Stacks.Root(frame); space != sample.UnknownSpace {
+				out.followed.add(o.receipt, weight, c.Samples, space == sample.SwitchSpace)
+				o.receipt = ""
 			}
+			x := s.counts[o]
+			s.counts[o] = tally{x.samples + c.Samples, x.weight + weight}
 		}
 		out.slices = append(out.slices, s)
 	}
@@ -174,38 +178,3 @@ func receipt(stack []string) string {
 	}
 	return ""
 }
-
-// prefixes count, for each beginning of a receipt, the samples of the switch and all.
-type prefixes map[string][2]float64
-
-func (p *prefixes) add(receipt string, n int, switched bool) {
-	if receipt == "" {
-		return
-	}
-	if *p == nil {
-		*p = prefixes{}
-	}
-	for at := receipt; at != ""; at = shorter(at) {
-		x := (*p)[at]
-		if x[1] += float64(n); switched {
-			x[0] += float64(n)
-		}
-		(*p)[at] = x
-	}
-}
-
-// fewest is how many samples say where a beginning of a receipt is.
-const fewest = 10
-
-// share is the share of the switch in samples of a receipt, by those that have the longest beginning in common with it.
-func (p prefixes) share(receipt string) float64 {
-	for at := receipt; at != ""; at = shorter(at) {
-		if x := p[at]; x[1] >= fewest || x[1] > 0 && shorter(at) == "" {
-			return x[0] / x[1]
-		}
-	}
-	return 0
-}
-
-// shorter is a receipt without its innermost function.
-func shorter(receipt string) string { return receipt[:max(0, strings.LastIndexByte(receipt, '\n'))] }

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -14,8 +15,7 @@ import (
 // Change is what a part adds to a difference.
 type Change struct {
 	Part
-	// By is how much more B spends on it than A: the measured change, drawn toward 0 as far as it may be an error. The interval
-	// is that of the measured change.
+	// By is how much more B spends on it than A, as measured.
 	By Interval `json:"by"`
 	// Noise means that the interval of By contains 0.
 	Noise bool `json:"noise"`
@@ -33,6 +33,9 @@ type Difference struct {
 	Changes []Change
 	// Families are the same by family, the largest first.
 	Families []Change
+	// Rest is what the parts have together that are not Named, Unnamed how many those are.
+	Rest    Change
+	Unnamed int
 	// Nothing means that there is nothing to explain: the two do not differ beyond the margin, or not beyond doubt. Margin is
 	// true for the former.
 	Nothing, Margin bool
@@ -55,13 +58,17 @@ func Between(an *compare.Analysis, a, b Side) (d Difference, ok bool) {
 			ids[p.ID] = p.Part
 		}
 	}
-	var variance []float64
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		c, v := change(ids[id], a, b, func(q Share) bool { return q.ID == id })
-		d.Changes, variance = append(d.Changes, c), append(variance, v)
+		d.Changes = append(d.Changes, change(ids[id], a, b, id))
 	}
-	settle(d.Changes, variance)
 	d.Families = families(d.Changes, a, b)
+	var rest []string
+	for _, c := range d.Changes {
+		if !d.Named(c) {
+			rest = append(rest, c.ID)
+		}
+	}
+	d.Rest, d.Unnamed = d.Of(rest...), len(rest)
 	order := func(x, y Change) int {
 		return cmp.Or(cmp.Compare(math.Abs(y.By.Value), math.Abs(x.By.Value)), cmp.Compare(x.ID, y.ID))
 	}
@@ -70,51 +77,48 @@ func Between(an *compare.Analysis, a, b Side) (d Difference, ok bool) {
 	return d, true
 }
 
-// families sums up the changes of parts by family. The interval of a family is that of its samples.
+// Of returns the measured change of parts together. Its interval is less wide than those of the parts: a sample that is not of one of them
+// is of another.
+func (d Difference) Of(parts ...string) Change {
+	return change(Part{}, d.A, d.B, parts...)
+}
+
+// families sums up the changes of parts by family.
 func families(changes []Change, a, b Side) []Change {
-	var all []Change
+	of := map[string][]string{}
 	for _, c := range changes {
-		i := slices.IndexFunc(all, func(f Change) bool { return f.ID == c.Family })
-		if i < 0 {
-			i = len(all)
-			f, _ := change(Part{c.Family, c.Family, c.Family}, a, b, func(q Share) bool { return q.Family == c.Family })
-			f.A, f.B, f.By.Value = 0, 0, 0
-			all = append(all, f)
-		}
-		f := &all[i]
-		f.A, f.B, f.By.Value = f.A+c.A, f.B+c.B, f.By.Value+c.By.Value
+		of[c.Family] = append(of[c.Family], c.ID)
 	}
-	for i := range all {
-		all[i].By = all[i].By.extended()
+	var all []Change
+	for _, family := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, change(Part{family, family, family}, a, b, of[family]...))
 	}
 	return all
 }
 
-// change is the measured difference of the parts that are wanted, and the variance of its error.
-func change(p Part, a, b Side, wanted func(Share) bool) (c Change, variance float64) {
-	before, errA, freeA := a.sum(wanted)
-	after, errB, freeB := b.sum(wanted)
-	c = Change{Part: p, A: before, B: after}
-	c.By = around(after-before, math.Sqrt(errA+errB), max(2, freeA+freeB))
+// change is the measured difference of parts.
+func change(p Part, a, b Side, parts ...string) Change {
+	before, after := a.sum(parts), b.sum(parts)
+	c := Change{Part: p, A: before.time, B: after.time}
+	c.By = around(c.B-c.A, math.Sqrt(before.variance+after.variance), max(2, before.free+after.free))
 	c.Noise = c.By.Low <= 0 && c.By.High >= 0
-	return c, errA + errB
+	return c
 }
 
-// sum adds up parts: their time, the variance of its error and its degrees of freedom.
-func (s Side) sum(wanted func(Share) bool) (time, variance, free float64) {
-	var share, shares float64
-	for _, p := range s.Parts {
-		if wanted(p) {
-			share, shares, free = share+p.Share, shares+p.variance, max(free, p.free)
-		}
+// sum is the time of parts of a side, the variance of its error and its degrees of freedom.
+type sum struct{ time, variance, free float64 }
+
+// sum adds up parts.
+func (s Side) sum(parts []string) sum {
+	var p Share
+	switch {
+	case len(parts) == 1:
+		p = s.Part(parts[0])
+	case len(parts) > 1:
+		p = shares(s.sampled.units(s.weigh), func(id string) string { return fmt.Sprint(slices.Contains(parts, id)) })["true"]
 	}
 	d := s.Demand.Value
-	return share * d, d*d*shares + share*share*s.deviation*s.deviation, free
-}
-
-// extended is an interval that contains its value.
-func (i Interval) extended() Interval {
-	return Interval{i.Value, min(i.Low, i.Value), max(i.High, i.Value)}
+	return sum{p.Share * d, d*d*p.variance + p.Share*p.Share*s.deviation*s.deviation, p.free}
 }
 
 func around(value, deviation, free float64) Interval {

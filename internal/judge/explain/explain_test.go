@@ -2,8 +2,10 @@ package explain
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,9 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
+
+// one is a sample.
+var one = sample.Counted{Samples: 1, Weight: 1}
 
 // stackOf is a stack of each part of the tests.
 var stackOf = map[string][]string{
@@ -53,6 +58,7 @@ func records(of map[plan.Variant]spends, repetitions, samples int) []result.Reco
 			k.Profile = name
 			rec := result.Record{Type: result.TypeTrial, Trial: plan.Trial{Case: k, Repetition: rep}, Instance: rep, Status: result.OK, Started: time.Unix(0, 0)}
 			rec.Client = &sample.Observation{Machine: "m"}
+			ids := append([]string{"socket", "conntrack", "rules forward", "unexplained"}, slices.Sorted(maps.Keys(s))...)
 			stacks := &sample.Stacks{Event: "cpu-clock", Rate: 499}
 			for i := range 20 {
 				slow := i%2 == 1
@@ -64,9 +70,9 @@ func records(of map[plan.Variant]spends, repetitions, samples int) []result.Reco
 				rec.Client.Intervals = append(rec.Client.Intervals, sample.Interval{StartNs: int64(i) * 1e7, EndNs: int64(i+1) * 1e7, Operations: 100, CPUNs: cpu, YardNs: yard})
 				for range samples {
 					x := r.Float64() * s.total()
-					for _, id := range []string{"socket", "conntrack", "rules forward", "unexplained"} {
+					for _, id := range ids {
 						if x -= s[id]; x < 0 || slow { // a slow machine is all sockets
-							stacks.Add(i, stackOf[id]...)
+							stacks.Add(i, one, stackOf[id]...)
 							break
 						}
 					}
@@ -172,7 +178,7 @@ func TestNoise(t *testing.T) {
 		if r := &recs[i]; r.Type == result.TypeSampled && r.Profile == "canal" && r.Instance == 3 {
 			for slice := range 20 {
 				for range 30 {
-					r.Stacks.Add(slice, "node-1", "process_backlog", "vxlan_rcv")
+					r.Stacks.Add(slice, one, "node-1", "process_backlog", "vxlan_rcv")
 				}
 			}
 		}
@@ -235,10 +241,10 @@ func TestSwitch(t *testing.T) {
 		}
 		for slice := range 20 {
 			for n := range 20 {
-				r.Stacks.Add(slice, root("switch"), "process_backlog", "__netif_receive_skb_core", "br_handle_frame", "br_forward", "f"+fmt.Sprint(n, r.Repetition))
-				r.Stacks.Add(slice, root("node-1"), "process_backlog", "__netif_receive_skb_core", "br_handle_frame", "br_pass_frame_up")
-				r.Stacks.Add(slice, root("node-1"), "process_backlog", "__netif_receive_skb_core", "ip_rcv", "nf_conntrack_in")
-				r.Stacks.Add(slice, "pod", "entry_SYSCALL_64", "tcp_sendmsg")
+				r.Stacks.Add(slice, one, root("switch"), "process_backlog", "__netif_receive_skb_core", "br_handle_frame", "br_forward", "f"+fmt.Sprint(n, r.Repetition))
+				r.Stacks.Add(slice, one, root("node-1"), "process_backlog", "__netif_receive_skb_core", "br_handle_frame", "br_pass_frame_up")
+				r.Stacks.Add(slice, one, root("node-1"), "process_backlog", "__netif_receive_skb_core", "ip_rcv", "nf_conntrack_in")
+				r.Stacks.Add(slice, one, "pod", "entry_SYSCALL_64", "tcp_sendmsg")
 			}
 		}
 	}
@@ -248,6 +254,25 @@ func TestSwitch(t *testing.T) {
 			if got := s.Part(id).Share; math.Abs(got-want) > 1e-9 {
 				t.Errorf("%s: %s has %.3f, want %.3f", s.Profile, id, got, want)
 			}
+		}
+	}
+}
+
+// TestWeights: a sample counts for its period, as where the kernel keeps up a frequency by changing it.
+func TestWeights(t *testing.T) {
+	recs := records(spending, 8, 0)
+	for i := range recs {
+		if r := &recs[i]; r.Type == result.TypeSampled {
+			for slice := range 20 {
+				r.Stacks.Add(slice, sample.Counted{Samples: 3, Weight: 3_000}, stackOf["socket"]...)
+				r.Stacks.Add(slice, sample.Counted{Samples: 1, Weight: 9_000}, stackOf["conntrack"]...)
+			}
+		}
+	}
+	_, sides := judged(t, recs)
+	for _, s := range sides {
+		if got := s.Part("conntrack").Share; math.Abs(got-0.75) > 1e-9 || s.Samples != 8*20*4 {
+			t.Errorf("%s: %d samples, of which conntrack has %.3f of the time, want 0.75", s.Profile, s.Samples, got)
 		}
 	}
 }

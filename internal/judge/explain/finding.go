@@ -13,9 +13,18 @@ import (
 // minor is the share of the difference below which a part is summed up with others.
 const minor = 0.01
 
-// Minor says whether a part is too small to be named: within the noise, or below a share of the difference.
-func (d Difference) Minor(c Change) bool {
-	return c.ID != Unexplained.ID && math.Abs(c.By.Value) < minor*max(math.Abs(d.Total.Value), d.A.Demand.Value*minor)
+// spread is the share of the difference from which parts that are not named matter together.
+const spread = 0.1
+
+// Named says whether a part has a line of its own: it is not within the noise, and not below a share of the difference. What is not
+// explained has one always.
+func (d Difference) Named(c Change) bool {
+	return c.ID == Unexplained.ID || !c.Noise && math.Abs(c.By.Value) >= minor*max(math.Abs(d.Total.Value), d.A.Demand.Value*minor)
+}
+
+// Spread says whether a share of the difference that matters is spread over parts each of which is within the noise.
+func (d Difference) Spread() bool {
+	return !d.Nothing && !d.Rest.Noise && d.Unnamed > 1 && math.Abs(d.Rest.By.Value) >= spread*math.Abs(d.Total.Value)
 }
 
 // most is the share of the difference that the parts in a finding have together at least.
@@ -46,6 +55,10 @@ func (d Difference) Findings() []string {
 	said := d.measured(scale)
 	if named := d.largest(scale); named != "" {
 		said = append(said, named)
+	}
+	if d.Spread() {
+		said = append(said, fmt.Sprintf("%s of the difference (%s) is spread over %d parts, each within its error.",
+			number.Percent(d.Rest.By.Value/d.Total.Value), scale.Format(math.Abs(d.Rest.By.Value)), d.Unnamed))
 	}
 	if saved := saving(dear, cheap, scale); saved != "" {
 		said = append(said, saved)
@@ -81,7 +94,7 @@ func (d Difference) largest(scale number.Scale) string {
 	return fmt.Sprintf("%s of the difference: %s.", number.Percent(sum), strings.Join(names, ", "))
 }
 
-// saving says what the dearer side would save at most by the largest part that it could do without.
+// saving says what the dearer side would save by the largest part that it could do without.
 func saving(dear, cheap Side, scale number.Scale) string {
 	part := func(s Side, r Removal) Share { return s.Part(r.parts[0]) }
 	best := slices.MaxFunc(removals, func(x, y Removal) int { return cmp.Compare(part(dear, x).Share, part(dear, y).Share) })
@@ -89,7 +102,7 @@ func saving(dear, cheap Side, scale number.Scale) string {
 	if p.Share < 0.02 || p.Time.Value <= part(cheap, best).Time.Value {
 		return ""
 	}
-	return fmt.Sprintf("%s would save at most %s %s %s.", number.Clean(dear.Profile), scale.Format(p.Time.Value), scale.Unit, best.Without)
+	return fmt.Sprintf("%s would save about %s %s %s.", number.Clean(dear.Profile), scale.Format(p.Time.Value), scale.Unit, best.Without)
 }
 
 // Common returns the parts of several sides, the largest of any of them first.

@@ -89,8 +89,8 @@ type Prediction struct {
 // Predict says what the first side would cost without a piece, and compares that with the second side.
 func (d *Difference) Predict(r Removal) {
 	a, gone := d.A, r.on(d.A.Path)
-	wanted := func(p Share) bool { return slices.Contains(gone, p.ID) }
-	time, variance, free := a.sum(wanted)
+	parts := a.sum(gone)
+	time, variance, free := parts.time, parts.variance, parts.free
 	p := Prediction{Remove: r.Name, Measured: d.B.Demand, removal: r}
 	// The parts have their own error beside that of the demand, which both have in common.
 	var share float64

@@ -122,9 +122,15 @@ func (s *Side) partOf(name string) Share {
 
 // summed is a share that is the sum of others.
 func (s *Side) summed(wanted func(Share) bool) Share {
-	time, variance, free := s.sum(wanted)
-	i := around(time, math.Sqrt(variance), max(2, free))
-	return Share{Part: Part{ID: programID}, Time: Interval{time, max(0, i.Low), i.High}}
+	var parts []string
+	for _, p := range s.Parts {
+		if wanted(p) {
+			parts = append(parts, p.ID)
+		}
+	}
+	all := s.sum(parts)
+	i := around(all.time, math.Sqrt(all.variance), max(2, all.free))
+	return Share{Part: Part{ID: programID}, Time: Interval{all.time, max(0, i.Low), i.High}}
 }
 
 // program is one account beside the other: of programs by these names, and of a part.

@@ -39,14 +39,14 @@ func withProgram(recs []result.Record) []result.Record {
 			for slice := range s.Counts {
 				n := 0
 				for _, samples := range s.Of(slice) {
-					n += samples
+					n += samples.Samples
 				}
 				for j := range n / 9 {
 					stack := []string{"node-1", "process_backlog", "bpf_prog_08219b7491364280_handle_something"}
 					if j%10 == 0 {
 						stack = append(stack, "bpf_prog_08219b7491364281_called")
 					}
-					s.Add(slice, stack...)
+					s.Add(slice, one, stack...)
 				}
 			}
 		}

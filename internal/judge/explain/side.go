@@ -144,7 +144,7 @@ func (c *Collector) share(s *Side, a *compare.Analysis) {
 	for _, u := range units {
 		s.Samples += u.samples
 	}
-	for id, p := range shares(units) {
+	for id, p := range shares(units, itself) {
 		p.Part = c.part(id)
 		p.Time = p.of(s.Demand.Value, s.deviation)
 		s.Parts = append(s.Parts, p)
@@ -159,7 +159,7 @@ func (c *Collector) count(s *Side, a *compare.Analysis) {
 	for event := range s.Counters {
 		cell, _ := a.Cell(compare.Key{Case: s.Case, Metric: event})
 		var list []Valued
-		for id, p := range shares(s.sampled.happened(event)) {
+		for id, p := range shares(s.sampled.happened(event), itself) {
 			list = append(list, Valued{c.part(id), p.of(cell.Median, deviation(cell))})
 		}
 		if len(list) == 0 {
@@ -201,52 +201,13 @@ func (p Share) of(value, deviation float64) Interval {
 	return Interval{p.Share * value, max(0, p.Share*value-half), p.Share*value + half}
 }
 
-// shares are those of the parts in units, by id.
-func shares(units []unit) map[string]Share {
-	weights := make([]float64, len(units))
-	out := map[string]Share{}
-	var all, squares float64
-	for i, u := range units {
-		weights[i] = u.weight
-		all, squares = all+u.weight, squares+u.square
-		for id := range u.counts {
-			out[id] = Share{}
-		}
-	}
-	for id := range out {
-		values := make([]float64, len(units))
-		for i, u := range units {
-			values[i] = u.counts[id] / u.weight
-		}
-		var p Share
-		p.Share, p.variance, p.free = stat.WeightedMean(values, weights)
-		// At least the error of drawing so many samples.
-		if drawn := p.Share * (1 - p.Share) * squares / (all * all); !(p.variance >= drawn) {
-			p.variance, p.free = drawn, max(p.free, 30)
-		}
-		out[id] = p
-	}
-	return out
-}
-
-// unit is what counts as one observation of shares: the sampled trials of an instance. counts are weighed samples, weight is
-// their sum, square that of the weights' squares.
-type unit struct {
-	counts         map[string]float64
-	weight, square float64
-	samples        int
-}
-
 // units sums up the time of trials.
 func (s *sampled) units(weigh func(trial, slice) float64) []unit {
 	return s.summed(func(u *unit, t trial) {
 		for _, x := range t.slices {
 			w := weigh(t, x)
-			for id, n := range x.counts {
-				u.add(id, w*float64(n), n)
-			}
-			for o, n := range x.open {
-				s.open(u, o, w*float64(n), n)
+			for o, n := range x.counts {
+				u.add(o, w*n.weight, n.samples)
 			}
 		}
 	})
@@ -256,7 +217,7 @@ func (s *sampled) units(weigh func(trial, slice) float64) []unit {
 func (s *sampled) happened(event string) []unit {
 	return s.summed(func(u *unit, t trial) {
 		for o, h := range t.events[event] {
-			s.open(u, o, h.Events, h.Samples)
+			u.add(o, h.Events, h.Samples)
 		}
 	})
 }
@@ -277,28 +238,12 @@ func (s *sampled) summed(add func(*unit, trial)) []unit {
 		i, ok := at[key]
 		if !ok {
 			i = len(units)
-			at[key], units = i, append(units, unit{counts: map[string]float64{}})
+			at[key], units = i, append(units, newUnit())
 		}
+		units[i].followed.join(t.followed)
 		add(&units[i], t)
 	}
-	return slices.DeleteFunc(units, func(u unit) bool { return !(u.weight > 0) })
-}
-
-// add adds samples that have a weight together.
-func (u *unit) add(id string, weight float64, samples int) {
-	u.counts[id] += weight
-	u.weight += weight
-	u.square += weight * weight / float64(max(1, samples))
-	u.samples += samples
-}
-
-// open adds samples whose network namespace is not known: to the switch as far as such samples are its own.
-func (s *sampled) open(u *unit, o opened, weight float64, samples int) {
-	u.add(o.id, weight, samples)
-	if share := s.switched.share(o.receipt); share > 0 {
-		u.counts[o.id] -= weight * share
-		u.counts[Switch.ID] += weight * share
-	}
+	return slices.DeleteFunc(units, func(u unit) bool { return !(u.weight > 0) && len(u.followed) == 0 })
 }
 
 // Part returns the part of an id; one that the side does not have is 0.
@@ -327,7 +272,7 @@ func (s Side) Stacks() []Stack {
 	for _, t := range s.sampled.trials {
 		for i := range min(len(t.slices), len(t.stacks.Counts)) {
 			w := s.weigh(t, t.slices[i])
-			for frame, n := range t.stacks.Of(i) {
+			for frame, c := range t.stacks.Of(i) {
 				frames := t.stacks.Stack(frame)
 				key := strings.Join(frames, "\n")
 				x := at[key]
@@ -335,7 +280,8 @@ func (s Side) Stacks() []Stack {
 					x = &Stack{Frames: frames}
 					at[key] = x
 				}
-				x.Samples, x.Share, all = x.Samples+n, x.Share+w*float64(n), all+w*float64(n)
+				weight := w * float64(c.Weight)
+				x.Samples, x.Share, all = x.Samples+c.Samples, x.Share+weight, all+weight
 			}
 		}
 	}

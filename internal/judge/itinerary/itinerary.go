@@ -34,19 +34,24 @@ type Itinerary struct {
 	Client   string        `json:"client"`
 	Server   string        `json:"server"`
 	Steps    []Step        `json:"steps"`
-	// Total is that of undisturbed transactions, Typical the median of all that took this way.
+	// Total is that of undisturbed transactions, less the probes. Probed is the same with them, and Typical the median of all that took
+	// this way, with probes, too.
 	Total   Time    `json:"total"`
+	Probed  float64 `json:"probed"`
 	Typical float64 `json:"typical"`
+	// Probes is what the probes cost.
+	Probes Probes `json:"probes"`
 	// Sampled is how many transactions were followed, Alike how many of them took this way, Undisturbed how many of those
 	// the times are from.
 	Sampled     int `json:"sampled"`
 	Alike       int `json:"alike"`
 	Undisturbed int `json:"undisturbed"`
-	// Events is how many events a transaction has. Plain and Followed are those of the trace.
-	Events   int          `json:"events"`
-	Plain    journey.Pace `json:"plain"`
-	Followed journey.Pace `json:"followed"`
-	Missing  []string     `json:"missing,omitempty"`
+	// Events is how many events a transaction has. Rate is how many transactions there were in a second without probes, and RateFollowed
+	// with all of them.
+	Events       int      `json:"events"`
+	Rate         float64  `json:"rate"`
+	RateFollowed float64  `json:"rate_followed"`
+	Missing      []string `json:"missing,omitempty"`
 }
 
 // Time is a median with its quartiles, in ns.
@@ -70,18 +75,16 @@ type Step struct {
 	// Depth is how many headers of tunnels are around the packet.
 	Depth uint8 `json:"depth,omitempty"`
 	// At is the median time since the start. After is the time since the step before, so that they add up; its quartiles
-	// are those of that interval.
+	// are those of that interval. Both are less the probes. Probe is what was subtracted from After.
 	At    float64 `json:"at"`
 	After Time    `json:"after"`
+	Probe float64 `json:"probe"`
 	// Activity is what the time since the step before was for. Programs are BPF programs that ran in it, Functions what is
 	// registered at the netfilter hook that was passed in it.
 	Activity  Activity `json:"activity,omitempty"`
 	Programs  []string `json:"programs,omitempty"`
 	Functions []string `json:"functions,omitempty"`
 }
-
-// Cost is how much longer a followed transaction takes than one without probes in ns, by their medians.
-func (i Itinerary) Cost() float64 { return i.Typical - i.Plain.Median }
 
 // Delivered is the index of the step by which the server's application has the request, or by which the server's host has
 // it if no application answers; -1 without such a step.
@@ -112,28 +115,56 @@ func (i Itinerary) Where(at float64) int {
 func Of(t journey.Trace) (Itinerary, error) {
 	i := Itinerary{
 		Profile: t.Profile, Path: t.Path, Workload: t.Workload, Client: t.Client, Server: t.Server,
-		Sampled: t.Sampled, Plain: t.Plain, Followed: t.Followed, Missing: t.Missing,
+		Missing: t.Missing, Rate: rate(t, func(r journey.Round) journey.Window { return r.Plain }),
+		RateFollowed: rate(t, func(r journey.Round) journey.Window { return r.All }),
 	}
+	var ways []transaction
+	ways, i.Sampled = transactions(t, t.Events)
 	if t.Lost > 0 {
 		return i, advice.With(fmt.Errorf("%d events were lost: the buffer was full", t.Lost), "follow fewer transactions")
 	}
-	ways := transactions(t)
 	if len(ways) == 0 {
-		return i, advice.With(fmt.Errorf("no transaction was seen from its beginning to its end: %d sampled, %d events", t.Sampled, len(t.Events)),
+		return i, advice.With(fmt.Errorf("no transaction was seen from its beginning to its end: %d sampled, %d events", i.Sampled, len(t.Events)),
 			"see that nothing else uses the lab's ports, and that cnibench doctor finds no fault")
 	}
-	alike := mostAlike(ways)
-	i.Alike, i.Events = len(alike), len(alike[0])
-	undisturbed := undisturbed(alike)
-	i.Undisturbed = len(undisturbed)
+	whole := within(ways, t.Rounds, func(r journey.Round) journey.Window { return r.All })
+	alike, undisturbed := whole.all, whole.without(none)
+	i.Alike, i.Undisturbed = len(alike), len(undisturbed)
 	if len(undisturbed) < fewest {
 		return i, advice.With(fmt.Errorf("%d of %d transactions took the same way, and %d of those were undisturbed: want at least %d",
 			i.Alike, i.Sampled, i.Undisturbed, fewest), "follow more transactions, on a quieter machine")
 	}
+	i.Events = len(alike[0])
 	i.Typical = quantile(each.Of(alike, total), 0.5)
 	i.Total = timeOf(each.Of(undisturbed, total))
+	i.Probed = i.Total.Median
+	ends, _ := transactions(t, t.Ends)
+	i.Probes = probes(t, whole, within(ends, t.Rounds, func(r journey.Round) journey.Window { return r.Ends }))
 	i.Steps = steps(t, undisturbed)
+	i.lessProbes()
 	return i, nil
+}
+
+// lessProbes subtracts the probes from steps and total. A step has no less than no time: the cost of a probe has an error, too.
+func (i *Itinerary) lessProbes() {
+	sum, probed := 0.0, each.Of(i.Steps, func(s Step) float64 { return s.At })
+	for n, cost := range i.Probes.steps[:max(0, len(i.Probes.steps)-1)] {
+		sum += cost
+		before, s := i.Steps[n], &i.Steps[n+1]
+		s.At = max(before.At, probed[n+1]-sum)
+		s.After = Time{s.At - before.At, max(0, s.After.Low-cost), max(0, s.After.High-cost)}
+		s.Probe = cost
+	}
+	less := i.Probed - i.Steps[len(i.Steps)-1].At
+	i.Total = Time{i.Total.Median - less, i.Total.Low - less, i.Total.High - less}
+}
+
+// rate is the mean of windows.
+func rate(t journey.Trace, window func(journey.Round) journey.Window) (mean float64) {
+	for _, r := range t.Rounds {
+		mean += window(r).Rate / float64(len(t.Rounds))
+	}
+	return mean
 }
 
 // transaction is the events of one transaction in order, from its beginning to its end.
@@ -141,14 +172,13 @@ type transaction []journey.Event
 
 func total(x transaction) float64 { return float64(x[len(x)-1].Time - x[0].Time) }
 
-// transactions are those of a trace that are complete.
-func transactions(t journey.Trace) []transaction {
+// transactions are those of a trace that are complete, of so many.
+func transactions(t journey.Trace, events []journey.Event) (all []transaction, of int) {
 	by := map[uint32]transaction{}
-	for _, e := range t.Events {
+	for _, e := range events {
 		by[e.Transaction] = append(by[e.Transaction], e)
 	}
-	delivers := slices.ContainsFunc(t.Events, func(e journey.Event) bool { return e.Point == journey.Deliver })
-	var all []transaction
+	delivers := slices.ContainsFunc(events, func(e journey.Event) bool { return e.Point == journey.Deliver })
 	for _, x := range by {
 		slices.SortStableFunc(x, func(a, b journey.Event) int { return cmp.Compare(a.Time, b.Time) })
 		for n, e := range slices.Backward(x) {
@@ -159,7 +189,7 @@ func transactions(t journey.Trace) []transaction {
 		}
 	}
 	slices.SortFunc(all, func(a, b transaction) int { return cmp.Compare(a[0].Transaction, b[0].Transaction) })
-	return all
+	return all, len(by)
 }
 
 // mostAlike are the transactions that take the way that most take.
@@ -201,6 +231,9 @@ func packet(e journey.Event) string {
 
 // undisturbed are the transactions that are about as fast as the fastest.
 func undisturbed(all []transaction) []transaction {
+	if len(all) == 0 {
+		return nil
+	}
 	limit := quantile(each.Of(all, total), fastest) * tolerance
 	return slices.DeleteFunc(slices.Clone(all), func(x transaction) bool { return total(x) > limit })
 }

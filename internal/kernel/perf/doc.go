@@ -7,7 +7,8 @@
 //
 // Samples come from the cycle counter where the machine has one, otherwise from timers (cpu-clock): sixteen for each CPU, with
 // different periods. A single timer keeps step with a path whose transactions all take equally long, so that whole trials see
-// some functions too often and others not at all. A timer interrupt waits
+// some functions too often and others not at all. The cycle counter has one period in a trial, a prime number, and another in the next.
+// Each sample has its period, which is its weight. A timer interrupt waits
 // where interrupts are off. Such code is charged to the function that switches them on again, so the innermost frame alone
 // is unreliable; the frames above it are correct.
 //

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
 // record is one record of a ring.
@@ -155,7 +156,71 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestTimers: the timers of a CPU take as many samples as asked, with periods of their own; the cycle counter is one event.
+// TestPeriods: a sample has the period that it stands for, with a fixed one and where the kernel keeps up a frequency by changing it. The
+// periods of all samples add up to the time that was sampled. Nothing is asserted on how long anything takes.
+func TestPeriods(t *testing.T) {
+	runtime.LockOSThread() // never unlocked: the thread is pinned
+	cpus, err := affinity.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu := cpus[0]
+	fixed := sampling
+	fixed.Type, fixed.Config, fixed.Sample = unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_TASK_CLOCK, 1_000_003
+	frequency := fixed // of page faults: the kernel's clocks have a fixed period in this mode, too
+	frequency.Config, frequency.Sample, frequency.Bits = unix.PERF_COUNT_SW_PAGE_FAULTS, 997, frequency.Bits|unix.PerfBitFreq
+	if err := affinity.Set([]int{cpu}); err != nil {
+		t.Fatal(err)
+	}
+	for name, a := range map[string]unix.PerfEventAttr{"fixed": fixed, "frequency": frequency} {
+		r, err := openRing([]unix.PerfEventAttr{a}, cpu, Options{}, 64)
+		if refused := refusal(err); refused != nil {
+			t.Skip(refused)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := Sampler{Event: CPUClock, rings: []*ring{r}}
+		began := thread.Monotonic()
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for until := time.Now().Add(200 * time.Millisecond); time.Now().Before(until); {
+			pages, err := unix.Mmap(-1, 0, 64*os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i < len(pages); i += os.Getpagesize() {
+				pages[i] = 1
+			}
+			if err := unix.Munmap(pages); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err = s.Stop()
+		sampled := thread.Monotonic() - began
+		got, read := s.Read()
+		if err := errors.Join(err, read, s.Close()); err != nil {
+			t.Fatal(err)
+		}
+		periods, sum := map[uint64]bool{}, uint64(0)
+		for _, x := range got.List {
+			periods[x.Period], sum = true, sum+x.Period
+		}
+		t.Logf("%s: %d samples with %d periods stand for %d events in %d ns", name, len(got.List), len(periods), sum, sampled)
+		switch {
+		case len(got.List) == 0 || periods[0]:
+			t.Errorf("%s: %d samples with periods of %v", name, len(got.List), periods)
+		case name == "fixed" && (len(periods) != 1 || !periods[fixed.Sample] || int64(sum) > sampled):
+			t.Errorf("periods are %v, want %d: they are %d of %d ns", periods, fixed.Sample, sum, sampled)
+		case name == "frequency" && (len(periods) < 2 || sum <= uint64(len(got.List))):
+			t.Errorf("%d samples with periods of %v stand for %d faults", len(got.List), periods, sum)
+		}
+	}
+}
+
+// TestTimers: the timers of a CPU take as many samples as asked, with periods of their own; the cycle counter is one event, whose period is
+// another prime number each time.
 func TestTimers(t *testing.T) {
 	for _, rate := range []int{499, 3989} {
 		periods, sum := map[uint64]bool{}, 0.0
@@ -167,7 +232,22 @@ func TestTimers(t *testing.T) {
 			t.Errorf("%d periods take %.0f samples in a second, want %d", len(periods), sum, rate)
 		}
 	}
-	if all := attributes(Cycles, 499); len(all) != 1 || all[0].Sample != 499 || all[0].Bits&unix.PerfBitFreq == 0 {
-		t.Errorf("%+v", all)
+	periods := map[uint64]bool{}
+	mean := cyclesPerSecond() / 499
+	for range 8 {
+		all := attributes(Cycles, 499)
+		n := all[0].Sample
+		if len(all) != 1 || all[0].Bits&unix.PerfBitFreq != 0 || float64(n) < 0.79*mean || float64(n) > 1.21*mean {
+			t.Errorf("%+v", all)
+		}
+		for d := uint64(2); d*d <= n; d++ {
+			if n%d == 0 {
+				t.Errorf("%d is a period, and is a multiple of %d", n, d)
+			}
+		}
+		periods[n] = true
+	}
+	if len(periods) < 7 {
+		t.Errorf("8 trials have %d periods", len(periods))
 	}
 }

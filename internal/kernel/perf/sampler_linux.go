@@ -1,11 +1,14 @@
 package perf
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math/big"
 	"math/bits"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -37,7 +40,8 @@ type Options struct {
 
 // Sample is what a CPU did at one moment.
 type Sample struct {
-	// Event is that of the counter whose sample it is, and Period how many of them it stands for. "" is a sample of time.
+	// Event is that of the counter whose sample it is. "" is a sample of time. Period is how many events it stands for, of time in ns or
+	// cycles.
 	Event  string
 	Period uint64
 	// Time is on the monotonic clock in ns.
@@ -176,8 +180,8 @@ func attributes(event string, rate int) []unix.PerfEventAttr {
 	a := sampling
 	a.Type, a.Config, a.Read_format = unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_CPU_CLOCK, unix.PERF_FORMAT_LOST
 	if event == Cycles {
-		a.Type, a.Config, a.Sample = unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES, uint64(rate)
-		a.Bits |= unix.PerfBitFreq
+		a.Type, a.Config = unix.PERF_TYPE_HARDWARE, unix.PERF_COUNT_HW_CPU_CYCLES
+		a.Sample = prime(uint64((0.8 + 0.4*rand.Float64()) * cyclesPerSecond() / float64(rate)))
 		return []unix.PerfEventAttr{a}
 	}
 	all := make([]unix.PerfEventAttr, timers)
@@ -188,4 +192,31 @@ func attributes(event string, rate int) []unix.PerfEventAttr {
 		all[i].Sample = uint64(factor * timers * float64(time.Second) / float64(rate))
 	}
 	return all
+}
+
+// prime is the least prime number from n on. A processor has few counters, so a trial samples by one period of cycles. Each trial and each
+// CPU draws another prime, so that no load keeps step with all of them: two primes have no common measure.
+func prime(n uint64) uint64 {
+	for n = max(n, 2); !big.NewInt(0).SetUint64(n).ProbablyPrime(0); n++ { // exact below 2^64
+	}
+	return n
+}
+
+// usualCycles is a processor's speed where the kernel does not tell it.
+const usualCycles = 2.5e9
+
+// cyclesPerSecond is about how fast the processor is at its best. Another speed gives another rate of samples, which weigh by their period
+// all the same.
+func cyclesPerSecond() float64 {
+	if khz, err := strconv.ParseFloat(proc.Text("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"), 64); err == nil && khz > 0 {
+		return khz * 1e3
+	}
+	fastest := 0.0 // an idle CPU is slow
+	for line := range strings.Lines(proc.Text("/proc/cpuinfo")) {
+		name, value, _ := strings.Cut(line, ":")
+		if mhz, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err == nil && strings.TrimSpace(name) == "cpu MHz" {
+			fastest = max(fastest, mhz*1e6)
+		}
+	}
+	return cmp.Or(fastest, usualCycles)
 }

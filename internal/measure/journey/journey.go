@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -123,6 +124,10 @@ type Event struct {
 	Length   uint16 `json:"len,omitempty"`
 	// Depth is how many headers of tunnels are around the packet.
 	Depth uint8 `json:"depth,omitempty"`
+	// Took is how long the probe was at it after Time in ns, but for its call and its return.
+	Took uint16 `json:"took,omitempty"`
+	// Vain is how many probes ran since the event before, and noted nothing.
+	Vain uint8 `json:"vain,omitempty"`
 }
 
 // Kind says what a host is.
@@ -202,24 +207,39 @@ type Trace struct {
 	Client string `json:"client"`
 	Server string `json:"server"`
 	Hosts  []Host `json:"hosts"`
-	// Sampled is how many transactions were to be followed, Lost how many events found no room.
-	Sampled int    `json:"sampled"`
-	Lost    uint64 `json:"lost"`
+	// Lost is how many events found no room.
+	Lost uint64 `json:"lost"`
 	// Missing are points that this kernel cannot show, with the reason.
 	Missing []string `json:"missing,omitempty"`
-	// Plain and Followed are how fast all transactions were, without and with the probes.
-	Plain    Pace `json:"plain"`
-	Followed Pace `json:"followed"`
-	// Events are in no order.
+	// Rounds are in order.
+	Rounds []Round `json:"rounds"`
+	// Events are those of some transactions of the windows with all probes, in no order. Ends are the same of the windows with probes at
+	// both ends alone.
 	Events []Event `json:"events"`
+	Ends   []Event `json:"ends"`
 }
 
-// Pace is how fast transactions were as their client saw it.
-type Pace struct {
-	// Rate is in transactions per second, Median the median round-trip time in ns.
-	Rate   float64 `json:"rate"`
-	Median float64 `json:"median"`
+// Round is a window without probes, one with probes at both ends of a transaction, and one with all probes, close in time.
+type Round struct {
+	Plain Window `json:"plain"`
+	Ends  Window `json:"ends"`
+	All   Window `json:"all"`
 }
+
+// Window is how fast all transactions of a window were as their client saw it.
+type Window struct {
+	// From and To are on the machine's monotonic clock in ns.
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+	// Rate is in transactions per second, RTT has the round-trip times. nil is a window that was not measured.
+	Rate float64           `json:"rate"`
+	RTT  *sample.Histogram `json:"rtt"`
+	// Passed are the transactions that were not followed because the buffer was full.
+	Passed int `json:"passed,omitempty"`
+}
+
+// Has says whether a moment is in a window.
+func (w Window) Has(at uint64) bool { return at >= w.From && at < w.To }
 
 // Host returns the host called name, or false.
 func (t Trace) Host(name string) (Host, bool) {
@@ -233,7 +253,8 @@ func (t Trace) Host(name string) (Host, bool) {
 // Options say how transactions are followed.
 type Options struct {
 	Workload plan.Workload
-	// Transactions is how many are sampled at most, spread over Window.
+	// Transactions is of about how many the events are kept, spread over the windows with all probes. All windows of one sort have the
+	// length of Window together.
 	Transactions   int
 	Warmup, Window time.Duration
 }

@@ -39,6 +39,9 @@ type Stacks struct {
 	// Counts has for each slice of the client's window, in order, two numbers for each stack: its innermost frame and how
 	// many samples had it.
 	Counts [][]int32 `json:"counts"`
+	// Weights has for each of these stacks how much its samples stand for together: the sum of their periods, in ns or in cycles. Without
+	// it all samples stand for the same.
+	Weights [][]int64 `json:"weights,omitempty"`
 
 	names  map[string]int32
 	frames map[[2]int32]int32
@@ -110,19 +113,26 @@ func (s *Stacks) frame(stack []string) int32 {
 	return at
 }
 
-// Add counts a stack, outermost frame first, in a slice.
-func (s *Stacks) Add(slice int, stack ...string) {
+// Counted is how many samples a stack has in a slice, and how much they stand for together.
+type Counted struct {
+	Samples int
+	Weight  int64
+}
+
+// Add counts samples of a stack, outermost frame first, in a slice.
+func (s *Stacks) Add(slice int, c Counted, stack ...string) {
 	at := s.frame(stack)
 	for len(s.places) <= slice {
-		s.places, s.Counts = append(s.places, map[int32]int{}), append(s.Counts, nil)
+		s.places, s.Counts, s.Weights = append(s.places, map[int32]int{}), append(s.Counts, nil), append(s.Weights, nil)
 	}
 	place, ok := s.places[slice][at]
 	if !ok {
-		place = len(s.Counts[slice]) + 1
+		place = len(s.Weights[slice])
 		s.places[slice][at] = place
-		s.Counts[slice] = append(s.Counts[slice], at, 0)
+		s.Counts[slice], s.Weights[slice] = append(s.Counts[slice], at, 0), append(s.Weights[slice], 0)
 	}
-	s.Counts[slice][place]++
+	s.Counts[slice][2*place+1] += int32(c.Samples)
+	s.Weights[slice][place] += c.Weight
 }
 
 // Join adds the stacks of another place, in the same slices. root renames the roots of its stacks. (optional)
@@ -149,11 +159,8 @@ func (s *Stacks) Join(o *Stacks, root func(string) string) {
 		return stack
 	}
 	for i := range o.Counts {
-		for frame, n := range o.Of(i) {
-			stack := renamed(frame)
-			for range n {
-				s.Add(i, stack...)
-			}
+		for frame, c := range o.Of(i) {
+			s.Add(i, c, renamed(frame)...)
 		}
 	}
 	for _, event := range slices.Sorted(maps.Keys(o.Events)) {
@@ -166,8 +173,8 @@ func (s *Stacks) Join(o *Stacks, root func(string) string) {
 // Samples returns how many samples the stacks have.
 func (s *Stacks) Samples() (all uint64) {
 	for i := range s.Counts {
-		for _, n := range s.Of(i) {
-			all += uint64(n)
+		for _, c := range s.Of(i) {
+			all += uint64(c.Samples)
 		}
 	}
 	return all
@@ -201,6 +208,11 @@ func (s *Stacks) Check() error {
 			}
 		}
 	}
+	for i, weights := range s.Weights {
+		if i >= len(s.Counts) || 2*len(weights) != len(s.Counts[i]) || slices.ContainsFunc(weights, func(w int64) bool { return w < 0 }) {
+			return fmt.Errorf("stacks: %d weights in slice %d", len(weights), i)
+		}
+	}
 	for event, by := range s.Events {
 		for _, h := range by {
 			if h.Frame < 0 || int(h.Frame) >= len(s.Frames)/2 || h.Samples < 0 || !(h.Events >= 0) {
@@ -231,11 +243,16 @@ func (s *Stacks) Root(frame int32) string {
 	return s.Names[s.Frames[2*frame+1]]
 }
 
-// Of returns the innermost frames of a slice and how many samples had each.
-func (s *Stacks) Of(slice int) iter.Seq2[int32, int] {
-	return func(yield func(int32, int) bool) {
+// Of returns the innermost frames of a slice and what samples had each.
+func (s *Stacks) Of(slice int) iter.Seq2[int32, Counted] {
+	return func(yield func(int32, Counted) bool) {
 		for i := 0; i+1 < len(s.Counts[slice]); i += 2 {
-			if !yield(s.Counts[slice][i], int(s.Counts[slice][i+1])) {
+			n := s.Counts[slice][i+1]
+			c := Counted{int(n), int64(n)}
+			if slice < len(s.Weights) {
+				c.Weight = s.Weights[slice][i/2]
+			}
+			if !yield(s.Counts[slice][i], c) {
 				return
 			}
 		}

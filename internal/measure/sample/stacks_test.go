@@ -11,10 +11,10 @@ import (
 // TestStacks: what was added is read back, from JSON too, and the frames that stacks share are kept once.
 func TestStacks(t *testing.T) {
 	var s Stacks
-	s.Add(2, "pod", "a", "b")
-	s.Add(0, "pod", "a")
-	s.Add(2, "pod", "a", "b")
-	s.Add(2, "node", "a")
+	s.Add(2, Counted{1, 1000}, "pod", "a", "b")
+	s.Add(0, Counted{1, 1000}, "pod", "a")
+	s.Add(2, Counted{1, 700}, "pod", "a", "b")
+	s.Add(2, Counted{1, 1000}, "node", "a")
 	b, err := json.Marshal(&s)
 	if err != nil {
 		t.Fatal(err)
@@ -27,15 +27,26 @@ func TestStacks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
+	var weight int64
 	for slice := range back.Counts {
-		for frame, n := range back.Of(slice) {
-			for range n {
+		for frame, c := range back.Of(slice) {
+			weight += c.Weight
+			for range c.Samples {
 				got = append(got, strings.Join(back.Stack(frame), ";"))
 			}
 		}
 	}
 	if want := []string{"pod;a", "pod;a;b", "pod;a;b", "node;a"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	if weight != 3700 {
+		t.Errorf("the samples stand for %d", weight)
+	}
+	back.Weights = nil // of an earlier version: all samples stand for the same
+	for _, c := range back.Of(2) {
+		if c.Weight != int64(c.Samples) {
+			t.Errorf("without weights: %+v", c)
+		}
 	}
 	if len(back.Frames) != 2*5 || len(back.Names) != 4 {
 		t.Errorf("%d frames, names %q", len(back.Frames)/2, back.Names)
@@ -47,6 +58,8 @@ func TestStacksCheck(t *testing.T) {
 	for _, s := range []Stacks{
 		{Frames: []int32{-1}}, {Frames: []int32{-1, 0}}, {Names: []string{"a"}, Frames: []int32{0, 0}}, {Names: []string{"a"}, Frames: []int32{-2, 0}},
 		{Counts: [][]int32{{0}}}, {Counts: [][]int32{{0, 1}}}, {Names: []string{"a"}, Frames: []int32{-1, 0}, Counts: [][]int32{{0, -1}}},
+		{Names: []string{"a"}, Frames: []int32{-1, 0}, Counts: [][]int32{{0, 1}}, Weights: [][]int64{{1, 2}}},
+		{Names: []string{"a"}, Frames: []int32{-1, 0}, Counts: [][]int32{{0, 1}}, Weights: [][]int64{{-1}}}, {Weights: [][]int64{{}}},
 	} {
 		if s.Check() == nil {
 			t.Errorf("accepted: %+v", s)
@@ -57,7 +70,7 @@ func TestStacksCheck(t *testing.T) {
 // TestHappened: events keep their stacks and sums through JSON and a join with renamed roots.
 func TestHappened(t *testing.T) {
 	var s, joined Stacks
-	s.Add(0, "pod", "a")
+	s.Add(0, Counted{1, 1000}, "pod", "a")
 	s.Happen("misses", Happened{Samples: 1, Events: 300}, "pod", "a", "b")
 	s.Happen("misses", Happened{Samples: 2, Events: 500}, "pod", "a", "b")
 	s.Happen("cycles", Happened{Samples: 1, Events: 7}, "pod", "a")

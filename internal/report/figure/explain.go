@@ -43,18 +43,16 @@ func waterfall(d explain.Difference) Figure {
 		Desc: "Service demand from one profile to the other, part by part.",
 	}
 	n := Numbers{Columns: []string{number.Clean(d.A.Profile), number.Clean(d.B.Profile), "change", "interval"}}
-	rest := 0.0
 	for _, c := range d.Changes {
 		n.Rows = append(n.Rows, NumbersRow{Name: number.Clean(c.Title), Cells: []string{
 			scale.Format(c.A), scale.Format(c.B), scale.Signed(c.By.Value), scale.Signed(c.By.Low) + " to " + scale.Signed(c.By.High),
 		}})
-		if d.Minor(c) {
-			rest += c.By.Value
+		if !d.Named(c) {
 			continue
 		}
 		p.Steps = append(p.Steps, chart.WaterfallStep{Name: number.Clean(c.Title), Value: scale.Signed(c.By.Value), By: c.By.Value / scale.Size, Faint: c.Noise})
 	}
-	p.Steps = append(p.Steps, chart.WaterfallStep{Name: "smaller parts", Value: scale.Signed(rest), By: rest / scale.Size, Faint: true})
+	p.Steps = append(p.Steps, chart.WaterfallStep{Name: "other parts", Value: scale.Signed(d.Rest.By.Value), By: d.Rest.By.Value / scale.Size, Faint: true})
 	return Figure{Kind: Waterfall, Heading: between(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
 }
 

@@ -42,7 +42,7 @@ func trip(i itinerary.Itinerary) chart.Trip {
 	names, row := report.JourneyRows(i)
 	t := chart.Trip{
 		Name: string(i.Profile), Rows: names,
-		Note: fmt.Sprintf("%.1f µs with %d probes passed, %.1f µs without probes", i.Total.Median/1e3, i.Events, i.Plain.Median/1e3),
+		Note: note(i),
 	}
 	var visit []itinerary.Step
 	leave := func(at float64) {
@@ -66,6 +66,19 @@ func trip(i itinerary.Itinerary) chart.Trip {
 	}
 	leave(i.Steps[len(i.Steps)-1].At)
 	return t
+}
+
+// note says how long a journey is, and how far it is known.
+func note(i itinerary.Itinerary) string {
+	p := i.Probes
+	if p.Unknown != "" {
+		return fmt.Sprintf("%.1f µs with %d probes", i.Total.Median/1e3, i.Events)
+	}
+	text := fmt.Sprintf("%.1f µs (%.1f to %.1f), less %.1f µs of %d probes", i.Total.Median/1e3, p.Total.Low/1e3, p.Total.High/1e3, p.Sum.Value/1e3, i.Events)
+	if !p.Meets {
+		text += fmt.Sprintf("; without probes %+.1f µs", -p.Off.Value/1e3)
+	}
+	return text
 }
 
 type activity = struct {

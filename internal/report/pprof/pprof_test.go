@@ -31,9 +31,9 @@ func document(t *testing.T, keep bool) report.Document {
 		}
 		rec.Type, rec.Stacks = result.TypeSampled, &sample.Stacks{Event: "cpu-clock", Rate: 500}
 		for range rep {
-			rec.Stacks.Add(0, "node-1", "entry_SYSCALL_64", "odd;name\x1b")
+			rec.Stacks.Add(0, sample.Counted{Samples: 1, Weight: 1}, "node-1", "entry_SYSCALL_64", "odd;name\x1b")
 		}
-		rec.Stacks.Add(0, "switch", "process_backlog")
+		rec.Stacks.Add(0, sample.Counted{Samples: 1, Weight: 1}, "switch", "process_backlog")
 		if err := in.Add(&rec); err != nil {
 			t.Fatal(err)
 		}

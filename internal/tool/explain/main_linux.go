@@ -87,9 +87,22 @@ func write(ctx context.Context, program string, o options, chosen []plant) error
 	return insert.Table(o.document, "explain", program, b.String())
 }
 
-// A plant is found if at least rightLeast of the difference is in the right part, and no other part is shown to have more than
-// wrongMost of it.
+// A plant is found if the measured change of the right part has at least rightLeast of the difference, and no other part is shown to have
+// more than wrongMost of it. It is undecided if only the interval of that share reaches rightLeast.
 const rightLeast, wrongMost = 0.85, 0.03
+
+// judgement says whether a plant is found, by the share of the difference that its right part has, with its interval, and by the share
+// that another part is shown to have.
+func judgement(right explain.Interval, beyond float64) string {
+	inside := func(share float64) bool { return share >= rightLeast && share <= 2-rightLeast }
+	switch {
+	case beyond > wrongMost || right.High < rightLeast || right.Low > 2-rightLeast:
+		return "no"
+	case inside(right.Value):
+		return "yes"
+	}
+	return "undecided"
+}
 
 // row says where the difference went.
 func row(p plant, file string) (string, error) {
@@ -98,11 +111,15 @@ func row(p plant, file string) (string, error) {
 		return "", fmt.Errorf("%s: %w", file, err)
 	}
 	scale, total := number.Scale{Unit: "µs", Size: 1e3}, abs(d.Total.Value)
-	right, widest, beyond := 0.0, 0.0, 0.0
+	by := d.Of(p.parts...).By
+	right := explain.Interval{Value: by.Value / d.Total.Value, Low: by.Low / d.Total.Value, High: by.High / d.Total.Value}
+	if right.Low > right.High {
+		right.Low, right.High = right.High, right.Low
+	}
+	widest, beyond := 0.0, 0.0
 	most := explain.Change{Part: explain.Part{Title: "nothing"}}
 	for _, c := range d.Changes {
 		if slices.Contains(p.parts, c.ID) {
-			right += c.By.Value / d.Total.Value
 			continue
 		}
 		low, high := together(c.By, len(d.Changes), d.A.Trials)
@@ -111,13 +128,10 @@ func row(p plant, file string) (string, error) {
 		}
 		widest = max(widest, (high-low)/2)
 	}
-	found := "no"
-	if right >= rightLeast && right <= 2-rightLeast && beyond/total <= wrongMost {
-		found = "yes"
-	}
-	return fmt.Sprintf("| %s | %d | %s (%s to %s) | %s | %s | %s: %s | %s | %s | %s | %s |\n", p.title, d.A.Trials,
-		scale.Format(d.Total.Value), scale.Format(d.Total.Low), scale.Format(d.Total.High), strings.Join(p.parts, ", "), number.Percent(right),
-		most.Title, scale.Format(most.By.Value), number.Percent(abs(most.By.Value)/total), number.Percent(beyond/total), number.Percent(widest/total), found), nil
+	return fmt.Sprintf("| %s | %d | %s (%s to %s) | %s | %s (%s to %s) | %s: %s | %s | %s | %s | %s |\n", p.title, d.A.Trials,
+		scale.Format(d.Total.Value), scale.Format(d.Total.Low), scale.Format(d.Total.High), strings.Join(p.parts, ", "),
+		number.Percent(right.Value), number.Percent(right.Low), number.Percent(right.High),
+		most.Title, scale.Format(most.By.Value), number.Percent(abs(most.By.Value)/total), number.Percent(beyond/total), number.Percent(widest/total), judgement(right, beyond/total)), nil
 }
 
 // together is the interval of a change that holds for all parts of a difference at once: of n intervals with a confidence of

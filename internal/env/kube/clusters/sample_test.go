@@ -63,12 +63,12 @@ func sampling(pod string, d *json.Decoder, e *json.Encoder) string {
 			a.Stacks, a.Spaces = &sample.Stacks{Event: "cpu-clock", Lost: 1}, map[string][]uint64{"node-1": {11}, "node-2": {22}}[pod]
 			for end, threads := range w.Ends {
 				for range threads {
-					a.Stacks.Add(0, end, "main")
+					a.Stacks.Add(0, sample.Counted{Samples: 1, Weight: 1}, end, "main")
 				}
 			}
 			// The namespace of the other node: on one machine a task works for both.
-			a.Stacks.Add(1, control.SpaceRoot+map[string]string{"11": "22", "22": "11"}[inode], "br_forward")
-			a.Stacks.Add(1, control.SpaceRoot+"33", "br_forward")
+			a.Stacks.Add(1, sample.Counted{Samples: 1, Weight: 1}, control.SpaceRoot+map[string]string{"11": "22", "22": "11"}[inode], "br_forward")
+			a.Stacks.Add(1, sample.Counted{Samples: 1, Weight: 1}, control.SpaceRoot+"33", "br_forward")
 		}
 		_ = e.Encode(a)
 	}
@@ -101,7 +101,7 @@ func TestSampleNodes(t *testing.T) {
 	all, got := recorded.Stacks, map[string]int{}
 	for i := range all.Counts {
 		for frame, n := range all.Of(i) {
-			got[strings.Join(all.Stack(frame), " ")] += n
+			got[strings.Join(all.Stack(frame), " ")] += n.Samples
 		}
 	}
 	want := map[string]int{"client main": 1, "server main": 1, "node a br_forward": 1, "node b br_forward": 1, "switch br_forward": 2}

@@ -1,14 +1,15 @@
 // Package tracing follows transactions through the hosts of a lab: it starts a workload between the ends of a path, puts
 // probes at the points that packets pass, and returns what they saw.
 //
-// It is a pass of its own, apart from timed trials: probes cost time. What they cost is measured by trials without them,
-// before and after.
+// It is a pass of its own, apart from timed trials: probes cost time. What they cost is measured in the same pass, by windows without
+// probes, with probes at both ends of a transaction, and with all probes, in turn.
 package tracing
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -19,7 +20,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/measure/journey"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -57,19 +57,7 @@ func Follow(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) (t
 	if t.Hosts, err = hosts(inst); err != nil {
 		return t, err
 	}
-	before, err := p.trial(ctx, o.Window, func() error { return nil })
-	if err != nil {
-		return t, fmt.Errorf("without probes: %w", err)
-	}
-	if err := p.followed(ctx, &t, way); err != nil {
-		return t, err
-	}
-	after, err := p.trial(ctx, o.Window, func() error { return nil })
-	if err != nil {
-		return t, fmt.Errorf("without probes: %w", err)
-	}
-	t.Plain = journey.Pace{Rate: (before.Rate + after.Rate) / 2, Median: (before.Median + after.Median) / 2}
-	return t, nil
+	return t, p.followed(ctx, &t, way)
 }
 
 // dial starts both agents.
@@ -89,11 +77,16 @@ func (p *pass) dial(ctx context.Context) error {
 // surveyTime is how long traffic flows until the hooks of netfilter are known.
 const surveyTime = 200 * time.Millisecond
 
+// rounds is how many windows there are of each sort. longest is the length of one at most, so that the buffer of records has room.
+const (
+	rounds  = 10
+	longest = 50 * time.Millisecond
+)
+
 // followed runs the workload with probes.
 func (p *pass) followed(ctx context.Context, t *journey.Trace, way lab.Ends) (err error) {
 	o := follow.Options{
 		Client: t.Client, Connects: p.Workload.Traits().Reconnect, IPv6: p.inst.Spec.Lab.Family == lab.IPv6,
-		Limit: p.Transactions, Period: p.Window * follow.InARow / time.Duration(p.Transactions),
 	}
 	if p.Workload.Traits().Protocol == plan.TCP {
 		o.Ports = []int{way.Port, way.ListenPort}
@@ -117,17 +110,90 @@ func (p *pass) followed(ctx context.Context, t *journey.Trace, way lab.Ends) (er
 	for i, h := range t.Hosts {
 		t.Hosts[i].Hooks = lists[h.Name]
 	}
-	if t.Followed, err = p.trial(ctx, p.Window, func() error { return f.Attach(lists) }); err != nil {
-		return fmt.Errorf("with probes: %w", err)
+	return (&probing{p, t, f, lists}).rounds(ctx)
+}
+
+// probing is a pass with its probes, and the trace that they add to.
+type probing struct {
+	*pass
+	trace    *journey.Trace
+	follower *follow.Follower
+	lists    map[string][]journey.HookList
+}
+
+// rounds measures windows without probes, with those at both ends, and with all, in an order that turns around from round to round.
+func (p *probing) rounds(ctx context.Context) error {
+	p.trace.Rounds = make([]journey.Round, rounds)
+	spare := 2 * rounds
+	for n := range p.trace.Rounds {
+		r := &p.trace.Rounds[n]
+		steps := []func() error{
+			func() (err error) {
+				r.Plain, err = p.trial(ctx, p.window(), func() error { return nil })
+				return err
+			},
+			func() error { return p.probed(ctx, follow.All, &r.All) },
+		}
+		if p.follower.SeesEnds() {
+			steps = slices.Insert(steps, 1, func() error { return p.probed(ctx, follow.Ends, &r.Ends) })
+		}
+		if n%2 == 1 {
+			slices.Reverse(steps)
+		}
+		for _, step := range steps {
+			// A window is so short that another program can take all of it: it is measured again.
+			for err := step(); err != nil; err = step() {
+				if spare--; spare < 0 || ctx.Err() != nil {
+					return err
+				}
+			}
+		}
 	}
-	got, err := f.Read()
-	t.Events, t.Sampled, t.Lost = got.Events, got.Sampled, got.Lost
-	return err
+	return nil
+}
+
+func (p *pass) window() time.Duration { return min(p.Window/rounds, longest) }
+
+// probed is a window with probes.
+func (p *probing) probed(ctx context.Context, which follow.Which, into *journey.Window) error {
+	t, f := p.trace, p.follower
+	w, err := p.trial(ctx, p.window(), func() error { return f.Attach(which, p.lists) })
+	if err != nil {
+		_, dropped := f.Read(0)
+		return fmt.Errorf("with probes: %w", errors.Join(err, dropped))
+	}
+	// Those of the warm-up are read, too, and are not in the window.
+	whole := float64(p.Transactions) / rounds * float64(p.window()+p.Warmup) / float64(p.window())
+	got, err := f.Read(int(math.Ceil(whole)))
+	if err != nil {
+		return err
+	}
+	t.Lost = got.Lost
+	if got.Passed > 0 {
+		return fmt.Errorf("with probes: %d of %d transactions were not followed, since the buffer was full", got.Passed, got.Followed+got.Passed)
+	}
+	*into = w
+	began := map[uint32]bool{} // by transaction, whether that was in the window
+	for i := range got.Events {
+		e := &got.Events[i]
+		h, _ := t.Host(e.Host)
+		e.Device = h.Device(e.Index).Name
+		if _, known := began[e.Transaction]; !known {
+			began[e.Transaction] = w.Has(e.Time)
+		}
+	}
+	got.Events = slices.DeleteFunc(got.Events, func(e journey.Event) bool { return !began[e.Transaction] })
+	if which == follow.All {
+		t.Events = append(t.Events, got.Events...)
+	} else {
+		t.Ends = append(t.Ends, got.Events...)
+	}
+	return nil
 }
 
 // trial runs the workload once and returns how fast it was. It calls before when both sides are ready.
-func (p *pass) trial(ctx context.Context, window time.Duration, before func() error) (none journey.Pace, err error) {
-	ask := control.Prepare{Workload: p.Workload, Warmup: p.Warmup, Window: window, Timeout: 5 * time.Second, Setup: 3 * time.Second}
+func (p *pass) trial(ctx context.Context, window time.Duration, before func() error) (none journey.Window, err error) {
+	ask := control.Prepare{Sampled: true, Workload: p.Workload, Warmup: p.Warmup, Window: window, Timeout: 5 * time.Second, Setup: 3 * time.Second}
 	if err := p.sides.Prepare(ctx, p.ends, ask); err != nil {
 		return none, err
 	}
@@ -138,15 +204,12 @@ func (p *pass) trial(ctx context.Context, window time.Duration, before func() er
 	if err != nil {
 		return none, err
 	}
-	return pace(client)
-}
-
-func pace(o *sample.Observation) (journey.Pace, error) {
-	if o.Operations == 0 || o.ElapsedNs == 0 || o.RTT == nil {
-		return journey.Pace{}, errors.New("no transaction was completed")
+	if client.Operations == 0 || client.ElapsedNs == 0 || client.RTT == nil {
+		return none, errors.New("no transaction was completed")
 	}
-	return journey.Pace{
-		Rate: float64(o.Operations) / (float64(o.ElapsedNs) / float64(time.Second)), Median: float64(o.RTT.Quantile(0.5)),
+	return journey.Window{
+		From: uint64(client.BeganNs), To: uint64(client.BeganNs + client.ElapsedNs), RTT: client.RTT,
+		Rate: float64(client.Operations) / (float64(client.ElapsedNs) / float64(time.Second)),
 	}, nil
 }
 

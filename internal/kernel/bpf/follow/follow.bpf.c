@@ -5,7 +5,7 @@
  *
  *	send ─► netfilter ─► queue ─► transmit ═ veth ═► arrive ─► receive ─► netfilter ─► ... ─► TCP ─► wake ─► deliver
  *
- * Every program asks first whether a sampled transaction is under way, then whether the packet is in a namespace of the
+ * Every program asks first whether a followed transaction is under way, then whether the packet is in a namespace of the
  * lab, then whether it belongs to the measured flow, under whatever headers. There is one transaction at a time, so
  * whatever passes between two sends of the client belongs to the first of them.
  */
@@ -44,7 +44,7 @@ typedef struct { struct net *net; } possible_net_t;
 
 struct Qdisc { void *enqueue; } core;
 struct netdev_queue { struct Qdisc *qdisc; } core;
-struct net_device { char name[16]; int ifindex; possible_net_t nd_net; struct netdev_queue *_tx; } core;
+struct net_device { int ifindex; possible_net_t nd_net; struct netdev_queue *_tx; } core;
 struct sk_buff { struct net_device *dev; unsigned char *head, *data; __u16 network_header; } core;
 struct sock_common { __be16 skc_dport; __u16 skc_num; possible_net_t skc_net; } core;
 struct sock { struct sock_common __sk_common; __u16 sk_protocol; } core;
@@ -59,8 +59,7 @@ enum { REQUEST = 1, RESPONSE = 2 };
 
 struct settings {
 	__u32	client;		/* inode of the client's namespace */
-	__u32	limit;		/* of transactions */
-	__u64	period;		/* ns between the beginnings of rows of sampled transactions */
+	__u32	room;		/* bytes in the buffer beyond which no transaction begins */
 	__u16	ports[4];	/* of the server and of Services before it, host byte order */
 	__u8	protocol;	/* IPPROTO_TCP, or IPPROTO_ICMP for either version */
 	__u8	begin;		/* point at which a transaction begins */
@@ -70,13 +69,15 @@ struct settings {
 
 volatile const struct settings settings;
 
-/* Transactions are sampled several in a row: the first finds the probes' code and data out of the caches. */
-#define IN_A_ROW 8
+/* Written by the program that begins transactions: how many are followed, and how many are not, since the buffer is full. lost counts
+ * records without room. queues says that a device of the lab has a queueing discipline.
+ */
+__u64 lost;
+__u32 sampled, passed;
+__u8 active, armed, queues;
 
-/* Written by the program that begins transactions; sampled is how many there were, lost counts records without room. */
-__u64 next, lost;
-__u32 sampled, row;
-__u8 active, armed;
+/* Counts the probes since the last record that passed what is followed and noted nothing: they cost time, too. */
+__u8 vain;
 
 struct record {
 	__u64	time;		/* CLOCK_MONOTONIC in ns */
@@ -85,12 +86,13 @@ struct record {
 	__u32	ifindex;
 	__u32	sequence;	/* of TCP or ICMP */
 	__u16	length;		/* payload in bytes */
+	__u16	took;		/* ns from time to the end of the probe, but for the call and the return */
 	__u8	point, hook;
 	__u8	direction;
 	__u8	flags;		/* of TCP */
 	__u8	depth;		/* of encapsulation */
-	__u8	unused;
-	__u8	device[16];
+	__u8	vain;		/* probes before it, since the record before, that noted nothing */
+	__u8	unused[6];
 };
 
 struct {
@@ -246,6 +248,7 @@ inlined struct host *host_of(__u32 inum)
 inlined void note(__u64 now, __u32 inum, __u8 point, __u8 hook, const struct packet *p, const struct net_device *dev)
 {
 	struct record *r = bpf_ringbuf_reserve(&follow_records, sizeof(*r), 0);
+	__u64 took;
 
 	if (!r) {
 		__sync_fetch_and_add(&lost, 1);
@@ -261,32 +264,30 @@ inlined void note(__u64 now, __u32 inum, __u8 point, __u8 hook, const struct pac
 	r->direction = p->direction;
 	r->flags = p->flags;
 	r->depth = p->depth;
-	r->unused = 0;
-	r->ifindex = 0;
-	__builtin_memset(r->device, 0, sizeof(r->device));
-	if (dev) {
-		r->ifindex = dev->ifindex;
-		bpf_probe_read_kernel(r->device, sizeof(r->device), dev->name);
-	}
+	r->vain = vain;
+	vain = 0;
+	__builtin_memset(r->unused, 0, sizeof(r->unused));
+	r->ifindex = dev ? dev->ifindex : 0;
+	took = bpf_ktime_get_ns() - now;
+	r->took = took < 0xffff ? took : 0xffff;
 	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
 }
 
-/* Decides at the first point of a transaction whether it is sampled. */
-inlined bool begins(__u64 now)
+/* Decides at the first point of a transaction whether it is followed: all are, so that the next finds the probes' code and data in the
+ * caches, as long as there is room for all that it may note.
+ */
+inlined void begins(void)
 {
 	active = 0;
-	if (!armed || sampled >= settings.limit)
-		return false;
-	if (now >= next) {
-		next = now + settings.period;
-		row = IN_A_ROW;
+	if (!armed)
+		return;
+	if (bpf_ringbuf_query(&follow_records, BPF_RB_AVAIL_DATA) > settings.room) {
+		passed++;
+		return;
 	}
-	if (!row)
-		return false;
-	row--;
 	sampled++;
 	active = 1;
-	return true;
+	vain = 0;
 }
 
 /* A packet passes a device, or a hook in front of one. */
@@ -303,7 +304,7 @@ inlined int passes(__u8 point, __u8 hook, const unsigned char *l3, const struct 
 	if (!host_of(inum) || !parse(l3, &p))
 		return 0;
 	if (beginning && p.direction == REQUEST && (settings.connects ? p.flags & SYN : p.length) && inum == settings.client)
-		begins(now);
+		begins();
 	if (active)
 		note(now, inum, point, hook, &p, dev);
 	return 0;
@@ -315,9 +316,23 @@ int BPF_PROG(on_queue, struct sk_buff *skb)
 	struct net_device *dev = skb->dev;
 
 	/* A device without a queueing discipline transmits at once. */
-	if (!dev->_tx->qdisc->enqueue)
+	if (!dev->_tx->qdisc->enqueue) {
+		if (active && host_of(dev->nd_net.net->ns.inum))
+			vain++;
 		return 0;
+	}
 	return passes(QUEUE, 0, skb->head + skb->network_header, dev, dev->nd_net.net);
+}
+
+/* Before probes are in place: without queueing disciplines there is none at them. */
+SEC("tp_btf/net_dev_queue")
+int BPF_PROG(on_survey_queue, struct sk_buff *skb)
+{
+	struct net_device *dev = skb->dev;
+
+	if (dev->_tx->qdisc->enqueue && host_of(dev->nd_net.net->ns.inum))
+		queues = 1;
+	return 0;
 }
 
 SEC("tp_btf/net_dev_start_xmit")
@@ -370,8 +385,10 @@ int on_hook_end(struct bpf_nf_ctx *ctx)
 	return NF_ACCEPT;
 }
 
-/* A socket of the measured flow does something. Of the client's, what goes out is a request and what comes in is not. */
-inlined int acts(__u8 point, const struct sock *sk, bool out)
+/* A socket of the measured flow does something. Of the client's, what goes out is a request and what comes in is not. A call in vain
+ * finds nothing to receive: io_uring asks before it waits.
+ */
+inlined int acts(__u8 point, const struct sock *sk, bool out, bool in_vain)
 {
 	__u64 now = bpf_ktime_get_ns();
 	struct packet p = {};
@@ -390,11 +407,18 @@ inlined int acts(__u8 point, const struct sock *sk, bool out)
 		client = inum == settings.client && (sk->sk_protocol == IPPROTO_ICMP || sk->sk_protocol == IPPROTO_ICMPV6);
 		server = false;
 	}
-	if (client == server || !host_of(inum))
+	if (client == server)
+		return 0;
+	if (in_vain) {
+		if (active)
+			vain++;
+		return 0;
+	}
+	if (!host_of(inum))
 		return 0;
 	p.direction = client == out ? REQUEST : RESPONSE;
 	if (beginning && client && inum == settings.client)
-		begins(now);
+		begins();
 	if (active)
 		note(now, inum, point, 0, &p, 0);
 	return 0;
@@ -403,21 +427,19 @@ inlined int acts(__u8 point, const struct sock *sk, bool out)
 SEC("tp_btf/tcp_sendmsg_locked")
 int BPF_PROG(on_send, const struct sock *sk)
 {
-	return acts(SEND, sk, true);
+	return acts(SEND, sk, true, false);
 }
 
 SEC("tp_btf/sk_data_ready")
 int BPF_PROG(on_wake, const struct sock *sk)
 {
-	return acts(WAKE, sk, false);
+	return acts(WAKE, sk, false, false);
 }
 
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_deliver, struct sock *sk, int ret)
 {
-	if (ret <= 0)
-		return 0;
-	return acts(DELIVER, sk, false);
+	return acts(DELIVER, sk, false, ret <= 0);
 }
 
 /* Reads the names of the table and the chain that are called. Those of iptables count for its own function only, which the

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/bits"
 	"os"
 	"strings"
 	"time"
@@ -45,18 +44,14 @@ type Options struct {
 	// Connects is true if each transaction opens a connection.
 	Connects bool
 	IPv6     bool
-	// Limit bounds the number of sampled transactions. Several are sampled in a row, Period is the least time between two
-	// rows.
-	Limit  int
-	Period time.Duration
 }
 
-// InARow is how many transactions are sampled in a row: the first finds the probes' code and data out of the caches.
-const InARow = 8
+// buffer is the size of the buffer of records in bytes: a window of 50 ms has some 200,000 records. A transaction begins while there is
+// room for mostRecords.
+const buffer, mostRecords = 16 << 20, 2000
 
-// perTransaction is how many records a transaction may have on average before the buffer is full, perConnection the same
-// if it opens and closes a connection.
-const perTransaction, perConnection = 160, 500
+// recordHeader is that of each record in the buffer.
+const recordHeader = 8
 
 // Follower is a set of probes.
 type Follower struct {
@@ -64,6 +59,9 @@ type Follower struct {
 	names hosts
 	coll  *ebpf.Collection
 	links []io.Closer
+	// begin is the point at which a transaction begins, before how many were followed before Attach.
+	begin  journey.Point
+	before uint32
 	// Missing are points that cannot be seen, with the reason.
 	Missing []string
 }
@@ -140,7 +138,7 @@ func (f *Follower) open() error {
 	if err := spec.Variables["settings"].Set(settings); err != nil {
 		return err
 	}
-	spec.Maps["follow_records"].MaxEntries = room(f.o)
+	spec.Maps["follow_records"].MaxEntries = buffer
 	if f.coll, err = attach.Load("journey", spec, ebpf.CollectionOptions{}); err != nil {
 		return err
 	}
@@ -149,7 +147,7 @@ func (f *Follower) open() error {
 			return fmt.Errorf("note a namespace: %w", err)
 		}
 	}
-	return f.trace("on_survey")
+	return errors.Join(f.trace("on_survey"), f.trace("on_survey_queue"))
 }
 
 // reduce takes programs out of spec whose tracepoints the kernel does not have, and says what is not seen then.
@@ -163,6 +161,9 @@ func reduce(spec *ebpf.CollectionSpec, kernel *btf.Spec) (missing []string, err 
 			return nil, advice.With(fmt.Errorf("%w, %s", ErrNoTracepoint, t.name), "use a kernel with CONFIG_TRACEPOINTS=y and CONFIG_NET=y")
 		}
 		delete(spec.Programs, t.program)
+		if t.program == "on_queue" {
+			delete(spec.Programs, "on_survey_queue")
+		}
 		missing = append(missing, fmt.Sprintf("%s: the kernel has no tracepoint %s", t.without, t.name))
 	}
 	return missing, nil
@@ -170,7 +171,7 @@ func reduce(spec *ebpf.CollectionSpec, kernel *btf.Spec) (missing []string, err 
 
 // settings are those of the programs. It notes the names of the namespaces.
 func (f *Follower) settings(spec *ebpf.CollectionSpec) (s programsSettings, err error) {
-	s = programsSettings{Limit: uint32(f.o.Limit), Period: uint64(f.o.Period), Family: 4, Protocol: 6, Begin: uint8(journey.Send)}
+	s = programsSettings{Room: buffer - mostRecords*(recordSize+recordHeader), Family: 4, Protocol: 6, Begin: uint8(journey.Send)}
 	for _, h := range f.o.Hosts {
 		inode, err := h.NS.Inode()
 		if err != nil {
@@ -202,18 +203,8 @@ func (f *Follower) settings(spec *ebpf.CollectionSpec) (s programsSettings, err 
 	if len(f.o.Ports) == 0 || f.o.Connects || spec.Programs["on_send"] == nil {
 		s.Begin = uint8(journey.Transmit)
 	}
+	f.begin = journey.Point(s.Begin)
 	return s, nil
-}
-
-// room is the size of a buffer for the records of so many transactions, a power of two.
-func room(o Options) uint32 {
-	const header = 8
-	each := perTransaction
-	if o.Connects {
-		each = perConnection
-	}
-	need := uint(o.Limit * each * (recordSize + header))
-	return 1 << max(16, bits.Len(need-1))
 }
 
 // trace puts a program at its tracepoint.
@@ -263,22 +254,58 @@ func (f *Follower) Hooks() (map[string][]journey.HookList, error) {
 	return lists, nil
 }
 
-// Attach puts all probes in place and lets sampling begin. In lists are the hooks of each host: there are probes at
-// those alone, because an empty hook costs nothing.
-func (f *Follower) Attach(lists map[string][]journey.HookList) error {
+// Which says which probes are put in place.
+type Which int
+
+// Ends are the probes that see a transaction begin and end. All are those and the ones at every point between.
+const (
+	Ends Which = iota
+	All
+)
+
+// SeesEnds says whether this kernel has the probes that Ends are.
+func (f *Follower) SeesEnds() bool { return f.coll.Programs["on_deliver"] != nil }
+
+// Attach puts probes in place and lets transactions be followed until Read. In lists are the hooks of each host: there are probes at those
+// alone, because an empty hook costs nothing. Where no device has a queueing discipline, no probe looks for one.
+func (f *Follower) Attach(which Which, lists map[string][]journey.HookList) error {
+	if err := f.detach(); err != nil { // those that surveyed
+		return err
+	}
+	var queues uint8
+	if err := f.coll.Variables["queues"].Get(&queues); err != nil {
+		return err
+	}
 	for _, t := range tracepoints {
+		if which == Ends && !f.atEnd(t.program) || t.program == "on_queue" && queues == 0 {
+			continue
+		}
 		if err := f.trace(t.program); err != nil {
 			return err
 		}
 	}
-	for _, h := range f.o.Hosts {
-		for _, l := range lists[h.Name] {
-			if err := f.hook(h, l.Hook); err != nil {
-				return err
+	if which == All {
+		for _, h := range f.o.Hosts {
+			for _, l := range lists[h.Name] {
+				if err := f.hook(h, l.Hook); err != nil {
+					return err
+				}
 			}
 		}
 	}
-	return f.set("armed", 1)
+	if err := f.coll.Variables["sampled"].Get(&f.before); err != nil {
+		return err
+	}
+	return errors.Join(f.coll.Variables["passed"].Set(uint32(0)), f.set("armed", 1))
+}
+
+// atEnd says whether a program sees a transaction begin or end.
+func (f *Follower) atEnd(program string) bool {
+	begin := "on_send"
+	if f.begin == journey.Transmit {
+		begin = "on_transmit"
+	}
+	return program == begin || program == "on_deliver"
 }
 
 // hook puts probes before the first and behind the last function of a hook. Nothing but confirming a new connection comes
@@ -314,19 +341,27 @@ func (f *Follower) set(variable string, value uint8) error {
 	return f.coll.Variables[variable].Set(value)
 }
 
-// Seen is what probes noted.
+// Seen is what probes noted since Attach.
 type Seen struct {
+	// Events are those of some of the transactions that were followed, evenly.
 	Events []journey.Event
-	// Sampled counts transactions, Lost events without room.
-	Sampled int
-	Lost    uint64
+	// Followed counts transactions, Passed those that were not followed because the buffer was full, Lost events without room.
+	Followed, Passed int
+	Lost             uint64
 }
 
-// Read takes the probes off and returns what they noted.
-func (f *Follower) Read() (s Seen, err error) {
+// Read takes the probes off and returns what they noted of about so many transactions.
+func (f *Follower) Read(transactions int) (s Seen, err error) {
 	if err := errors.Join(f.set("armed", 0), f.set("active", 0), f.detach()); err != nil {
 		return s, err
 	}
+	var sampled, passed uint32
+	err = errors.Join(f.coll.Variables["sampled"].Get(&sampled), f.coll.Variables["passed"].Get(&passed), f.coll.Variables["lost"].Get(&s.Lost))
+	if err != nil {
+		return s, err
+	}
+	s.Followed, s.Passed = int(sampled-f.before), int(passed)
+	every := uint32(max(1, s.Followed/max(1, transactions)))
 	r, err := ringbuf.NewReader(f.coll.Maps["follow_records"])
 	if err != nil {
 		return s, err
@@ -337,7 +372,7 @@ func (f *Follower) Read() (s Seen, err error) {
 	for {
 		err := r.ReadInto(&rec)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			break
+			return s, nil
 		}
 		if err != nil {
 			return s, fmt.Errorf("read events: %w", err)
@@ -346,12 +381,10 @@ func (f *Follower) Read() (s Seen, err error) {
 		if err != nil {
 			return s, err
 		}
-		s.Events = append(s.Events, e)
+		if (e.Transaction-f.before)%every == 0 {
+			s.Events = append(s.Events, e)
+		}
 	}
-	var sampled uint32
-	err = errors.Join(f.coll.Variables["sampled"].Get(&sampled), f.coll.Variables["lost"].Get(&s.Lost))
-	s.Sampled = int(sampled)
-	return s, err
 }
 
 func (f *Follower) detach() error {

@@ -51,12 +51,3 @@ func TestKernelsWithoutTracepoints(t *testing.T) {
 		t.Errorf("without the tracepoint of sending, a transaction begins at point %d: %v", s.Begin, err)
 	}
 }
-
-// TestRoom: a buffer is a power of two that holds what it must.
-func TestRoom(t *testing.T) {
-	for transactions, want := range map[int]uint32{1: 1 << 16, 400: 1 << 22, 2000: 1 << 25} {
-		if got := room(Options{Limit: transactions}); got != want {
-			t.Errorf("%d transactions: %d bytes, want %d", transactions, got, want)
-		}
-	}
-}

@@ -36,52 +36,53 @@ type programsRecord struct {
 	Ifindex     uint32
 	Sequence    uint32
 	Length      uint16
+	Took        uint16
 	Point       uint8
 	Hook        uint8
 	Direction   uint8
 	Flags       uint8
 	Depth       uint8
-	Unused      uint8
-	Device      [16]uint8
+	Vain        uint8
+	Unused      [6]uint8
 }
 
 type programsSettings struct {
 	_        structs.HostLayout
 	Client   uint32
-	Limit    uint32
-	Period   uint64
+	Room     uint32
 	Ports    [4]uint16
 	Protocol uint8
 	Begin    uint8
 	Connects uint8
 	Family   uint8
-	_        [4]byte
 }
 
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	programsMapFollowHosts   = "follow_hosts"
-	programsMapFollowRecords = "follow_records"
-	programsProgOnArrive     = "on_arrive"
-	programsProgOnDeliver    = "on_deliver"
-	programsProgOnHookBegin  = "on_hook_begin"
-	programsProgOnHookEnd    = "on_hook_end"
-	programsProgOnQueue      = "on_queue"
-	programsProgOnReceive    = "on_receive"
-	programsProgOnSend       = "on_send"
-	programsProgOnSocket     = "on_socket"
-	programsProgOnSurvey     = "on_survey"
-	programsProgOnTransmit   = "on_transmit"
-	programsProgOnWake       = "on_wake"
-	programsVarActive        = "active"
-	programsVarArmed         = "armed"
-	programsVarLost          = "lost"
-	programsVarNext          = "next"
-	programsVarRow           = "row"
-	programsVarSampled       = "sampled"
-	programsVarSettings      = "settings"
+	programsMapFollowHosts    = "follow_hosts"
+	programsMapFollowRecords  = "follow_records"
+	programsProgOnArrive      = "on_arrive"
+	programsProgOnDeliver     = "on_deliver"
+	programsProgOnHookBegin   = "on_hook_begin"
+	programsProgOnHookEnd     = "on_hook_end"
+	programsProgOnQueue       = "on_queue"
+	programsProgOnReceive     = "on_receive"
+	programsProgOnSend        = "on_send"
+	programsProgOnSocket      = "on_socket"
+	programsProgOnSurvey      = "on_survey"
+	programsProgOnSurveyQueue = "on_survey_queue"
+	programsProgOnTransmit    = "on_transmit"
+	programsProgOnWake        = "on_wake"
+	programsVarActive         = "active"
+	programsVarArmed          = "armed"
+	programsVarLost           = "lost"
+	programsVarPassed         = "passed"
+	programsVarQueues         = "queues"
+	programsVarSampled        = "sampled"
+	programsVarSettings       = "settings"
+	programsVarVain           = "vain"
 )
 
 // loadPrograms returns the embedded CollectionSpec for programs.
@@ -126,17 +127,18 @@ type programsSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type programsProgramSpecs struct {
-	OnArrive    *ebpf.ProgramSpec `ebpf:"on_arrive"`
-	OnDeliver   *ebpf.ProgramSpec `ebpf:"on_deliver"`
-	OnHookBegin *ebpf.ProgramSpec `ebpf:"on_hook_begin"`
-	OnHookEnd   *ebpf.ProgramSpec `ebpf:"on_hook_end"`
-	OnQueue     *ebpf.ProgramSpec `ebpf:"on_queue"`
-	OnReceive   *ebpf.ProgramSpec `ebpf:"on_receive"`
-	OnSend      *ebpf.ProgramSpec `ebpf:"on_send"`
-	OnSocket    *ebpf.ProgramSpec `ebpf:"on_socket"`
-	OnSurvey    *ebpf.ProgramSpec `ebpf:"on_survey"`
-	OnTransmit  *ebpf.ProgramSpec `ebpf:"on_transmit"`
-	OnWake      *ebpf.ProgramSpec `ebpf:"on_wake"`
+	OnArrive      *ebpf.ProgramSpec `ebpf:"on_arrive"`
+	OnDeliver     *ebpf.ProgramSpec `ebpf:"on_deliver"`
+	OnHookBegin   *ebpf.ProgramSpec `ebpf:"on_hook_begin"`
+	OnHookEnd     *ebpf.ProgramSpec `ebpf:"on_hook_end"`
+	OnQueue       *ebpf.ProgramSpec `ebpf:"on_queue"`
+	OnReceive     *ebpf.ProgramSpec `ebpf:"on_receive"`
+	OnSend        *ebpf.ProgramSpec `ebpf:"on_send"`
+	OnSocket      *ebpf.ProgramSpec `ebpf:"on_socket"`
+	OnSurvey      *ebpf.ProgramSpec `ebpf:"on_survey"`
+	OnSurveyQueue *ebpf.ProgramSpec `ebpf:"on_survey_queue"`
+	OnTransmit    *ebpf.ProgramSpec `ebpf:"on_transmit"`
+	OnWake        *ebpf.ProgramSpec `ebpf:"on_wake"`
 }
 
 // programsMapSpecs contains maps before they are loaded into the kernel.
@@ -154,10 +156,11 @@ type programsVariableSpecs struct {
 	Active   *ebpf.VariableSpec `ebpf:"active"`
 	Armed    *ebpf.VariableSpec `ebpf:"armed"`
 	Lost     *ebpf.VariableSpec `ebpf:"lost"`
-	Next     *ebpf.VariableSpec `ebpf:"next"`
-	Row      *ebpf.VariableSpec `ebpf:"row"`
+	Passed   *ebpf.VariableSpec `ebpf:"passed"`
+	Queues   *ebpf.VariableSpec `ebpf:"queues"`
 	Sampled  *ebpf.VariableSpec `ebpf:"sampled"`
 	Settings *ebpf.VariableSpec `ebpf:"settings"`
+	Vain     *ebpf.VariableSpec `ebpf:"vain"`
 }
 
 // programsObjects contains all objects after they have been loaded into the kernel.
@@ -198,27 +201,29 @@ type programsVariables struct {
 	Active   *ebpf.Variable `ebpf:"active"`
 	Armed    *ebpf.Variable `ebpf:"armed"`
 	Lost     *ebpf.Variable `ebpf:"lost"`
-	Next     *ebpf.Variable `ebpf:"next"`
-	Row      *ebpf.Variable `ebpf:"row"`
+	Passed   *ebpf.Variable `ebpf:"passed"`
+	Queues   *ebpf.Variable `ebpf:"queues"`
 	Sampled  *ebpf.Variable `ebpf:"sampled"`
 	Settings *ebpf.Variable `ebpf:"settings"`
+	Vain     *ebpf.Variable `ebpf:"vain"`
 }
 
 // programsPrograms contains all programs after they have been loaded into the kernel.
 //
 // It can be passed to loadProgramsObjects or ebpf.CollectionSpec.LoadAndAssign.
 type programsPrograms struct {
-	OnArrive    *ebpf.Program `ebpf:"on_arrive"`
-	OnDeliver   *ebpf.Program `ebpf:"on_deliver"`
-	OnHookBegin *ebpf.Program `ebpf:"on_hook_begin"`
-	OnHookEnd   *ebpf.Program `ebpf:"on_hook_end"`
-	OnQueue     *ebpf.Program `ebpf:"on_queue"`
-	OnReceive   *ebpf.Program `ebpf:"on_receive"`
-	OnSend      *ebpf.Program `ebpf:"on_send"`
-	OnSocket    *ebpf.Program `ebpf:"on_socket"`
-	OnSurvey    *ebpf.Program `ebpf:"on_survey"`
-	OnTransmit  *ebpf.Program `ebpf:"on_transmit"`
-	OnWake      *ebpf.Program `ebpf:"on_wake"`
+	OnArrive      *ebpf.Program `ebpf:"on_arrive"`
+	OnDeliver     *ebpf.Program `ebpf:"on_deliver"`
+	OnHookBegin   *ebpf.Program `ebpf:"on_hook_begin"`
+	OnHookEnd     *ebpf.Program `ebpf:"on_hook_end"`
+	OnQueue       *ebpf.Program `ebpf:"on_queue"`
+	OnReceive     *ebpf.Program `ebpf:"on_receive"`
+	OnSend        *ebpf.Program `ebpf:"on_send"`
+	OnSocket      *ebpf.Program `ebpf:"on_socket"`
+	OnSurvey      *ebpf.Program `ebpf:"on_survey"`
+	OnSurveyQueue *ebpf.Program `ebpf:"on_survey_queue"`
+	OnTransmit    *ebpf.Program `ebpf:"on_transmit"`
+	OnWake        *ebpf.Program `ebpf:"on_wake"`
 }
 
 func (p *programsPrograms) Close() error {
@@ -232,6 +237,7 @@ func (p *programsPrograms) Close() error {
 		p.OnSend,
 		p.OnSocket,
 		p.OnSurvey,
+		p.OnSurveyQueue,
 		p.OnTransmit,
 		p.OnWake,
 	)

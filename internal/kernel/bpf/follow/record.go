@@ -11,7 +11,7 @@ import (
 )
 
 // recordSize is that of struct record in bytes.
-const recordSize = 48
+const recordSize = 40
 
 // Hosts are the names of namespaces by their inode.
 type hosts map[uint32]string
@@ -28,19 +28,19 @@ func (names hosts) decode(b []byte) (journey.Event, error) {
 	}
 	e := journey.Event{
 		Time: n.Uint64(b), Transaction: n.Uint32(b[8:]), Host: host, Index: n.Uint32(b[16:]), Sequence: n.Uint32(b[20:]),
-		Length: n.Uint16(b[24:]), Point: journey.Point(b[26]), Direction: journey.Direction(b[28]),
-		Flags: b[29], Depth: b[30], Device: text(b[32:48]),
+		Length: n.Uint16(b[24:]), Took: n.Uint16(b[26:]), Point: journey.Point(b[28]), Direction: journey.Direction(b[30]),
+		Flags: b[31], Depth: b[32], Vain: b[33],
 	}
 	switch {
 	case e.Point < journey.Send || e.Point > journey.Deliver:
 		return e, fmt.Errorf("a record of an unknown point, %d", e.Point)
-	case b[27] >= journey.Hooks:
-		return e, fmt.Errorf("a record of an unknown hook, %d", b[27])
+	case b[29] >= journey.Hooks:
+		return e, fmt.Errorf("a record of an unknown hook, %d", b[29])
 	case e.Direction != journey.Request && e.Direction != journey.Response:
 		return e, errors.New("a record without a direction")
 	}
 	if e.Point == journey.HookBegin || e.Point == journey.HookEnd {
-		e.Hook = journey.Hook(b[27]) + 1
+		e.Hook = journey.Hook(b[29]) + 1
 	}
 	return e, nil
 }

@@ -18,8 +18,8 @@ func raw() []byte {
 	n.PutUint32(b[16:], 2)
 	n.PutUint32(b[20:], 77)
 	n.PutUint16(b[24:], 1)
-	b[26], b[27], b[28], b[29], b[30] = byte(journey.HookEnd), 2, byte(journey.Response), 0x18, 1
-	copy(b[32:], "flannel.1")
+	n.PutUint16(b[26:], 95)
+	b[28], b[29], b[30], b[31], b[32], b[33] = byte(journey.HookEnd), 2, byte(journey.Response), 0x18, 1, 2
 	return b
 }
 
@@ -27,19 +27,19 @@ var someHosts = hosts{4026531840: "node-1"}
 
 func TestDecode(t *testing.T) {
 	want := journey.Event{
-		Time: 12345, Transaction: 3, Host: "node-1", Device: "flannel.1", Index: 2, Point: journey.HookEnd, Hook: 3, Direction: journey.Response,
-		Sequence: 77, Flags: 0x18, Length: 1, Depth: 1,
+		Time: 12345, Transaction: 3, Host: "node-1", Index: 2, Point: journey.HookEnd, Hook: 3, Direction: journey.Response,
+		Sequence: 77, Flags: 0x18, Length: 1, Depth: 1, Took: 95, Vain: 2,
 	}
 	if got, err := someHosts.decode(raw()); err != nil || got != want || got.Hook.String() != "FORWARD" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for want, change := range map[string]func(b []byte) []byte{
-		"47 bytes":             func(b []byte) []byte { return b[:47] },
+		"39 bytes":             func(b []byte) []byte { return b[:39] },
 		"an unknown namespace": func(b []byte) []byte { b[12]++; return b },
-		"an unknown point, 0":  func(b []byte) []byte { b[26] = 0; return b },
-		"an unknown point, 11": func(b []byte) []byte { b[26] = 11; return b },
-		"an unknown hook":      func(b []byte) []byte { b[27] = 5; return b },
-		"without a direction":  func(b []byte) []byte { b[28] = 3; return b },
+		"an unknown point, 0":  func(b []byte) []byte { b[28] = 0; return b },
+		"an unknown point, 11": func(b []byte) []byte { b[28] = 11; return b },
+		"an unknown hook":      func(b []byte) []byte { b[29] = 5; return b },
+		"without a direction":  func(b []byte) []byte { b[30] = 3; return b },
 	} {
 		if _, err := someHosts.decode(change(raw())); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q, got %v", want, err)

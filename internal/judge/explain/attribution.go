@@ -1,0 +1,307 @@
+package explain
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// unit is what counts as one observation of shares: the sampled trials of an instance.
+type unit struct {
+	// known are weighed samples by the id of their part, open those whose network namespace is not known.
+	known map[string]float64
+	open  map[opened]float64
+	// followed are where packets were, in trials that follow them.
+	followed prefixes
+	// weight is the sum of the weights of samples, square that of their squares.
+	weight, square float64
+	samples        int
+}
+
+func newUnit() unit {
+	return unit{known: map[string]float64{}, open: map[opened]float64{}, followed: prefixes{}}
+}
+
+// add adds samples that have a weight together. Without a receipt it is known whose they are.
+func (u *unit) add(o opened, weight float64, samples int) {
+	if o.receipt == "" {
+		u.known[o.id] += weight
+	} else {
+		u.open[o] += weight
+	}
+	u.weight += weight
+	u.square += weight * weight / float64(max(1, samples))
+	u.samples += samples
+}
+
+// prefixes have, for each beginning of a receipt, the weight of samples of the switch and of all.
+type prefixes map[string]beginning
+
+type beginning struct {
+	switched, all float64
+	samples       int
+}
+
+func (p prefixes) add(receipt string, weight float64, samples int, switched bool) {
+	for at := receipt; at != ""; at = shorter(at) {
+		x := p[at]
+		x.all, x.samples = x.all+weight, x.samples+samples
+		if switched {
+			x.switched += weight
+		}
+		p[at] = x
+	}
+}
+
+// join adds those of another trial.
+func (p prefixes) join(o prefixes) {
+	for at, y := range o {
+		x := p[at]
+		p[at] = beginning{x.switched + y.switched, x.all + y.all, x.samples + y.samples}
+	}
+}
+
+// fewest is how many samples say where a beginning of a receipt is.
+const fewest = 4
+
+// longest is the longest beginning of a receipt with enough samples, but for those of one unit.
+func (p prefixes) longest(receipt string, but prefixes) (at string, b beginning) {
+	for at = receipt; at != ""; at = shorter(at) {
+		x, less := p[at], but[at]
+		b = beginning{x.switched - less.switched, x.all - less.all, x.samples - less.samples}
+		if b.samples >= fewest || b.samples > 0 && shorter(at) == "" {
+			return at, b
+		}
+	}
+	return "", beginning{}
+}
+
+// share is the share of the switch.
+func (b beginning) share() float64 {
+	if b.samples == 0 || !(b.all > 0) {
+		return 0
+	}
+	return min(1, max(0, b.switched/b.all))
+}
+
+// variance is that of the error of the share by its samples alone. Of few that agree it is not 0.
+func (b beginning) variance() float64 {
+	if b.samples == 0 {
+		return 0
+	}
+	n := float64(b.samples)
+	near := (b.share()*n + 1) / (n + 2)
+	return near * (1 - near) / n
+}
+
+// shorter is a receipt without its innermost function.
+func shorter(receipt string) string { return receipt[:max(0, strings.LastIndexByte(receipt, '\n'))] }
+
+// attribution are units, added up.
+type attribution struct {
+	units    []unit
+	known    map[string]float64
+	open     map[opened]float64
+	followed prefixes
+	weight   float64
+}
+
+func attribute(units []unit) attribution {
+	a := attribution{units, map[string]float64{}, map[opened]float64{}, prefixes{}, 0}
+	for _, u := range units {
+		for id, w := range u.known {
+			a.known[id] += w
+		}
+		for o, w := range u.open {
+			a.open[o] += w
+		}
+		a.followed.join(u.followed)
+		a.weight += u.weight
+	}
+	return a
+}
+
+// resolved are weights by part: open ones are of the switch as far as such receipts are where packets are followed, but for those of one
+// unit.
+func (a attribution) resolved(open map[opened]float64, but prefixes) map[string]float64 {
+	out := map[string]float64{}
+	for o, w := range open {
+		_, b := a.followed.longest(o.receipt, but)
+		share := b.share()
+		out[o.id] += w * (1 - share)
+		if share > 0 {
+			out[Switch.ID] += w * share
+		}
+	}
+	return out
+}
+
+// without are the shares of all units but one, whose receipts are left out, too.
+func (a attribution) without(u unit, all map[string]float64) map[string]float64 {
+	out := map[string]float64{}
+	if len(u.followed) == 0 { // what is known of the switch stays
+		mine := a.resolved(u.open, nil)
+		for id, w := range all {
+			out[id] = (w - u.known[id] - mine[id]) / (a.weight - u.weight)
+		}
+		return out
+	}
+	rest := map[opened]float64{}
+	for o, w := range a.open {
+		rest[o] = w - u.open[o]
+	}
+	resolved := a.resolved(rest, u.followed)
+	for id := range all {
+		out[id] = (a.known[id] - u.known[id] + resolved[id]) / (a.weight - u.weight)
+	}
+	return out
+}
+
+// grouped adds up weights by what each part is in a group of.
+func grouped(weights map[string]float64, of func(string) string) map[string]float64 {
+	out := map[string]float64{}
+	for id, w := range weights {
+		out[of(id)] += w
+	}
+	return out
+}
+
+// itself is the group of a part that is in none with others.
+func itself(id string) string { return id }
+
+// shares are those of the parts in units, by what each is in a group of. Their errors come from leaving out one unit after the other, apart for those that follow
+// packets and those that do not: the former alone say what is the switch's.
+func shares(units []unit, of func(string) string) map[string]Share {
+	a := attribute(units)
+	if !(a.weight > 0) {
+		return nil
+	}
+	all := a.resolved(a.open, nil)
+	for id, w := range a.known {
+		all[id] += w
+	}
+	var groups [2][]map[string]float64 // the latter say what is the switch's
+	for _, u := range units {
+		if u.weight >= a.weight {
+			continue // nothing is left without it
+		}
+		group := 0
+		if len(u.followed) > 0 && len(a.open) > 0 {
+			group = 1
+		}
+		groups[group] = append(groups[group], grouped(a.without(u, all), of))
+	}
+	all = grouped(all, of)
+	drawn, told, following := a.drawn(all), a.told(of), a.following()
+	whole := slices.Concat(groups[:]...)
+	// Trials scatter by more than samples do. How much more is known from all parts together.
+	var scatter, expected float64
+	for id := range all {
+		v, free := left(groups[0], id)
+		scatter, expected = scatter+v*free, expected+(1-following)*drawn[id]*free
+	}
+	factor := 1.0
+	if expected > 0 {
+		factor = max(1, scatter/expected)
+	}
+	out := map[string]Share{}
+	for id, w := range all {
+		p, least := Share{Share: w / a.weight}, factor*drawn[id]
+		if factor*told[id] < negligible*least {
+			p.variance, p.free = left(whole, id)
+			if !(p.variance >= least) {
+				p.variance, p.free = least, max(p.free, float64(len(units)))
+			}
+		} else {
+			p.variance, p.free = apart(groups, id, (1-following)*least, math.Pow(math.Sqrt(factor*told[id])+math.Sqrt(following*least), 2))
+		}
+		out[id] = p
+	}
+	return out
+}
+
+// negligible is the share of a variance below which it does not matter what is the switch's.
+const negligible = 0.05
+
+// apart is the variance of a share by units that do not follow packets and by those that do, with its degrees of freedom. Least is that of
+// the former by their samples, told that of the latter. There are few of the latter: how they scatter is one guess, and told another, which
+// counts as much as some units.
+func apart(groups [2][]map[string]float64, id string, least, told float64) (variance, free float64) {
+	one, freeOne := left(groups[0], id)
+	if one < least {
+		one, freeOne = least, max(freeOne, float64(len(groups[0])))
+	}
+	two, freeTwo := left(groups[1], id)
+	two, freeTwo = (two*freeTwo+told*guessed)/(freeTwo+guessed), freeTwo+guessed
+	squares := two * two / freeTwo
+	if freeOne > 0 {
+		squares += one * one / freeOne
+	}
+	return one + two, (one + two) * (one + two) / squares
+}
+
+// guessed is as how many degrees of freedom the guess counts.
+const guessed = 3
+
+// following is the share of units that follow packets in the error by samples.
+func (a attribution) following() float64 {
+	var following, all float64
+	for _, u := range a.units {
+		if all += u.square; len(u.followed) > 0 && len(a.open) > 0 {
+			following += u.square
+		}
+	}
+	return following / all
+}
+
+// left is the variance of a share by those without one of a group's units, with its degrees of freedom; none with one unit.
+func left(group []map[string]float64, id string) (variance, free float64) {
+	n, mean := float64(len(group)), 0.0
+	if n < 2 {
+		return 0, 0
+	}
+	for _, x := range group {
+		mean += x[id] / n
+	}
+	for _, x := range group {
+		variance += (x[id] - mean) * (x[id] - mean) * (n - 1) / n
+	}
+	return variance, n - 1
+}
+
+// drawn are the variances of shares by the number of samples alone.
+func (a attribution) drawn(all map[string]float64) map[string]float64 {
+	var squares float64
+	for _, u := range a.units {
+		squares += u.square
+	}
+	out := map[string]float64{}
+	for id, w := range all {
+		share := w / a.weight
+		out[id] = share * (1 - share) * squares / (a.weight * a.weight)
+	}
+	return out
+}
+
+// told are the variances of shares by the number of samples that say how much is the switch's.
+func (a attribution) told(of func(string) string) map[string]float64 {
+	by := map[string]map[string]float64{} // the weight of parts by the beginning that tells
+	for o, w := range a.open {
+		at, _ := a.followed.longest(o.receipt, nil)
+		if by[at] == nil {
+			by[at] = map[string]float64{}
+		}
+		if part, other := of(o.id), of(Switch.ID); part != other {
+			by[at][part] += w
+			by[at][other] += w
+		}
+	}
+	out := map[string]float64{}
+	for at, parts := range by {
+		v := a.followed[at].variance()
+		for id, w := range parts {
+			out[id] += v * math.Pow(w/a.weight, 2)
+		}
+	}
+	return out
+}
