@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/cpu"
 )
 
@@ -37,11 +38,15 @@ func Stat() (map[int]cpu.Time, error) { return read("/proc/stat", parseStat) }
 func parseStat(b []byte) (map[int]cpu.Time, error) { return ParseStat(b, UserHz()) }
 
 // ThreadWait reads how long the calling thread, which the caller has locked, has waited in a run queue, in ns.
-func ThreadWait() (int64, error) { return read("/proc/thread-self/schedstat", ParseSchedstat) }
+func ThreadWait() (int64, error) {
+	s, err := read("/proc/thread-self/schedstat", ParseSchedstat)
+	return s.Waited, err
+}
 
 // WaitOf is ThreadWait of thread id of this process, without a wait that is under way.
 func WaitOf(id int) (int64, error) {
-	return read("/proc/self/task/"+strconv.Itoa(id)+"/schedstat", ParseSchedstat)
+	s, err := read("/proc/self/task/"+strconv.Itoa(id)+"/schedstat", ParseSchedstat)
+	return s.Waited, err
 }
 
 // MemoryAvailable reads how many bytes the machine can still give to programs.
@@ -79,6 +84,7 @@ type Sampler struct {
 	ksoftirqd map[int]int
 	throttle  string
 	hot       map[int][]string
+	tasks     *tasks
 }
 
 // NewSampler looks for ksoftirqd of every CPU. Inside a pid namespace it is not visible, and snapshots omit it.
@@ -91,7 +97,7 @@ func NewSampler() (*Sampler, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return &Sampler{ksoftirqd: pids, throttle: findThrottle(groups), hot: findHot("/sys/devices/system/cpu")}, nil
+	return &Sampler{ksoftirqd: pids, throttle: findThrottle(groups), hot: findHot("/sys/devices/system/cpu"), tasks: newTasks()}, nil
 }
 
 // findHot returns the files that count how often a processor slowed a CPU down because it was hot, by CPU. Many machines, virtual ones
@@ -135,7 +141,12 @@ func findThrottle(groups []byte) string {
 // understood.
 func (s *Sampler) Take(cpus []int) (Snapshot, error) {
 	var failed []error
-	snap := Snapshot{KsoftirqdNs: s.clocks(cpus)}
+	snap := Snapshot{At: thread.Monotonic()}
+	snap.IdleNs, snap.KsoftirqdNs = idle(cpus, snap.At), s.clocks(cpus)
+	var err error
+	if snap.Tasks, err = s.tasks.read(); err != nil {
+		failed = append(failed, err)
+	}
 	if s.throttle != "" {
 		snap.ThrottledNs = part(&failed, s.throttle, func(b []byte) (int64, error) {
 			account, _ := ParseThrottling(b)
