@@ -87,11 +87,8 @@ func ParseIdle(b []byte, now int64) (map[int]int64, error) {
 		if !ok || len(name) == 0 || name[0] != '.' {
 			continue
 		}
-		f := bytes.Fields(value)
-		if len(f) == 0 {
-			continue
-		}
-		if v, err := strconv.ParseInt(string(f[0]), 10, 64); err == nil {
+		value, _, _ = bytes.Cut(bytes.TrimSpace(value), []byte(" "))
+		if v, err := strconv.ParseInt(string(value), 10, 64); err == nil {
 			values[string(bytes.TrimSpace(name[1:]))] = v
 		}
 	}

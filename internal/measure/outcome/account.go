@@ -23,7 +23,7 @@ type account struct {
 	kernel float64
 	// others are the other tasks that ran there, the longest first, and last those at large.
 	others []other
-	// blur is how much of the sum the resolution of clocks can make up.
+	// blur is how much of the sum the resolution of clocks, and what lies between the edges of both kinds of window, can make up.
 	blur float64
 }
 
@@ -58,6 +58,7 @@ func (t *trial) balance() (a account, ok bool) {
 			return a, false
 		}
 		steal += float64(cpu.Sum(cpus)[cpu.Steal]) / float64(h.SpanNs)
+		a.blur += math.Abs(float64(x.s.ElapsedNs-h.SpanNs)) / float64(h.SpanNs)
 		a.add(t, h, cpus)
 		if x.s == t.client || t.c.Apart {
 			a.addLarge(h)
