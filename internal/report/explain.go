@@ -159,7 +159,7 @@ func waterfall(d explain.Difference) Section {
 	return s
 }
 
-// othersLeast is the share of a CPU's busy time from which on other tasks have a row, or a name.
+// othersLeast is the smallest share of a CPU's busy time for which other tasks have a row and a name.
 const othersLeast = 0.001
 
 // addOthers adds a row with the tasks that are not the path's, below the sum. rest fills up the row.

@@ -38,11 +38,11 @@ type folder struct {
 	stacks  *sample.Stacks
 	// deepest is how many frames the kernel keeps, 0 if unknown.
 	deepest int
-	// others has what is known of tasks other than load threads.
+	// others has what is known of other tasks.
 	others map[int]other
 }
 
-// other is a task that is no load thread: its end of the path, and its name.
+// other is a task other than a load thread: its end of the path, and its name.
 type other struct{ where, command string }
 
 // foreign is the end of a task that is not of the path.
@@ -95,7 +95,7 @@ func (f *folder) add(s perf.Sample) {
 	}
 }
 
-// end is the end of the path whose task a sample is of, with the name of a task that is no load thread.
+// end is the end of the path whose task a sample is of, with the name of a task other than a load thread.
 func (f *folder) end(s perf.Sample) other {
 	if where, ok := f.Threads[s.Task]; ok {
 		return other{where: where}
@@ -111,7 +111,7 @@ func (f *folder) end(s perf.Sample) other {
 	return task
 }
 
-// named looks up a task that is no load thread; kernel says whether the kernel's own count for the path.
+// named looks up a task other than a load thread; kernel says whether the kernel's own count for the path.
 func named(id int, kernel bool) other {
 	if id <= 0 {
 		return other{where: foreign} // idle

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
-// tasks reads the CPU clocks of all tasks of the machine. The clock of a process costs a system call of 0.3 us. What else is to be known
-// of it is read only if its clock has moved, because the rest cannot have changed.
+// tasks reads the CPU clocks of all tasks of the machine. The clock of a process costs a system call of 0.3 us. The rest
+// is read only if its clock has moved, because it cannot have changed otherwise.
 type tasks struct {
 	known map[int]*process
 	// self and parent are the ids of this process and of its parent, command is its name.
@@ -80,7 +80,7 @@ func (t *tasks) named(clocks map[int]int64) map[int]sample.Task {
 	return all
 }
 
-// look reads what there is to be known of a process.
+// look reads the name and the place of a process.
 func (t *tasks) look(id int, ns int64) *process {
 	p := &process{ns: ns}
 	stat, err := read(fmt.Sprintf("/proc/%d/stat", id), taskStat)

@@ -55,7 +55,7 @@ func (t *trial) workers(s *side, counted map[int]cpu.Time) (ns int64) {
 	return ns
 }
 
-// outside says whether a CPU is none of the path's, for the side that answers for the rest of its machine.
+// outside says whether a CPU does not belong to the path, for the side that answers for the rest of its machine.
 func (t *trial) outside(s *side, n int) bool {
 	if t.c.Apart {
 		_, own := t.cpusOf(s, nil)[n]
