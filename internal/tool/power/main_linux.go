@@ -61,6 +61,7 @@ var costs = []cost{
 	{"0", rules, 0, always}, {"2", rules, 0.02, always}, {"5", rules, 0.05, always}, {"10", rules, 0.1, always},
 	{"instructions2", instructions, 0.02, always}, {"instructions5", instructions, 0.05, always}, {"instructions10", instructions, 0.1, always},
 	{"copies2", copies, 0.02, always}, {"copies5", copies, 0.05, always}, {"copies10", copies, 0.1, always},
+	{"workers5", elements, 0.05, always}, {"workers10", elements, 0.1, always},
 	{"slices", rules, 0, sliced}, {"apart", rules, 0, apart},
 }
 
