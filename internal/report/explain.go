@@ -155,9 +155,31 @@ func waterfall(d explain.Difference) Section {
 	}
 	g.Add("sum", scale.Format(d.A.Demand.Value), scale.Format(d.B.Demand.Value), scale.Signed(d.Total.Value), interval(scale, d.Total), "")
 	sides := []explain.Side{d.A, d.B}
+	addOthers(&g, sides, scale, "", "", "")
 	g.Notes = sampleNotes(sides)
 	s.Grids = append([]Grid{g}, slices.Concat(programGrids(sides, scale), counterGrids(sides))...)
 	return s
+}
+
+// othersLeast is the smallest share of a CPU's busy time for which other tasks have a row and a name.
+const othersLeast = 0.001
+
+// addOthers adds a row with the tasks that are not the path's, below the sum. rest fills up the row.
+func addOthers(g *Grid, sides []explain.Side, scale number.Scale, rest ...string) {
+	if slices.ContainsFunc(sides, func(s explain.Side) bool { return s.OtherTime() > othersLeast*s.Demand.Value }) {
+		g.Add("beside it, other tasks on these CPUs", append(each.Of(sides, func(s explain.Side) string { return scale.Format(s.OtherTime()) }), rest...)...)
+	}
+}
+
+// otherTasks names the tasks that are not the path's, those that took most of its CPUs.
+func otherTasks(s explain.Side) string {
+	var names []string
+	for _, o := range s.Others[:min(len(s.Others), 3)] {
+		if o.Share >= othersLeast {
+			names = append(names, fmt.Sprintf("%s (%s)", number.Clean(o.Command), number.Percent(o.Share)))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // counterGrids are what the processor counted for sides of one path and workload, none where the machine has no counters.
@@ -321,6 +343,9 @@ func missingNotes(s explain.Side) []string {
 		add("the path is mostly idle: %s of the samples are of idle CPUs and other tasks, and the parts stand on the rest",
 			number.Percent(float64(s.Foreign)/float64(s.Foreign+uint64(s.Samples))))
 	}
+	if names := otherTasks(s); names != "" {
+		add("other tasks on its CPUs are %s", names)
+	}
 	if s.Failed > 0 {
 		add("%s without samples: %s", number.Counted(s.Failed, "sampled trial"), number.Clean(s.Failure))
 	}
@@ -479,6 +504,7 @@ func partsGrid(sides []explain.Side) (Grid, number.Scale) {
 			why = append(why, number.Clean(w)+".")
 		}
 	}
+	addOthers(&g, sides, p.scale)
 	g.Notes = append(why, g.Notes...)
 	g.Notes = append(g.Notes, sampleNotes(sides)...)
 	return g, p.scale

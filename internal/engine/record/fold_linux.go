@@ -3,12 +3,12 @@ package record
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/kernel/perf"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
@@ -38,9 +38,12 @@ type folder struct {
 	stacks  *sample.Stacks
 	// deepest is how many frames the kernel keeps, 0 if unknown.
 	deepest int
-	// others has the ends of tasks other than load threads.
-	others map[int]string
+	// others has what is known of other tasks.
+	others map[int]other
 }
+
+// other is a task other than a load thread: its end of the path, and its name.
+type other struct{ where, command string }
 
 // foreign is the end of a task that is not of the path.
 const foreign = "-"
@@ -56,10 +59,11 @@ func (f *folder) add(s perf.Sample) {
 	for _, address := range slices.Backward(s.Kernel) {
 		kernel = append(kernel, f.symbols.Name(address))
 	}
-	where, ofTime := f.end(s), s.Event == ""
+	task, ofTime := f.end(s), s.Event == ""
+	where := task.where
 	if where == foreign && !(f.Apart && inSoftIRQ(kernel)) {
 		if ofTime && (f.CPUs == nil || slices.Contains(f.CPUs, s.CPU)) {
-			f.stacks.Foreign++
+			f.stacks.Alien(task.command)
 		}
 		return
 	}
@@ -91,23 +95,32 @@ func (f *folder) add(s perf.Sample) {
 	}
 }
 
-// end is the end of the path whose task a sample is of.
-func (f *folder) end(s perf.Sample) string {
+// end is the end of the path whose task a sample is of, with the name of a task other than a load thread.
+func (f *folder) end(s perf.Sample) other {
 	if where, ok := f.Threads[s.Task]; ok {
-		return where
+		return other{where: where}
 	}
-	where, known := f.others[s.Task]
+	task, known := f.others[s.Task]
 	if !known {
-		where = foreign
-		if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", s.Task)); err == nil && f.Kernel && strings.HasPrefix(string(comm), "ksoftirqd/") {
-			where = "kernel"
-		}
+		task = named(s.Task, f.Kernel)
 		if f.others == nil {
-			f.others = map[int]string{}
+			f.others = map[int]other{}
 		}
-		f.others[s.Task] = where
+		f.others[s.Task] = task
 	}
-	return where
+	return task
+}
+
+// named looks up a task other than a load thread; kernel says whether the kernel's own count for the path.
+func named(id int, kernel bool) other {
+	if id <= 0 {
+		return other{where: foreign} // idle
+	}
+	command := proc.Text(fmt.Sprintf("/proc/%d/comm", id))
+	if kernel && (strings.HasPrefix(command, "ksoftirqd/") || sample.Task{Command: command}.OfPath()) {
+		return other{where: "kernel"}
+	}
+	return other{foreign, cmp.Or(command, sample.Ended)}
 }
 
 // user names a function of an agent. Agents run this very program, at the same addresses.

@@ -233,7 +233,7 @@ func (a *arrivals) run(ctx context.Context) error {
 	a.seen.CPU.ThreadsNs = thread.ProcessTreeCPUTime() - used
 	a.seen.CPU.ProcessNs = a.seen.CPU.ThreadsNs
 	if d := proc.Delta(before, after); d != nil { // the other counters are those of the host's own network
-		a.seen.Host = &sample.HostDelta{CPUs: d.CPUs, KsoftirqdNs: d.KsoftirqdNs}
+		a.seen.Host = &sample.HostDelta{CPUs: d.CPUs, KsoftirqdNs: d.KsoftirqdNs, SpanNs: d.SpanNs, IdleNs: d.IdleNs, Tasks: d.Tasks}
 	}
 	return nil
 }

@@ -166,7 +166,7 @@ func (c *Collector) trial(t *table, rec *result.Record) trial {
 
 // slim is stacks without their frames and counts.
 func slim(s *sample.Stacks) *sample.Stacks {
-	return &sample.Stacks{Event: s.Event, Rate: s.Rate, Lost: s.Lost, Throttled: s.Throttled, Foreign: s.Foreign, Meter: s.Meter, Cut: s.Cut, Missing: s.Missing}
+	return &sample.Stacks{Event: s.Event, Rate: s.Rate, Lost: s.Lost, Throttled: s.Throttled, Foreign: s.Foreign, Others: s.Others, Meter: s.Meter, Cut: s.Cut, Missing: s.Missing}
 }
 
 // receipt is the part of a stack that handles the packet received last, "" without one: functions by line, outermost first.

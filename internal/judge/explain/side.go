@@ -54,6 +54,8 @@ type Side struct {
 	Lost      uint64 `json:"lost"`
 	Throttled uint64 `json:"throttled"`
 	Foreign   uint64 `json:"foreign"`
+	// Others are the other tasks on the CPUs, the longest first. They are beside Demand, not in it.
+	Others []Other `json:"others,omitempty"`
 	// Cut samples have no outermost functions.
 	Cut uint64 `json:"cut,omitempty"`
 	// Event is what samples were taken by, Rate how many a second of a busy CPU.
@@ -132,6 +134,7 @@ func (c *Collector) side(a *compare.Analysis, k plan.Case) Side {
 		out.Cost = &cost
 	}
 	c.share(&out, a)
+	out.Others = out.others(s.trials)
 	c.count(&out, a)
 	out.Programs = out.programs(s.counted)
 	return out

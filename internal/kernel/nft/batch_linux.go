@@ -189,6 +189,9 @@ func (b *batch) set(t *Table, s *Set, id uint32) {
 	if s.Timeout > 0 {
 		b.bytes(unix.NFTA_SET_TIMEOUT, binary.BigEndian.AppendUint64(nil, uint64(s.Timeout.Milliseconds())))
 	}
+	if s.Collect > 0 {
+		b.number(unix.NFTA_SET_GC_INTERVAL, uint32(s.Collect.Milliseconds()))
+	}
 	b.number(unix.NFTA_SET_ID, id)
 	b.setUserData(s)
 	b.end()

@@ -111,7 +111,9 @@ type Set struct {
 	// Interval sets hold prefixes; their key has one part.
 	Interval bool
 	// Timeout is how long an element lives that a packet has put in; 0 for a set that packets do not change.
-	Timeout  time.Duration
+	Timeout time.Duration
+	// Collect is how often the kernel goes through the elements to remove those that have timed out; 0 for each second.
+	Collect  time.Duration
 	Elements []Element
 }
 

@@ -24,7 +24,7 @@ func samplerOf(f Family, net netip.Prefix) *Table {
 	nets.Insert(netip.PrefixFrom(two, two.BitLen()))
 	nets.Insert(netip.PrefixFrom(one, one.BitLen()))
 	recent := t.Set("seen", Addr)
-	recent.Timeout = 3 * time.Hour
+	recent.Timeout, recent.Collect = 3*time.Hour, 20*time.Millisecond
 	t.Map("services", Addr, Proto, Port).Put(Goto("web"), one, L4("udp"), uint16(53))
 	devices := t.Map("by-device", Device)
 	devices.Put(Jump("refusal"), "eth0")

@@ -60,6 +60,9 @@ func (s *Set) render(b *strings.Builder, family Family) {
 	if s.Timeout > 0 {
 		fmt.Fprintf(b, "\t\tflags dynamic,timeout\n\t\ttimeout %ds\n", int(s.Timeout.Seconds()))
 	}
+	if s.Collect > 0 {
+		fmt.Fprintf(b, "\t\tgc-interval %dms\n", s.Collect.Milliseconds())
+	}
 	if s.Comment != "" {
 		fmt.Fprintf(b, "\t\tcomment \"%s\"\n", s.Comment)
 	}

@@ -97,7 +97,7 @@ func TestParseDev(t *testing.T) {
 
 func TestParseSchedstat(t *testing.T) {
 	got, err := ParseSchedstat([]byte("1234567890 55 7\n"))
-	check(t, "three columns", got, err, 55)
+	check(t, "three columns", got, err, Scheduled{Ran: 1234567890, Waited: 55})
 	for _, in := range []string{"", "1 2\n", "1 x 2\n", "1 2 3 4\n"} {
 		_, err := ParseSchedstat([]byte(in))
 		refuse(t, "schedstat", in, err)
@@ -182,6 +182,8 @@ func FuzzParsers(f *testing.F) {
 		_, _ = ParseStatm(b, 4096)
 		_, _ = ParseMeminfo(b)
 		_, _ = KsoftirqdCPU(b)
+		_, _ = ParseTaskStat(b, 100)
+		_, _ = ParseIdle(b, 1)
 		ParseCPUInfo(b)
 	})
 }

@@ -7,6 +7,12 @@ import (
 
 // Snapshot is what the kernel's counters said at one moment. A part that could not be seen is nil.
 type Snapshot struct {
+	// At is when the clocks were read, on the machine's monotonic clock.
+	At int64
+	// IdleNs is for how long each CPU has been idle since boot, nil where only CPUs says so, in ticks.
+	IdleNs map[int]int64
+	// Tasks are the tasks of the machine by id, without the agents of this run; nil where the kernel's own cannot be seen.
+	Tasks map[int]sample.Task
 	// CPUs has the CPU lines of /proc/stat.
 	CPUs map[int]cpu.Time
 	// KsoftirqdNs is the CPU time of ksoftirqd by CPU since boot, in ns.
@@ -32,6 +38,16 @@ func Delta(before, after Snapshot) *sample.HostDelta {
 		NodeMemoryUsedBytes: after.NodeMemoryUsedBytes,
 		ThrottledNs:         max(after.ThrottledNs-before.ThrottledNs, 0),
 		HotStops:            max(after.HotStops-before.HotStops, 0),
+		SpanNs:              after.At - before.At,
+		Tasks:               ran(before, after),
+	}
+	for n, a := range after.IdleNs {
+		if b, ok := before.IdleNs[n]; ok {
+			if d.IdleNs == nil {
+				d.IdleNs = map[int]int64{}
+			}
+			d.IdleNs[n] = a - b
+		}
 	}
 	for n, m := range after.CPUs {
 		if b, ok := before.CPUs[n]; ok {

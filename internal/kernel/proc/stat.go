@@ -49,17 +49,21 @@ func ParseStat(b []byte, hz int64) (map[int]cpu.Time, error) {
 	return cpus, nil
 }
 
-// ParseSchedstat returns the time that a thread or process has waited in a run queue, in ns, from its schedstat.
-func ParseSchedstat(b []byte) (int64, error) {
+// Scheduled is how long a thread or process has been on a CPU, and in a run queue, in ns.
+type Scheduled struct{ Ran, Waited int64 }
+
+// ParseSchedstat parses the schedstat of a thread or process.
+func ParseSchedstat(b []byte) (s Scheduled, err error) {
 	f := bytes.Fields(b) // time on a CPU, time in a run queue, how often it got a CPU
 	if len(f) != 3 {
-		return 0, fmt.Errorf("schedstat: %q has %d columns, want 3", b, len(f))
+		return s, fmt.Errorf("schedstat: %q has %d columns, want 3", b, len(f))
 	}
-	wait, err := strconv.ParseInt(string(f[1]), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("schedstat: column 2: %w", err)
+	for i, into := range []*int64{&s.Ran, &s.Waited} {
+		if *into, err = strconv.ParseInt(string(f[i]), 10, 64); err != nil {
+			return s, fmt.Errorf("schedstat: column %d: %w", i+1, err)
+		}
 	}
-	return wait, nil
+	return s, nil
 }
 
 // KsoftirqdCPU returns the CPU that a process called comm (as /proc/<pid>/comm has it) does deferred softirq work for;

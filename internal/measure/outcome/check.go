@@ -57,7 +57,8 @@ const (
 	heavyMeter   = 0.1   // of the load's CPU time
 	noticeable   = 0.02  // of the window: less CPU time is harmless
 	stolen       = 0.01  // of the path's CPU time
-	strange      = 0.2   // of the path's CPU time; the kernel counts it in ticks, which is 0.1 either way for a short window
+	unaccounted  = 0.02  // of the path's CPU time, beyond what the resolution of clocks explains
+	strange      = 0.2   // of the CPU time of whole nodes, which have other work
 	resent       = 0.001 // of the segments sent
 	// fewest is how many operations of a flow or connection make the one cut by an edge of the window a small error (5 %).
 	fewest = 20
@@ -272,21 +273,35 @@ func (t *trial) ksoftirqdHidden() string {
 	return when(!t.c.IRQApart && demand && !whole, "ksoftirqd is not visible from this end: service demand lacks its CPU time")
 }
 
-// idleSoftIRQ reports softirq work that may find its CPU idle: another CPU passes it on, or the timer of a shaper releases
-// packets. A kernel without interrupt accounting charges such work to no task and not to ksoftirqd.
-func (t *trial) idleSoftIRQ() string {
-	if _, ok := t.metrics[metric.ServiceDemand]; !ok || t.c.IRQApart {
-		return ""
-	}
+// idleInterrupts says why softirq work may find its CPU idle, "" if it cannot. A kernel without interrupt accounting charges such
+// work to no task and not to ksoftirqd.
+func (t *trial) idleInterrupts() string {
 	client := t.cpusOf(t.client, nil)
 	n := len(client) + len(t.cpusOf(t.server, client))
 	switch {
+	case t.c.IRQApart:
+		return ""
 	case n > 1:
-		return fmt.Sprintf("on a path of %d CPUs, softirq work that finds its CPU idle is charged to no task: service demand is a lower bound", n)
+		return fmt.Sprintf("on a path of %d CPUs, softirq work that finds its CPU idle is charged to no task", n)
 	case t.c.LineRate > 0:
-		return "a shaper releases packets on an idle CPU, whose time is charged to no task: service demand is a lower bound"
+		return "a shaper releases packets on an idle CPU, whose time is charged to no task"
 	}
 	return ""
+}
+
+// idleSoftIRQ reports softirq work on idle CPUs: how much there may be where the account of the CPUs says so, else that there is some.
+func (t *trial) idleSoftIRQ() string {
+	why := t.idleInterrupts()
+	if _, ok := t.metrics[metric.ServiceDemand]; !ok || why == "" {
+		return ""
+	}
+	a, ok := t.balance()
+	if !ok || t.client.host().KsoftirqdNs == nil {
+		return why + ": service demand is a lower bound"
+	}
+	untold := a.missing() - a.inTasks()
+	return when(untold > a.tolerance(unaccounted), "%s: service demand is a lower bound, and %s of the time of the path's CPUs is in no task",
+		why, number.Percent(untold/a.cpus))
 }
 
 func (t *trial) errors(s *side) string {
@@ -338,26 +353,6 @@ func (t *trial) cpuThrottled(s *side) string {
 func (t *trial) cpuHot(s *side) string {
 	stops := s.host().HotStops
 	return when(stops > 0, "its processor slowed down because it was hot (%s)", number.Counted(int(stops), "time"))
-}
-
-// otherLoad reports other work on the CPUs of the path, such as other pods of a node.
-func (t *trial) otherLoad() string {
-	time := t.path()
-	var ours, threads int64
-	for _, s := range []*side{t.client, t.server} {
-		if s == nil || s.CPU.ProcessNs <= 0 {
-			return ""
-		}
-		ours += s.CPU.ProcessNs
-		if ns := s.host().KsoftirqdNs; ns != nil {
-			threads = max(threads, *ns)
-		}
-	}
-	if t.c.IRQApart {
-		ours += time.Interrupts() // all of them: the path's own cannot be separated
-	}
-	share, ok := cpu.Share(cpu.LessIdle(time.Busy(), time.Total(), t.c.IdleBusy)-ours-threads, time.Total())
-	return when(ok && share > strange, "other work took %.0f%% of the time of the path's CPUs", 100*share)
 }
 
 func (t *trial) fewSamples() string {

@@ -109,8 +109,15 @@ var cases = []spoiled{
 		s.Host.KsoftirqdNs = nil
 	}},
 
-	{IdleSoftIRQ, "a path of 2 CPUs", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
-		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
+	{IdleSoftIRQ, "a path of 2 CPUs", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) {
+		c.Host, s.Host = split(3e8, 5e8), split(3e8, 5e8) // one that does not say how much it is
+		c.Host.SpanNs, s.Host.SpanNs = 0, 0
+	}},
+	{IdleSoftIRQ, "and 29% of the time of the path's CPUs is in no task", "rr", Conditions{CPUs: []int{0, 1}}, func(_ *plan.Workload, c, s *sample.Observation) {
+		c.Host, s.Host = split(3e8, 5e8), split(3e8, 5e8)
+	}},
+	{IdleSoftIRQ, "", "rr", Conditions{CPUs: []int{0, 1}}, func(_ *plan.Workload, c, s *sample.Observation) {
+		c.Host, s.Host = split(6e8, 8e8), split(6e8, 8e8)
 	}},
 	{IdleSoftIRQ, "", "rr", Conditions{CPUs: []int{0}}, func(_ *plan.Workload, c, s *sample.Observation) {
 		c.Host.CPUs[1], s.Host.CPUs[1] = map[string]int64{cpu.Idle: 1e9}, map[string]int64{cpu.Idle: 1e9}
@@ -118,7 +125,11 @@ var cases = []spoiled{
 	{IdleSoftIRQ, "", "rr", Conditions{IRQApart: true}, func(_ *plan.Workload, _, s *sample.Observation) {
 		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
 	}},
-	{IdleSoftIRQ, "shaper", "stream", Conditions{LineRate: 1e10}, nil},
+	{IdleSoftIRQ, "a shaper releases packets on an idle CPU, whose time is charged to no task: service demand is a lower bound, and 20%", "stream",
+		Conditions{LineRate: 1e10, CPUs: []int{0}}, func(_ *plan.Workload, c, s *sample.Observation) {
+			c.Host, s.Host = split(299e6, 1), split(299e6, 1)
+		}},
+	{IdleSoftIRQ, "", "stream", Conditions{LineRate: 1e10, CPUs: []int{0}}, nil},
 
 	{Saturated, "25000 requests were scheduled in the window and 24000 responses arrived, those to earlier requests included", "rr", Conditions{}, open(25_000, 25_000, 1000)},
 	{Saturated, "", "rr", Conditions{}, open(24_400, 24_400, 1000)},
@@ -338,6 +349,14 @@ func TestWarningsAreInTheManual(t *testing.T) {
 			t.Errorf("docs/reference/warnings.md does not say what %s means", id)
 		}
 	}
+}
+
+// split is the account of a machine of two CPUs which were idle for so long in a second.
+func split(idle0, idle1 int64) *sample.HostDelta {
+	h := host()
+	h.CPUs = map[int]map[string]int64{0: {cpu.Idle: idle0}, 1: {cpu.Idle: idle1}}
+	h.IdleNs = map[int]int64{0: idle0, 1: idle1}
+	return h
 }
 
 // idleEnds are ends that took 15 % of the time of a CPU that was busy for half of it.

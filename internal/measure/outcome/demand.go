@@ -2,6 +2,7 @@ package outcome
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -10,9 +11,10 @@ import (
 // demand derives service demand and its parts. Each side's CPU time is divided by that side's own count of work; the
 // kernel's part is charged to no task of either side.
 //
-// On a kernel that charges softirq work to the interrupted task, the kernel's part is ksoftirqd alone. On one that
-// accounts interrupts separately it is all interrupt time of the path's CPUs, less that of the idle machine; this includes
-// ksoftirqd. Without the whole kernel part of such a machine there is no service demand.
+// On a kernel that charges softirq work to the interrupted task, the kernel's part is ksoftirqd. On one that accounts
+// interrupts separately it is all interrupt time of the path's CPUs, less that of the idle machine; this includes
+// ksoftirqd. Without the whole kernel part of such a machine there is no service demand. On both it has the kernel's workers
+// for the path, such as those that encrypt, on whichever CPU they ran.
 func (t *trial) demand() {
 	if t.is.Spin || t.is.Beside {
 		return // the CPU time of polling or of another stream is not part of a transaction
@@ -31,6 +33,37 @@ func (t *trial) demand() {
 	t.put(metric.ServerCPU, server, okServer && server > 0)
 	t.put(metric.KernelCPU, kernel, okKernel)
 	t.put(metric.ServiceDemand, client+server+kernel, okClient && okServer && (okKernel || !t.c.IRQApart))
+}
+
+// workers returns the CPU time in ns of the kernel's tasks that worked for the path: those on the CPUs of the path that a side reports,
+// without those in counted, and those on other CPUs. Where such a worker is on another CPU, so is ksoftirqd's work for it.
+func (t *trial) workers(s *side, counted map[int]cpu.Time) (ns int64) {
+	cpus := t.cpusOf(s, counted)
+	elsewhere := map[int]bool{}
+	for _, task := range s.host().Tasks {
+		if _, here := cpus[task.CPU]; !task.OfPath() || !here && !t.outside(s, task.CPU) {
+			continue
+		}
+		ns += task.Ns
+		elsewhere[task.CPU] = true
+	}
+	for _, task := range s.host().Tasks {
+		if strings.HasPrefix(task.Command, "ksoftirqd/") && elsewhere[task.CPU] {
+			ns += task.Ns
+		}
+	}
+	return ns
+}
+
+// outside says whether a CPU does not belong to the path, for the side that answers for the rest of its machine.
+func (t *trial) outside(s *side, n int) bool {
+	if t.c.Apart {
+		_, own := t.cpusOf(s, nil)[n]
+		return !own
+	}
+	_, client := t.cpusOf(t.client, nil)[n]
+	_, server := t.cpusOf(t.server, nil)[n]
+	return s == t.client && !client && !server
 }
 
 // threads returns the CPU time of a side's load threads per unit of its work.
@@ -66,12 +99,13 @@ func (t *trial) kernelOf(s *side, counted map[int]cpu.Time) (float64, bool) {
 	if ksoftirqd != nil {
 		ns = *ksoftirqd
 	}
+	workers := t.workers(s, counted)
 	if !t.c.IRQApart {
-		return float64(ns) / s.units(), ksoftirqd != nil
+		return float64(ns+workers) / s.units(), ksoftirqd != nil
 	}
 	time := cpu.Sum(t.cpusOf(s, counted))
 	ns = max(ns, cpu.LessIdle(time.Interrupts(), time.Total(), t.c.IdleInterrupt))
-	return float64(ns) / s.units(), time.Total() > 0
+	return float64(ns+workers) / s.units(), time.Total() > 0
 }
 
 // cpusOf returns the time of the CPUs of the path that a side reports, without those in counted.

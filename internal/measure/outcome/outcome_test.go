@@ -24,8 +24,8 @@ func ptr(n int64) *int64 { return &n }
 // host is a quiet machine of one CPU: 40 % user, 10 % softirq in a window of one second.
 func host() *sample.HostDelta {
 	return &sample.HostDelta{
-		CPUs:        map[int]map[string]int64{0: {cpu.User: 4e8, cpu.SoftIRQ: 1e8, cpu.Idle: 5e8}},
-		KsoftirqdNs: ptr(1e6), MemoryBytes: 1000, NodeMemoryUsedBytes: 5000,
+		CPUs:   map[int]map[string]int64{0: {cpu.User: 4e8, cpu.SoftIRQ: 1e8, cpu.Idle: 5e8}},
+		SpanNs: 1e9, KsoftirqdNs: ptr(1e6), MemoryBytes: 1000, NodeMemoryUsedBytes: 5000,
 		SNMP: map[string]int64{"Tcp.OutSegs": 100_000},
 	}
 }
@@ -86,6 +86,7 @@ func datagrams() (plan.Workload, *sample.Observation, *sample.Observation) {
 	s := &sample.Observation{Side: "server", ElapsedNs: 1e9, Operations: 3000, BytesReceived: 99e6,
 		CPU: sample.CPUTime{ThreadsNs: 198e6, ProcessNs: 198e6}, Host: host(), Transit: times(99_000, 2000),
 		Datagrams: &sample.Datagrams{Expected: 100_000, Received: 99_000, Lost: 1000, JitterNs: 321}}
+	c.Host.CPUs[0][cpu.User], c.Host.CPUs[0][cpu.Idle] = 6e8, 3e8
 	return w, c, s
 }
 

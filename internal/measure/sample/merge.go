@@ -62,6 +62,16 @@ func (h *HostDelta) merge(o *HostDelta) {
 		}
 		h.KsoftirqdNs = &ns
 	}
+	if fresh {
+		h.SpanNs = max(h.SpanNs, o.SpanNs)
+		add(&h.IdleNs, o.IdleNs)
+	}
+	// Tasks are those of the machine: another process may have seen them as well.
+	for _, t := range o.Tasks {
+		if !slices.ContainsFunc(h.Tasks, func(x Task) bool { return x.Command == t.Command && x.CPU == t.CPU }) {
+			h.Tasks = append(h.Tasks, t)
+		}
+	}
 	h.SoftnetDropped = max(h.SoftnetDropped, o.SoftnetDropped)
 	h.SoftnetSqueezed = max(h.SoftnetSqueezed, o.SoftnetSqueezed)
 	add(&h.SNMP, o.SNMP)
@@ -72,10 +82,10 @@ func (h *HostDelta) merge(o *HostDelta) {
 	h.NodeMemoryUsedBytes = max(h.NodeMemoryUsedBytes, o.NodeMemoryUsedBytes)
 }
 
-func add[N int64 | uint64](into *map[string]N, counts map[string]N) {
+func add[K comparable, N int64 | uint64](into *map[K]N, counts map[K]N) {
 	for name, n := range counts {
 		if *into == nil {
-			*into = map[string]N{}
+			*into = map[K]N{}
 		}
 		(*into)[name] += n
 	}

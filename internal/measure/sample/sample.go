@@ -223,6 +223,13 @@ type Datagrams struct {
 type HostDelta struct {
 	// CPUs maps a CPU number to the change of its line in /proc/stat, in ns by mode ("user", "system", "softirq"...).
 	CPUs map[int]map[string]int64 `json:"cpus,omitempty"`
+	// SpanNs is the time between the readings of the counters in ns, IdleNs for how much of it each CPU was idle; absent where the
+	// kernel says so in ticks only, as in CPUs.
+	SpanNs int64         `json:"span_ns,omitempty"`
+	IdleNs map[int]int64 `json:"idle_ns,omitempty"`
+	// Tasks are the tasks that ran on these CPUs, and those that did a path's work on any CPU: without the agents of the run, without
+	// ksoftirqd of these CPUs, and without those that used less than a thousandth of the time. Absent where tasks cannot be seen.
+	Tasks []Task `json:"tasks,omitempty"`
 	// KsoftirqdNs is the CPU time of ksoftirqd on the CPUs of CPUs; absent where it cannot be seen (in a container).
 	KsoftirqdNs *int64 `json:"ksoftirqd_ns,omitempty"`
 	// SoftnetDropped and SoftnetSqueezed are the changes of /proc/net/softnet_stat, all CPUs (machine-wide).

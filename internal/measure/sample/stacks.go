@@ -16,12 +16,14 @@ type Stacks struct {
 	// Event is what samples were taken by, "cycles" or "cpu-clock"; Rate is how many in a second of a busy CPU.
 	Event string `json:"event"`
 	Rate  int    `json:"rate"`
-	// Lost samples had no room. Throttled counts the times that the kernel paused the sampling. Foreign samples are of other
-	// tasks on these CPUs, Meter samples of the sampling itself; neither is among the counts.
+	// Lost samples had no room. Throttled counts the times that the kernel paused the sampling. Foreign samples are of idle CPUs and
+	// of other tasks on these CPUs, Meter samples of the sampling itself; neither is among the counts.
 	Lost      uint64 `json:"lost,omitempty"`
 	Throttled uint64 `json:"throttled,omitempty"`
 	Foreign   uint64 `json:"foreign,omitempty"`
 	Meter     uint64 `json:"meter,omitempty"`
+	// Others are the foreign samples of other tasks by their names.
+	Others map[string]uint64 `json:"others,omitempty"`
 	// Cut counts the samples whose outermost functions had no room. They are among the counts.
 	Cut uint64 `json:"cut,omitempty"`
 	// Counters say how often each event of the processor happened on the path's CPUs in the window, whatever ran there, by the name of
@@ -63,6 +65,17 @@ const UnknownSpace = "?"
 
 // SwitchSpace is the root of a stack that handles a packet in what is between the nodes and not of a dataplane.
 const SwitchSpace = "switch"
+
+// Ended is the name of tasks that have ended.
+const Ended = "ended tasks"
+
+// Alien counts a foreign sample, of a task of this name; of an idle CPU without one.
+func (s *Stacks) Alien(command string) {
+	s.Foreign++
+	if command != "" {
+		add(&s.Others, map[string]uint64{command: 1})
+	}
+}
 
 // Happened is how many samples by an event a stack has, by its innermost frame, and how many events they stand for.
 type Happened struct {
@@ -140,6 +153,7 @@ func (s *Stacks) Join(o *Stacks, root func(string) string) {
 	s.Event, s.Rate = o.Event, o.Rate
 	s.Lost, s.Throttled, s.Foreign, s.Meter = s.Lost+o.Lost, s.Throttled+o.Throttled, s.Foreign+o.Foreign, s.Meter+o.Meter
 	s.Cut += o.Cut
+	add(&s.Others, o.Others)
 	for name, n := range o.Counters {
 		if s.Counters == nil {
 			s.Counters = map[string]float64{}

@@ -111,6 +111,7 @@ func of[T any](more types) (*jsonschema.Schema, error) {
 		reflect.TypeFor[sample.Histogram](): {Type: "string", Description: "HdrHistogram, V2 compressed encoding"},
 		reflect.TypeFor[map[int]map[string]int64](): {Type: "object", AdditionalProperties: &jsonschema.Schema{
 			Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "integer"}}},
+		reflect.TypeFor[map[int]int64](): {Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "integer"}},
 	}
 	maps.Copy(known, more)
 	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: known})

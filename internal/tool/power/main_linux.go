@@ -63,6 +63,7 @@ var costs = []cost{
 	{"instructions2", instructions, 0.02, always}, {"instructions5", instructions, 0.05, always}, {"instructions10", instructions, 0.1, always},
 	{"copies2", copies, 0.02, always}, {"copies5", copies, 0.05, always}, {"copies10", copies, 0.1, always},
 	{"walk5", walks, 0.05, always}, {"burst5", burst5, 0, always}, {"burst10", burst10, 0, always},
+	{"workers5", elements, 0.05, always}, {"workers10", elements, 0.1, always},
 	{"slices", rules, 0, sliced}, {"apart", rules, 0, apart},
 }
 

@@ -232,6 +232,9 @@ func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recor
 	return seen, err
 }
 
+// agentCommand is the name of this program in pods.
+const agentCommand = "cnibench"
+
 // stacks joins those of both nodes.
 func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, error) {
 	windows := sample.InWindow(client.Intervals)
@@ -269,6 +272,8 @@ func (r *recorder) stacks(client, server *sample.Observation) (*sample.Stacks, e
 			all.Foreign = (all.Foreign - own) / 2 // each sampler took the samples of the other node for foreign
 		}
 		all.Counters = stacks[0].Counters // both counted the same CPUs
+		all.Others = stacks[0].Others     // and met the same tasks
+		delete(all.Others, agentCommand)
 	}
 	return all, nil
 }

@@ -1,0 +1,131 @@
+package proc
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"runtime"
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
+)
+
+// tasks reads the CPU clocks of all tasks of the machine. The clock of a process costs a system call of 0.3 us. The rest
+// is read only if its clock has moved, because it cannot have changed otherwise.
+type tasks struct {
+	known map[int]*process
+	// self and parent are the ids of this process and of its parent, command is its name.
+	self, parent int
+	command      string
+}
+
+// process is what is known of a process.
+type process struct {
+	ns int64
+	// tasks are its threads by id, and the children that have ended.
+	tasks map[int]sample.Task
+}
+
+// newTasks returns nil where the kernel's own threads cannot be seen, as in a container.
+func newTasks() *tasks {
+	if Text("/proc/2/comm") != "kthreadd" {
+		return nil
+	}
+	return &tasks{known: map[int]*process{}, self: os.Getpid(), parent: os.Getppid(), command: Text("/proc/self/comm")}
+}
+
+// clocks reads the CPU clocks of all processes but this one, by id. It takes 0.1 ms for a hundred of them, so all are of one moment.
+func (t *tasks) clocks() (map[int]int64, error) {
+	if t == nil {
+		return nil, nil
+	}
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() // it was only read
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	clocks := make(map[int]int64, len(names))
+	for _, name := range names {
+		id, err := strconv.Atoi(name)
+		if err != nil || id == t.self {
+			continue
+		}
+		if ns, err := ProcessCPU(id); err == nil { // one that has ended meanwhile is left out
+			clocks[id] = ns
+		}
+	}
+	return clocks, nil
+}
+
+// named returns the tasks of these clocks by their ids, without those of agents of this run.
+func (t *tasks) named(clocks map[int]int64) map[int]sample.Task {
+	if t == nil || clocks == nil {
+		return nil
+	}
+	now := make(map[int]*process, len(clocks))
+	all := make(map[int]sample.Task, len(clocks))
+	for id, ns := range clocks {
+		p := t.known[id]
+		if p == nil || p.ns != ns {
+			p = t.look(id, ns)
+		}
+		now[id] = p
+		maps.Copy(all, p.tasks)
+	}
+	t.known = now
+	return all
+}
+
+// look reads the name and the place of a process.
+func (t *tasks) look(id int, ns int64) *process {
+	p := &process{ns: ns}
+	stat, err := read(fmt.Sprintf("/proc/%d/stat", id), taskStat)
+	if err != nil || stat.Parent == t.self || stat.Parent == t.parent && stat.Command == t.command {
+		return p
+	}
+	p.tasks = map[int]sample.Task{id: {Command: stat.Command, CPU: stat.CPU, Ns: ns}}
+	if stat.Threads > 1 {
+		p.tasks = threadsOf(id, stat.Command)
+	}
+	if stat.ChildrenNs > 0 {
+		p.tasks[-id] = sample.Task{Command: "ended children of " + stat.Command, CPU: -1, Ns: stat.ChildrenNs}
+	}
+	return p
+}
+
+// threadsOf reads the threads of a process. Their clocks are closed to other processes; the scheduler's count lacks at most the tick
+// under way.
+func threadsOf(id int, command string) map[int]sample.Task {
+	all := map[int]sample.Task{}
+	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", id)) // of a process that has ended there are none
+	for _, e := range entries {
+		n, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		dir := fmt.Sprintf("/proc/%d/task/%d/", id, n)
+		times, failed := read(dir+"schedstat", ParseSchedstat)
+		if stat, err := read(dir+"stat", taskStat); err == nil && failed == nil {
+			all[n] = sample.Task{Command: command, CPU: stat.CPU, Ns: times.Ran}
+		}
+	}
+	return all
+}
+
+func taskStat(b []byte) (TaskStat, error) { return ParseTaskStat(b, UserHz()) }
+
+// manyCPUs is how many CPUs make the list of timers too long to be read at the edges of a window.
+const manyCPUs = 32
+
+// timerList reads what says exactly for how long CPUs have been idle; nil where this process may not, or it would take too long.
+func timerList() []byte {
+	if runtime.NumCPU() > manyCPUs {
+		return nil
+	}
+	b, _ := os.ReadFile("/proc/timer_list") // for root only; without it /proc/stat says so in ticks
+	return b
+}

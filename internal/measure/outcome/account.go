@@ -1,0 +1,186 @@
+package outcome
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/cpu"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// account is where the busy time of the path's CPUs went: to what service demand counts, to other tasks, to no task. All are numbers
+// of CPUs, which is time by time, because windows of load threads and of the machine's counters begin and end at moments of their own.
+type account struct {
+	// cpus are how many CPUs the path has, busy how many of them were not idle.
+	cpus, busy float64
+	// load is what load threads used, meter what else the agents may have used there.
+	load, meter float64
+	// kernel is what the kernel used for the path in tasks of its own and, where they are accounted apart, in interrupts.
+	kernel float64
+	// others are the other tasks that ran there, the longest first, and last those at large.
+	others []other
+	// blur is how much of the sum the resolution of clocks, and what lies between the edges of both kinds of window, can make up.
+	blur float64
+}
+
+// other are the tasks of a name that are not the path's, and how many CPUs they took. At large means that they may have run elsewhere.
+type other struct {
+	command string
+	cpus    float64
+	atLarge bool
+}
+
+// tick is the step of the CPU time of /proc/stat in ns.
+const tick = 10_000_000
+
+// balance returns the account of the path's CPUs, false where the machine's counters do not allow one.
+func (t *trial) balance() (a account, ok bool) {
+	var steal float64
+	for _, x := range []struct {
+		s       *side
+		counted map[int]cpu.Time
+	}{{t.client, nil}, {t.server, t.shared()}} {
+		if x.s == nil || x.s.CPU.ProcessNs <= 0 {
+			return a, false
+		}
+		a.load += float64(x.s.CPU.ThreadsNs) / float64(x.s.ElapsedNs)
+		a.meter += float64(x.s.CPU.ProcessNs-x.s.CPU.ThreadsNs) / float64(x.s.ElapsedNs)
+		cpus := t.cpusOf(x.s, x.counted)
+		if len(cpus) == 0 {
+			continue
+		}
+		h := x.s.host()
+		if h.SpanNs <= 0 {
+			return a, false
+		}
+		steal += float64(cpu.Sum(cpus)[cpu.Steal]) / float64(h.SpanNs)
+		a.blur += math.Abs(float64(x.s.ElapsedNs-h.SpanNs)) / float64(h.SpanNs)
+		a.add(t, h, cpus)
+		if x.s == t.client || t.c.Apart {
+			a.addLarge(h)
+		}
+	}
+	a.blur += steal // whether clocks of tasks have it depends on the kernel
+	slices.SortStableFunc(a.others, func(x, y other) int {
+		if x.atLarge != y.atLarge {
+			return map[bool]int{true: 1, false: -1}[x.atLarge]
+		}
+		return cmp.Compare(y.cpus, x.cpus)
+	})
+	return a, a.cpus > 0
+}
+
+// add adds the CPUs of one machine.
+func (a *account) add(t *trial, h sample.HostDelta, cpus map[int]cpu.Time) {
+	span := float64(h.SpanNs)
+	for n, modes := range cpus {
+		idle, exact := h.IdleNs[n]
+		if !exact {
+			idle = modes[cpu.Idle] + modes[cpu.IOWait]
+			a.blur += tick / span
+			a.busy -= t.c.IdleBusy
+		}
+		a.cpus++
+		a.busy += 1 - float64(idle)/span
+	}
+	if t.c.IRQApart { // all of them: the path's own cannot be separated
+		a.kernel += float64(cpu.Sum(cpus).Interrupts()) / span
+		a.blur += tick / span * float64(len(cpus))
+	} else if h.KsoftirqdNs != nil {
+		a.kernel += float64(*h.KsoftirqdNs) / span
+	}
+	for _, task := range h.Tasks {
+		_, here := cpus[task.CPU]
+		switch share := float64(task.Ns) / span; {
+		case here && task.OfPath():
+			a.kernel += share
+		case here:
+			a.took(other{task.Command, share, false})
+		}
+	}
+}
+
+// addLarge adds the tasks of a machine whose CPU is not known.
+func (a *account) addLarge(h sample.HostDelta) {
+	for _, task := range h.Tasks {
+		if task.CPU < 0 {
+			a.took(other{task.Command, float64(task.Ns) / float64(h.SpanNs), true})
+		}
+	}
+}
+
+// took adds tasks to those of the same name.
+func (a *account) took(o other) {
+	i := slices.IndexFunc(a.others, func(x other) bool { return x.command == o.command && x.atLarge == o.atLarge })
+	if i < 0 {
+		a.others = append(a.others, o)
+		return
+	}
+	a.others[i].cpus += o.cpus
+}
+
+// missing is the busy time that is neither the path's nor the meter's; negative if service demand counts more than the CPUs were busy.
+func (a account) missing() float64 {
+	rest := a.busy - a.load - a.kernel
+	if rest > 0 {
+		return max(0, rest-a.meter)
+	}
+	return rest
+}
+
+// tolerance is how much may be missing.
+func (a account) tolerance(share float64) float64 { return share*a.cpus + a.blur }
+
+// named says what the missing time went to: at most three tasks, none with more than is missing.
+func (a account) named(missing float64) string {
+	var names []string
+	rest := missing
+	for _, o := range a.others {
+		took := min(o.cpus, rest)
+		if len(names) == 3 || took < 0.001*a.cpus {
+			break
+		}
+		rest -= took
+		names = append(names, fmt.Sprintf("%s %s", number.Clean(o.command), number.Percent(took/a.cpus)))
+	}
+	if rest > a.tolerance(unaccounted) {
+		names = append(names, number.Percent(rest/a.cpus)+" in no task that is still there")
+	}
+	return strings.Join(names, ", ")
+}
+
+// inTasks is how much of the missing time other tasks account for.
+func (a account) inTasks() (sum float64) {
+	for _, o := range a.others {
+		sum += o.cpus
+	}
+	return sum
+}
+
+// otherLoad reports the time of the path's CPUs that is neither the path's nor idle, with the tasks that took it, or that service
+// demand counts time which these CPUs did not have.
+func (t *trial) otherLoad() string {
+	a, ok := t.balance()
+	if !ok {
+		return ""
+	}
+	share := unaccounted
+	if len(t.c.CPUs) == 0 || t.is.NewPods { // the kernel makes and removes the namespaces of pods in tasks of its own
+		share = strange
+	}
+	missing := a.missing()
+	if interrupts := missing - a.inTasks(); t.idleInterrupts() != "" && interrupts > 0 {
+		missing -= interrupts // idleSoftIRQ reports them
+	}
+	switch {
+	case missing > a.tolerance(share):
+		return when(true, "other work took %s of the time of the path's CPUs: %s", number.Percent(missing/a.cpus), a.named(missing))
+	case -missing > a.tolerance(share):
+		return when(true, "load threads and the kernel's work for them have %s more time than the path's CPUs were busy", number.Percent(math.Abs(missing)/a.cpus))
+	}
+	return ""
+}

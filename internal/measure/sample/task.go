@@ -1,0 +1,43 @@
+package sample
+
+import "strings"
+
+// Task is a task of the machine that is not one of a run's agents: a kernel thread, or a thread of a program.
+type Task struct {
+	// Command is its name, for a kernel worker with the queue that it served last: "kworker/1:1-wg-crypt-wg0".
+	Command string `json:"command"`
+	// CPU is where it ran last, -1 if that is not known.
+	CPU int `json:"cpu"`
+	// Ns is the CPU time that it used.
+	Ns int64 `json:"ns"`
+}
+
+// queues are the names, or their beginnings, of work queues that carry packets or keep the tables which packets need.
+var queues = []string{
+	"wg-crypt-", "wg-kex-", // WireGuard encrypts, decrypts and agrees on keys
+	"pencrypt", "pdecrypt", "cryptd", "xfrm", // IPsec
+	"events_power_efficient", // conntrack, neighbours and nftables collect what has expired
+	"nf_ft_offload", "nf_flow_table_offload", "tc_ct_flow_table",
+	"inet_frag_wq", "mld", "ipv6_addrconf", "kstrp", "tls-strp",
+}
+
+// threads are the beginnings of names of kernel threads that carry packets.
+var threads = []string{"napi/", "backlog_napi/", "cpumap/", "ipvs-"}
+
+// OfPath says whether the kernel does a path's work in this task. ksoftirqd is not among them: it is counted by its CPU.
+func (t Task) OfPath() bool {
+	list, name := threads, t.Command
+	if worker, ok := strings.CutPrefix(name, "kworker/"); ok {
+		at := strings.IndexAny(worker, "-+") // + while it works
+		if at < 0 {
+			return false
+		}
+		list, name = queues, worker[at+1:]
+	}
+	for _, beginning := range list {
+		if strings.HasPrefix(name, beginning) {
+			return true
+		}
+	}
+	return false
+}
