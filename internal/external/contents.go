@@ -36,6 +36,11 @@ func Contents(batches ...Batch) (result.Contents, error) {
 		for _, s := range b.LeftOut {
 			adapter.AddName(&leftOut, s)
 		}
+		for _, r := range b.Readings {
+			for _, condition := range r.Conditions {
+				adapter.AddName(&leftOut, condition+", a condition that no workload has")
+			}
+		}
 		adapter.MergeFacts(h.Facts, b.Facts)
 		if _, version, ok := strings.Cut(b.Tool, " "); ok {
 			adapter.MergeFacts(h.Facts, facts.Facts{facts.ToolVersion: version})
@@ -110,11 +115,16 @@ func describe(h *result.Header, recs []result.Record) {
 
 // records numbers the readings of all batches and turns them into trials.
 func records(batches []Batch) ([]result.Record, error) {
+	settleSizes(batches)
+	separate(batches)
 	taken := map[plan.Trial]bool{}
 	next := map[plan.Case]int{}
 	var recs []result.Record
 	for _, b := range batches {
 		for _, r := range b.Readings {
+			if len(r.Conditions) > 0 {
+				r.Warn(adapter.Conditional, "the test also had %s, which no workload has", strings.Join(r.Conditions, ", "))
+			}
 			if err := whole(r); err != nil {
 				return nil, err
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +48,15 @@ type Reading struct {
 	Work float64
 	// Client is the client's series over time, nil if the tool gives none.
 	Client *sample.Observation
+	// Conditions are what the tool says of the test and no workload has, as "key=value"; see Condition.
+	Conditions []string
+	// Sizes bounds the message size of Workload where the tool's digits leave a range: repetitions of one run agree on one
+	// size within it. The zero value is for a size that is printed.
+	Sizes SizeRange
 }
+
+// SizeRange holds the least and the most bytes of a message; zero says nothing.
+type SizeRange struct{ Low, High int }
 
 // Ids of warnings that decoders raise.
 const (
@@ -63,6 +72,8 @@ const (
 	Corrected = "corrected-times"
 	// Rounded marks numbers that the tool printed with few digits.
 	Rounded = "rounded"
+	// Conditional marks what a test had that no workload has.
+	Conditional = "condition"
 )
 
 // Put records a number, unless the trial has failed.
@@ -74,6 +85,23 @@ func (r *Reading) Put(name string, v float64) {
 		r.Metrics = map[string]float64{}
 	}
 	r.Metrics[name] = v
+}
+
+// Likely returns the size in the range that a run is likely to have had: a power of two, else the middle in three digits.
+func (s SizeRange) Likely() int {
+	if power := 1 << bits.Len(uint(s.High)) >> 1; power >= s.Low && s.High > 0 {
+		return power
+	}
+	return ThreeDigits(float64(s.Low+s.High) / 2)
+}
+
+// Condition records, as "key=value", what the tool says of the test and no workload has. Readings of one case whose conditions
+// differ are not its repetitions.
+func (r *Reading) Condition(conditions ...string) {
+	for _, c := range conditions {
+		AddName(&r.Conditions, c)
+	}
+	slices.Sort(r.Conditions)
 }
 
 // Received records the rate at which bytes arrived, in bit/s; without any, the trial has failed.

@@ -1,0 +1,91 @@
+package external
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+// each yields the readings of all batches.
+func each(batches []Batch, do func(*Reading)) {
+	for _, b := range batches {
+		for i := range b.Readings {
+			do(&b.Readings[i])
+		}
+	}
+}
+
+// settleSizes gives readings one message size where the digits of their tool leave a range: a printed size within it, else the
+// one that an earlier reading of the case has.
+func settleSizes(batches []Batch) {
+	known := map[plan.Case][]int{}
+	caseOf := func(r *Reading) plan.Case {
+		return plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Without("message")}
+	}
+	open := false
+	each(batches, func(r *Reading) { open = open || r.Sizes != (adapter.SizeRange{}) })
+	if !open {
+		return
+	}
+	each(batches, func(r *Reading) {
+		if r.Workload.Spec != nil && r.Sizes == (adapter.SizeRange{}) {
+			known[caseOf(r)] = append(known[caseOf(r)], r.Workload.Traits().Message)
+		}
+	})
+	each(batches, func(r *Reading) {
+		if r.Workload.Spec == nil || r.Sizes == (adapter.SizeRange{}) {
+			return
+		}
+		c := caseOf(r)
+		fits := func(size int) bool { return r.Sizes.Low <= size && size <= r.Sizes.High }
+		i := slices.IndexFunc(known[c], fits)
+		if i < 0 {
+			known[c] = append(known[c], r.Workload.Traits().Message)
+			return
+		}
+		if w, err := r.Workload.With("message", strconv.Itoa(known[c][i])); err == nil {
+			r.Workload = w.Normalize()
+		}
+	})
+}
+
+// unlikeName matches what the name of a profile cannot hold.
+var unlikeName = pattern.New(`[^A-Za-z0-9._~-]+`)
+
+// separate gives readings of one case whose conditions differ profiles of their own, such as canal+gso.1: runs that are not
+// alike are not repetitions of one case.
+func separate(batches []Batch) {
+	seen := map[plan.Case]map[string]bool{}
+	caseOf := func(r *Reading) plan.Case {
+		return plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}
+	}
+	each(batches, func(r *Reading) {
+		if r.Workload.Spec == nil {
+			return
+		}
+		c := caseOf(r)
+		if seen[c] == nil {
+			seen[c] = map[string]bool{}
+		}
+		seen[c][strings.Join(r.Conditions, "+")] = true
+	})
+	var renamed []*Reading
+	each(batches, func(r *Reading) {
+		if len(r.Conditions) > 0 && r.Workload.Spec != nil && len(seen[caseOf(r)]) > 1 {
+			renamed = append(renamed, r)
+		}
+	})
+	for _, r := range renamed {
+		for _, condition := range r.Conditions {
+			r.Profile += "+" + unlikeName.Regexp().ReplaceAllString(strings.ReplaceAll(condition, "=", "."), "-")
+		}
+		r.Profile = r.Profile[:min(len(r.Profile), longestProfile)]
+	}
+}
+
+// longestProfile is that of adapter.PlainName.
+const longestProfile = 100
