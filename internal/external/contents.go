@@ -24,6 +24,9 @@ const FactLeftOut = "import.left_out"
 func Contents(batches ...Batch) (result.Contents, error) {
 	var c result.Contents
 	var err error
+	factsDiffer(batches)
+	settleSizes(batches)
+	separate(batches)
 	if c.Records, err = records(batches); err != nil {
 		return result.Contents{}, err
 	}
@@ -115,8 +118,6 @@ func describe(h *result.Header, recs []result.Record) {
 
 // records numbers the readings of all batches and turns them into trials.
 func records(batches []Batch) ([]result.Record, error) {
-	settleSizes(batches)
-	separate(batches)
 	taken := map[plan.Trial]bool{}
 	next := map[plan.Case]int{}
 	var recs []result.Record

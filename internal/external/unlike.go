@@ -56,6 +56,31 @@ func settleSizes(batches []Batch) {
 // unlikeName matches what the name of a profile cannot hold.
 var unlikeName = pattern.New(`[^A-Za-z0-9._~-]+`)
 
+// conditionFacts are what inputs say of all their tests that changes what is measured.
+var conditionFacts = []string{"cluster.mtu", "socket_buffer"}
+
+// factsDiffer records the facts of conditionFacts that are not the same in all inputs as conditions of their readings.
+func factsDiffer(batches []Batch) {
+	for _, name := range conditionFacts {
+		values := map[string]bool{}
+		for _, b := range batches {
+			if v := b.Facts[name]; v != "" {
+				values[v] = true
+			}
+		}
+		if len(values) < 2 {
+			continue
+		}
+		for _, b := range batches {
+			for i := range b.Readings {
+				if v := b.Facts[name]; v != "" {
+					b.Readings[i].Condition(name + "=" + v)
+				}
+			}
+		}
+	}
+}
+
 // separate gives readings of one case whose conditions differ profiles of their own, such as canal+gso.1: runs that are not
 // alike are not repetitions of one case.
 func separate(batches []Batch) {

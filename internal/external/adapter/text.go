@@ -42,6 +42,8 @@ type Run interface {
 type RunText[R Run] struct {
 	Tool string
 	New  func() R
+	// After makes the run that follows one; nil is New. A table may hold a run in each row below one head.
+	After func(run R) R
 	// Begins returns whether line begins a run; run holds the lines before it.
 	Begins func(run R, line string) bool
 	// Indented keeps the space before a line.
@@ -69,7 +71,11 @@ func (t RunText[R]) Decode(b []byte) (Batch, error) {
 		if t.Begins(run, line) {
 			if begun {
 				end()
-				run = t.New()
+				if t.After != nil {
+					run = t.After(run)
+				} else {
+					run = t.New()
+				}
 			}
 			begun, first = true, number
 		}

@@ -40,6 +40,9 @@ func decode(b []byte) (adapter.Batch, error) {
 		Version string          `json:"version"`
 		Items   json.RawMessage `json:"dataItems"`
 	}
+	if err := adapter.Twice(b); err != nil {
+		return adapter.Batch{}, err
+	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	if err := d.Decode(&file); err != nil {
 		return adapter.Batch{}, adapter.JSONError(b, d.InputOffset(), err)

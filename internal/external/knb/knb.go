@@ -41,6 +41,10 @@ type knbFile struct {
 		Server  string `yaml:"server-node"`
 		Client  string `yaml:"client-node"`
 		Buffer  string `yaml:"socket-buffer-size"`
+		// OnHost says of the client and of the server whether its pod was on the host's network.
+		OnHost struct{ Client, Server bool } `yaml:"-"`
+		// More are iperf3's arguments besides knb's own.
+		More string `yaml:"-"`
 	} `yaml:"metadata"`
 	Data struct {
 		CPU     string              `yaml:"cpu"`
@@ -103,10 +107,18 @@ func (f *knbFile) batch() (adapter.Batch, error) {
 	if f.Metadata.Server == f.Metadata.Client {
 		near.Locality, far.Locality = plan.SameNode, plan.Local
 	}
+	ends := f.Metadata.OnHost
+	near, nearKnown := onHosts(near, ends.Client, ends.Server)
+	far, farKnown := onHosts(far, ends.Client, ends.Server)
 	for _, group := range []struct {
 		path  plan.Path
+		known bool
 		tests map[string]*knbTest
-	}{{near, f.Data.Pod}, {far, f.Data.Service}} {
+	}{{near, nearKnown, f.Data.Pod}, {far, farKnown, f.Data.Service}} {
+		if !group.known && len(group.tests) > 0 {
+			b.LeaveOut("tests of %s: the archive says that a pod of it was on the host's network, and that is no supported path", group.path)
+			continue
+		}
 		for _, p := range knbProtocols {
 			t := group.tests[string(p)]
 			if t == nil {
@@ -117,11 +129,25 @@ func (f *knbFile) batch() (adapter.Batch, error) {
 				return adapter.Batch{}, fmt.Errorf("%s, %s: %w", group.path, p, err)
 			}
 			r.Path, r.Started = group.path, b.Created
+			if f.Metadata.More != "" {
+				r.Condition("arguments=" + f.Metadata.More)
+			}
 			b.Readings = append(b.Readings, r)
 		}
 	}
 	b.LeaveOut("CPU and memory, which are of the whole nodes and of a window that begins before the test does")
 	return b, nil
+}
+
+// onHosts returns a path of which the client's end, the server's or both are on the hosts' network; false if it is not supported.
+func onHosts(p plan.Path, client, server bool) (plan.Path, bool) {
+	if client {
+		p.From = plan.Host
+	}
+	if server && p.To == plan.Pod {
+		p.To = plan.Host
+	}
+	return p, slices.Contains(plan.Paths, p)
 }
 
 // reading makes a reading of one test.
@@ -166,6 +192,8 @@ func decodeArchive(b []byte) (adapter.Batch, error) {
 	f := knbFile{}
 	f.Metadata.Name, f.Metadata.Version, f.Metadata.Date = env["BENCHMARK_RUN_NAME"], env["VERSION"], env["BENCHMARK_DATE"]
 	f.Metadata.Server, f.Metadata.Client, f.Metadata.Buffer = env["SERVER_NODE"], env["CLIENT_NODE"], env["SOCKET_BUFFER_SIZE"]
+	f.Metadata.OnHost.Client, f.Metadata.OnHost.Server = env["HOST_NETWORK_CLIENT"] == "true", env["HOST_NETWORK_SERVER"] == "true"
+	f.Metadata.More = env["ADD_CMD"]
 	text := func(name string) string { return strings.TrimSpace(string(files[name])) }
 	f.Data.CPU, f.Data.Kernel, f.Data.K8s, f.Data.MTU = text("cpu"), text("kernel"), text("k8s-version"), text("mtu")
 	f.Data.Pod, f.Data.Service = map[string]*knbTest{}, map[string]*knbTest{}
