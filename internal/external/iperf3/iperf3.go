@@ -115,7 +115,7 @@ func (e *iperf3End) UnmarshalJSON(b []byte) error {
 		name        string
 		there, back **iperf3Sum
 	}{{"sum", &e.Sum, &e.ReceivedBack}, {"sum_sent", &e.Sent, &e.SentBack}, {"sum_received", &e.Received, &e.ReceivedBack}} {
-		if v := adapter.Values(b, key.name); len(v) == 2 && !bytes.Equal(v[0], v[1]) {
+		if v := adapter.Values(b, key.name); len(v) == 2 {
 			*key.there, *key.back = nil, nil
 			err = errors.Join(err, json.Unmarshal(v[0], key.there), json.Unmarshal(v[1], key.back))
 		}
@@ -306,7 +306,7 @@ func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int) 
 	case is(defaultRate) || offered > 0 && math.Abs(each/defaultRate-1) < 5*near:
 		s.Rate = defaultRate * float64(max(flows, 1))
 		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed: %d bit/s a stream, which iperf3 sends without -b", defaultRate)
-		r.Warn(adapter.Paced, "the sender was held to %d bit/s a stream, iperf3's default: its goodput is no capacity", defaultRate)
+		r.Warn(adapter.Paced, "the sender was held to %d bit/s a stream, iperf3's default: its goodput is not a capacity", defaultRate)
 	case is(asked):
 		s.Rate = asked * float64(max(flows, 1))
 		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed from what was sent: %.4g bit/s a stream", asked)

@@ -116,7 +116,7 @@ func (f *knbFile) batch() (adapter.Batch, error) {
 		tests map[string]*knbTest
 	}{{near, nearKnown, f.Data.Pod}, {far, farKnown, f.Data.Service}} {
 		if !group.known && len(group.tests) > 0 {
-			b.LeaveOut("tests of %s: the archive says that a pod of it was on the host's network, and that is no supported path", group.path)
+			b.LeaveOut("tests of %s: the archive says that a pod of it was on the host's network, which is not a supported path", group.path)
 			continue
 		}
 		for _, p := range knbProtocols {
