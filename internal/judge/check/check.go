@@ -160,10 +160,12 @@ type trial struct {
 	warnings []sample.Warning
 	// seconds is the length of its window, 0 if it is not known.
 	seconds float64
+	// client is its series over time, nil without one.
+	client *sample.Observation
 }
 
 func newTrial(v *View, c plan.Case, r result.Record) *trial {
-	t := &trial{Case: c, view: v, metrics: maps.Clone(r.Metrics), warnings: r.Warnings, seconds: float64(r.WindowNs) / 1e9}
+	t := &trial{Case: c, view: v, metrics: maps.Clone(r.Metrics), warnings: r.Warnings, seconds: float64(r.WindowNs) / 1e9, client: r.Client}
 	if w := t.metrics[metric.Window]; w > 0 {
 		t.seconds = w / 1e9
 	}

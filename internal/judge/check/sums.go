@@ -37,9 +37,11 @@ var sumRules = []rule{
 	{id: "concurrency", trial: (*trial).concurrency},
 	{id: "idle-connections", trial: (*trial).idleConnections},
 	{id: "zero-time", trial: (*trial).zeroTime, find: zeroClaims},
+	{id: "zero-rate", trial: (*trial).zeroRate},
 	{id: "call-rate", trial: (*trial).callRate},
 	{id: "udp-without-loss", trial: (*trial).lossMissing, find: lossNeverShown},
 	{id: "short-window", trial: (*trial).shortWindow},
+	{id: "transfer-dies", trial: (*trial).transferDies},
 }
 
 func (t *trial) rateTimesTime() string {
@@ -249,6 +251,18 @@ func (t *trial) zeroTime() string {
 		return ""
 	}
 	return strings.Join(zero, ", ") + " is 0"
+}
+
+// ratesOfWork are those that a trial without a failure cannot have at 0.
+var ratesOfWork = []string{metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.PacketRate}
+
+func (t *trial) zeroRate() string {
+	for _, name := range ratesOfWork {
+		if v, ok := t.metrics[name]; ok && v == 0 {
+			return name + " is 0 in a trial that did not fail"
+		}
+	}
+	return ""
 }
 
 // mostCalls is how many send calls of a flow in a second are believed.
