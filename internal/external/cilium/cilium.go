@@ -15,6 +15,7 @@ import (
 // Tool is cilium connectivity perf: netperf on a cluster.
 var Tool = adapter.Tool{Formats: []adapter.Format{
 	{Name: "cilium-perf", About: "the report of cilium connectivity perf --report-dir", Match: match, Decode: decode},
+	{Name: "cilium-perf-table", About: "the tables that cilium connectivity perf prints", Match: matchTable, Decode: decodeTable},
 }}
 
 // ciliumStreams is how many netperf run at once in a test whose name ends in _MULTI, unless --streams said otherwise.
@@ -53,7 +54,7 @@ func decode(b []byte) (adapter.Batch, error) {
 	if file.Version != "v1" {
 		return adapter.Batch{}, fmt.Errorf("version %s of the report is not v1", adapter.Quoted(file.Version))
 	}
-	c := &ciliumTests{batch: adapter.Batch{Tool: "cilium connectivity perf", Environment: "kubernetes"}, seen: map[string]int{}, of: map[string][]int{}}
+	c := newTests()
 	err := adapter.EachItem(file.Items, func(item ciliumItem) error {
 		kind := item.Labels["metric"]
 		r, err := c.reading(item.Labels["scenario"], item.Labels["node"], strings.TrimPrefix(item.Labels["test_type"], "netperf-"), kind)
@@ -96,6 +97,10 @@ type ciliumTests struct {
 	// seen counts the parts of each kind of a test, and of finds its readings: a test that comes again is its next sample.
 	seen map[string]int
 	of   map[string][]int
+}
+
+func newTests() *ciliumTests {
+	return &ciliumTests{batch: adapter.Batch{Tool: "cilium connectivity perf", Environment: "kubernetes"}, seen: map[string]int{}, of: map[string][]int{}}
 }
 
 // reading returns the reading of a test that has no part called kind yet, or nil if the test has no word here.

@@ -28,6 +28,7 @@ import (
 var Tool = adapter.Tool{Formats: []adapter.Format{
 	{Name: "knb-data", About: "a .knbdata archive of knb", Match: matchArchive, Decode: decodeArchive},
 	{Name: "knb", About: "knb -o json, -o yaml", Match: match, Decode: decode},
+	{Name: "knb-text", About: "knb -o text, as it is pasted into issues", Match: matchText, Decode: decodeText},
 	{Name: "cni-benchmark", About: "a results folder of InfraBuilder's benchmark-k8s-cni-2024-01", Folder: openFolder},
 }}
 
@@ -118,6 +119,11 @@ func (f *knbFile) batch() (adapter.Batch, error) {
 		if !group.known && len(group.tests) > 0 {
 			b.LeaveOut("tests of %s: the archive says that a pod of it was on the host's network, which is not a supported path", group.path)
 			continue
+		}
+		for name := range group.tests {
+			if !slices.Contains(knbProtocols, plan.Protocol(name)) {
+				b.LeaveOut("test %s: a command of the user's", adapter.Quoted(name))
+			}
 		}
 		for _, p := range knbProtocols {
 			t := group.tests[string(p)]

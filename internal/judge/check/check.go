@@ -26,6 +26,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -191,4 +192,11 @@ func (t *trial) show(name string, x float64) string { return show(Key{Case: t.Ca
 // warned says whether the trial carries the warning.
 func (t *trial) warned(id string) bool {
 	return slices.ContainsFunc(t.warnings, func(w sample.Warning) bool { return w.ID == id })
+}
+
+// assumed says whether the trial's tool does not say something of the workload, which was assumed.
+func (t *trial) assumed(what string) bool {
+	return slices.ContainsFunc(t.warnings, func(w sample.Warning) bool {
+		return w.ID == adapter.Assumed && strings.Contains(w.Message, what)
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -22,7 +23,7 @@ const (
 // transferDies finds TCP transfers that stop within their window, or never begin.
 func (t *trial) transferDies() string {
 	is := t.Workload.Traits()
-	if !is.Bulk() || is.Rate > 0 || t.warned("paced") {
+	if !is.Bulk() || is.Rate > 0 || t.warned(adapter.Paced) {
 		return ""
 	}
 	if said := t.fades(); said != "" {

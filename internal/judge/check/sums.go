@@ -210,6 +210,9 @@ func (t *trial) inFlight() (f flight, ok bool) {
 	if t.warned(adapter.Corrected) || t.warned(adapter.Rounded) {
 		return f, false // the mean is not of the requests that were sent, or has too few digits
 	}
+	if t.assumed("connections") {
+		return f, false
+	}
 	is := t.view.sent(t.Case)
 	if !is.Exchanges() || is.Kernel {
 		return f, false
@@ -233,7 +236,7 @@ func (t *trial) concurrency() string {
 
 func (t *trial) idleConnections() string {
 	f, ok := t.inFlight()
-	if !ok || f.under >= 0.4*float64(f.most) || t.Workload.Traits().Reconnect {
+	if !ok || f.under >= 0.4*float64(f.most) || t.Workload.Traits().Reconnect || t.warned(adapter.Paced) {
 		return "" // opening and closing connections takes the rest of the time
 	}
 	return fmt.Sprintf("rate times mean latency is %.3g under way, of %d", f.under, f.most)
