@@ -53,8 +53,8 @@ func settleSizes(batches []Batch) {
 	})
 }
 
-// unlikeName matches what the name of a profile cannot hold.
-var unlikeName = pattern.New(`[^A-Za-z0-9._~-]+`)
+// unlikeName matches what the name of a profile cannot hold, with the signs beside it.
+var unlikeName = pattern.New(`[^A-Za-z0-9._~]*[^A-Za-z0-9._~-][^A-Za-z0-9._~]*`)
 
 // conditionFacts are what inputs say of all their tests that changes what is measured.
 var conditionFacts = []string{"cluster.mtu", "socket_buffer"}

@@ -125,7 +125,7 @@ func (p report) workload(r *adapter.Reading) plan.Workload {
 	return w
 }
 
-// statuses adds counts of responses by status code. A code that is no status is a request without a response.
+// statuses adds counts of responses by status code. A code other than a status counts requests without a response.
 func (p *report) statuses(codes map[string]float64) {
 	for code, n := range codes {
 		switch c, err := strconv.Atoi(code); {
@@ -158,6 +158,9 @@ func documents[T any](b []byte, name string, read func(T, *adapter.Batch) (*repo
 	batch := adapter.Batch{Tool: name}
 	err := adapter.Documents(b, func(doc T) error {
 		p, err := read(doc, &batch)
+		if err == nil && p != nil && p.good+p.bad+p.failed == 0 && p.failure == "" {
+			err = fmt.Errorf("it holds no request, or is not of %s", name)
+		}
 		if err == nil && p != nil {
 			p.tool = name
 			batch.Readings = append(batch.Readings, p.reading())
