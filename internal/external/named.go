@@ -11,7 +11,7 @@ import (
 type relative struct {
 	looks *pattern.Pattern
 	what  string
-	// instead is the nearest form that is read, "" if there is none and the numbers go into a CSV file.
+	// instead is the nearest form that is read, "" where only the CSV file is left.
 	instead string
 	// other is true for a file without a measurement.
 	other bool

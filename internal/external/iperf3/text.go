@@ -30,8 +30,10 @@ func matchText(b []byte) bool {
 type textRun struct {
 	udp, reverse, both bool
 	// done is true after the last line of a run.
-	done          bool
+	done bool
+	// failure is what a run complained of last, complaint the line that it did so in.
 	failure       string
+	complaint     string
 	flows, block  int
 	omit, seconds float64
 	congestion    string
@@ -53,8 +55,10 @@ var text = adapter.RunText[*textRun]{
 		return &textRun{single: map[string][]string{}, sums: map[string][]string{}, ids: map[string]bool{}}
 	},
 	Begins: func(run *textRun, line string) bool {
-		return strings.HasPrefix(line, "Connecting to host") || run.done && strings.HasPrefix(line, "iperf3: ")
+		return strings.HasPrefix(line, "Connecting to host") ||
+			run.done && strings.HasPrefix(line, "iperf3: ")
 	},
+	Again: func(run *textRun, line string) bool { return line != "" && line == run.complaint },
 }
 
 // DecodeText reads what iperf3 prints without -J, of one run or of several. Archives of knb hold nothing else.
@@ -89,6 +93,7 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 	name, value, _ := strings.Cut(line, " ")
 	switch {
 	case name == "iperf3:":
+		r.complaint = line
 		r.failure = strings.TrimPrefix(strings.TrimPrefix(value, "error - "), "interrupt - ")
 	case line == "iperf Done.":
 		r.done = true

@@ -58,6 +58,7 @@ type netperfRun struct {
 // text decodes what netperf prints: key=value (-k), CSV (-o), titles stacked over values (-O) and the classic tables.
 var text = adapter.RunText[*netperfRun]{
 	Tool: "netperf", New: func() *netperfRun { return &netperfRun{keys: map[string]string{}} }, After: after, Begins: begins, Indented: true,
+	Again: func(r *netperfRun, line string) bool { return line != "" && line == r.failure },
 }
 
 // begins returns whether line is a banner. Where banners were not printed, a key or titles that come again begin a run.
