@@ -101,11 +101,21 @@ func (b *builder) repeated(certainty string) string {
 	for _, n := range times {
 		counts[n]++
 	}
+	none := counts[0]
+	delete(counts, 0)
 	all := slices.Sorted(maps.Keys(counts))
 	if certainty != "" {
 		certainty = ", " + certainty
 	}
-	if len(all) == 1 {
+	if none > 0 {
+		certainty += fmt.Sprintf("; %s failed in all trials", number.Counted(none, "case"))
+	}
+	switch {
+	case len(all) == 0:
+		return "All trials failed."
+	case len(all) == 1 && none > 0:
+		return fmt.Sprintf("Cases had %s%s.", repetitions(all[0], all[0]), certainty)
+	case len(all) == 1:
 		return fmt.Sprintf("Each case had %s%s.", repetitions(all[0], all[0]), certainty)
 	}
 	most := all[0]

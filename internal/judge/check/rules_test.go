@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -526,6 +527,55 @@ func TestTransferDies(t *testing.T) {
 			t.Errorf("what %s: %+v", c.name, found)
 		case c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Saw, c.want)):
 			t.Errorf("what %s: %+v, want %q", c.name, found, c.want)
+		}
+	}
+}
+
+// TestForeignTransfers asks the new rules of the output of tools: of transfers that die, of two directions, and of sound ones.
+func TestForeignTransfers(t *testing.T) {
+	const dir = "../../external/"
+	between := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+	slow := "Connecting to host 10.0.2.9, port 5201\n[  5] local 10.0.1.7 port 51884 connected to 10.0.2.9 port 5201\n" +
+		"[ ID] Interval           Transfer     Bitrate         Retr\n[  5]   0.00-10.00  sec  6.20 MBytes  5.20 Mbits/sec  900             sender\n[  5]   0.00-10.04  sec  6.00 MBytes  5.01 Mbits/sec                  receiver\n"
+	fast := "Connecting to host 10.0.2.9, port 5201\nReverse mode, remote host 10.0.2.9 is sending\n[  5] local 10.0.1.7 port 51884 connected to 10.0.2.9 port 5201\n" +
+		"[  5]   0.00-10.04  sec  17.5 GBytes  15.0 Gbits/sec    0             sender\n[  5]   0.00-10.00  sec  17.5 GBytes  15.0 Gbits/sec                  receiver\n"
+	for _, c := range []struct {
+		name, file, text string
+		rule, want       string // want is "" where the rule is silent
+	}{
+		{"a black hole", dir + "iperf3/testdata/iperf3-text/black_hole.txt", "", "transfer-dies", "in 9 of 10 rows"},
+		{"a collapse", dir + "iperf3/testdata/iperf3/collapse.json", "", "transfer-dies", "4.35 Gbit/s in its best row"},
+		{"a sound text", dir + "iperf3/testdata/iperf3-text/tcp.txt", "", "transfer-dies", ""},
+		{"a sound run", dir + "iperf3/testdata/iperf3/tcp_p3.json", "", "transfer-dies", ""},
+		{"one held to a rate", dir + "iperf3/testdata/iperf3/fq_rate.json", "", "transfer-dies", ""},
+		{"two directions", "", slow + fast, "directions-apart", "2994"},
+		{"two directions alike", dir + "iperf3/testdata/iperf3/tcp_bidir.json", "", "directions-apart", ""},
+		{"connections that vegeta does not say", dir + "httpload/testdata/vegeta/vegeta.json", "", "idle-connections", ""},
+		{"connections that oha does not say", dir + "httpload/testdata/oha/documented.json", "", "concurrency", ""},
+		{"a rate that fortio was held to", dir + "httpload/testdata/fortio/fortio_qps.json", "", "idle-connections", ""},
+		{"percentiles of fortio", dir + "httpload/testdata/fortio/fortio.json", "", "quantiles", ""},
+	} {
+		b := []byte(c.text)
+		if c.file != "" {
+			var err error
+			if b, err = os.ReadFile(c.file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		batch, err := external.Decode("", b)
+		if err == nil {
+			err = external.Label{Profile: "x", Path: between}.Apply("f", &batch)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		contents, err := external.Contents(batch)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		found := ask(t, c.rule, contents.Header, contents.Records)
+		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Saw, c.want)) {
+			t.Errorf("%s: %s says %+v, want %q", c.name, c.rule, found, c.want)
 		}
 	}
 }
