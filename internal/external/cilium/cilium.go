@@ -14,8 +14,7 @@ import (
 
 // Tool is cilium connectivity perf: netperf on a cluster.
 var Tool = adapter.Tool{Formats: []adapter.Format{
-	{Name: "cilium-perf", About: "the report of cilium connectivity perf --report-dir", Match: match, Decode: decode},
-	{Name: "cilium-perf-table", About: "the tables that cilium connectivity perf prints", Match: matchTable, Decode: decodeTable},
+	{Name: "cilium-perf", About: "cilium connectivity perf: its tables, or the report of --report-dir", Match: match, Decode: decode},
 }}
 
 // ciliumStreams is how many netperf run at once in a test whose name ends in _MULTI, unless --streams said otherwise.
@@ -25,7 +24,7 @@ const ciliumStreams = 4
 const ciliumMessage = 1024
 
 func match(b []byte) bool {
-	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"dataItems"`)) && bytes.Contains(b, []byte(`"test_type"`))
+	return matchTable(b) || adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"dataItems"`)) && bytes.Contains(b, []byte(`"test_type"`))
 }
 
 // ciliumItem is a data item of the perfdash format that cilium connectivity perf --report-dir writes.
@@ -37,6 +36,9 @@ type ciliumItem struct {
 
 // decode reads the report of cilium connectivity perf: some items for each test.
 func decode(b []byte) (adapter.Batch, error) {
+	if matchTable(b) {
+		return decodeTable(b)
+	}
 	var file struct {
 		Version string          `json:"version"`
 		Items   json.RawMessage `json:"dataItems"`

@@ -1,7 +1,6 @@
 package cilium
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -13,7 +12,7 @@ import (
 
 var tableHead = pattern.New(`(?m)Scenario +\| +Node +\| +Test +\|`)
 
-func matchTable(b []byte) bool { return tableHead.Match(b) && bytes.Contains(b, []byte("_")) }
+func matchTable(b []byte) bool { return tableHead.Match(b) }
 
 // decodeTable reads the tables that cilium connectivity perf prints: times and transaction rates, and throughput.
 func decodeTable(b []byte) (adapter.Batch, error) {

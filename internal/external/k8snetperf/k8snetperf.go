@@ -20,8 +20,7 @@ import (
 
 // Tool is k8s-netperf: netperf, iperf3 and uperf on a cluster.
 var Tool = adapter.Tool{Formats: []adapter.Format{
-	{Name: "k8s-netperf", About: "k8s-netperf --json", Match: match, Decode: decode},
-	{Name: "k8s-netperf-csv", About: "the result-*.csv of k8s-netperf --csv", Match: matchCSV, Decode: decodeCSV},
+	{Name: "k8s-netperf", About: "k8s-netperf --json, and the result-*.csv of --csv", Match: match, Decode: decode},
 }}
 
 // k8sRow is one scenario of k8s-netperf, in its JSON and in its CSV. Numbers are means over Samples.
@@ -65,11 +64,14 @@ type k8sRow struct {
 }
 
 func match(b []byte) bool {
-	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"tputMetric"`)) && bytes.Contains(b, []byte(`"hostNetwork"`))
+	return matchCSV(b) || adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"tputMetric"`)) && bytes.Contains(b, []byte(`"hostNetwork"`))
 }
 
-// decode reads k8s-netperf --json: a list of scenarios.
+// decode reads k8s-netperf --json, a list of scenarios, or its CSV.
 func decode(b []byte) (adapter.Batch, error) {
+	if matchCSV(b) {
+		return decodeCSV(b)
+	}
 	batch := adapter.Batch{Tool: "k8s-netperf", Environment: "kubernetes"}
 	if err := adapter.Twice(b); err != nil {
 		return batch, err

@@ -27,8 +27,7 @@ import (
 // Tool is knb (k8s-bench-suite) and the benchmark of the same authors: iperf3 on a cluster.
 var Tool = adapter.Tool{Formats: []adapter.Format{
 	{Name: "knb-data", About: "a .knbdata archive of knb", Match: matchArchive, Decode: decodeArchive},
-	{Name: "knb", About: "knb -o json, -o yaml", Match: match, Decode: decode},
-	{Name: "knb-text", About: "knb -o text, as it is pasted into issues", Match: matchText, Decode: decodeText},
+	{Name: "knb", About: "knb -o json, -o yaml, -o text", Match: match, Decode: decode},
 	{Name: "cni-benchmark", About: "a results folder of InfraBuilder's benchmark-k8s-cni-2024-01", Folder: openFolder},
 }}
 
@@ -64,11 +63,14 @@ type knbTest struct {
 }
 
 func match(b []byte) bool {
-	return bytes.Contains(b, []byte("server-node")) && bytes.Contains(b, []byte("pod2")) && bytes.Contains(b, []byte("bandwidth"))
+	return matchText(b) || bytes.Contains(b, []byte("server-node")) && bytes.Contains(b, []byte("pod2")) && bytes.Contains(b, []byte("bandwidth"))
 }
 
-// decode reads knb -o json and -o yaml.
+// decode reads knb -o json, -o yaml and -o text.
 func decode(b []byte) (adapter.Batch, error) {
+	if matchText(b) {
+		return decodeText(b)
+	}
 	// A tree of YAML takes many times the room of its text, and knb writes three KiB.
 	if len(b) > mostKnb {
 		return adapter.Batch{}, fmt.Errorf("it is larger than %d KiB", mostKnb>>10)
