@@ -24,6 +24,8 @@ const FactLeftOut = "import.left_out"
 func Contents(batches ...Batch) (result.Contents, error) {
 	var c result.Contents
 	var err error
+	batches = slices.Clone(batches)
+	onceEach(batches)
 	factsDiffer(batches)
 	settleSizes(batches)
 	separate(batches)

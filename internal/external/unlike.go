@@ -19,6 +19,29 @@ func each(batches []Batch, do func(*Reading)) {
 	}
 }
 
+// onceEach keeps one reading of each run: iperf3 3.16 and 3.17 write a run twice, and its server may have written it, too. That of the
+// client is kept, which has its series.
+func onceEach(batches []Batch) {
+	kept := map[string]*Reading{}
+	each(batches, func(r *Reading) {
+		if best := kept[r.Run]; r.Run != "" && (best == nil || best.Client == nil && r.Client != nil) {
+			kept[r.Run] = r
+		}
+	})
+	for i := range batches {
+		b := &batches[i]
+		var readings []Reading
+		for j := range b.Readings {
+			if r := &b.Readings[j]; r.Run == "" || kept[r.Run] == r {
+				readings = append(readings, *r)
+				continue
+			}
+			b.LeaveOut("what is there twice: a copy, or the other side, of a run that is counted once")
+		}
+		b.Readings = readings
+	}
+}
+
 // settleSizes gives readings one message size where the digits of their tool leave a range: a printed size within it, else the
 // one that an earlier reading of the case has.
 func settleSizes(batches []Batch) {

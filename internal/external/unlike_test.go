@@ -2,10 +2,12 @@ package external
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // imported reads samples as import does, with one profile and path, and returns the cases of its trials and its header.
@@ -33,6 +35,13 @@ func decoded(t *testing.T, label Label, text string) Batch {
 	}
 	return b
 }
+
+// another returns a run of iperf3 as the i-th of several: each has a cookie of its own.
+func another(run string, i int) string {
+	return cookie.Regexp().ReplaceAllString(run, `"cookie": "run-`+strconv.Itoa(i)+`"`)
+}
+
+var cookie = pattern.New(`"cookie":\s*"[^"]*"`)
 
 func cases(t *testing.T, batches []Batch) (keys []string, h result.Header) {
 	t.Helper()
@@ -85,8 +94,8 @@ func TestUnlikeRuns(t *testing.T) {
 		{"a setting that a workload has", []string{plain, sized}, []string{"x" + where + ")#", "x pod-to-pod/cross-node stream(buffer=262144,congestion=bbr)#"}},
 	} {
 		var batches []Batch
-		for _, text := range c.inputs {
-			batches = append(batches, decoded(t, x, text))
+		for i, text := range c.inputs {
+			batches = append(batches, decoded(t, x, another(text, i)))
 		}
 		got, _ := cases(t, batches)
 		if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
@@ -192,6 +201,45 @@ func TestKnbHostNetwork(t *testing.T) {
 		}
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("client %s, server %s: %s, want %s (left out: %s)", c.client, c.server, got, c.want, b.LeftOut)
+		}
+	}
+}
+
+// TestOneRunOnce: a run that is there twice, as a copy or from its server, is one trial, and another run is another.
+func TestOneRunOnce(t *testing.T) {
+	b, err := os.ReadFile("iperf3/testdata/iperf3/tcp.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := string(b)
+	server := strings.Replace(run, `"timestamp"`, `"accepted_connection": {"host": "10.0.0.1", "port": 1}, "timestamp"`, 1)
+	if server == run {
+		t.Fatal("the sample has no timestamp")
+	}
+	x := Label{Profile: "x", Path: podPath}
+	for _, c := range []struct {
+		name   string
+		inputs []string
+		want   int
+	}{
+		{"a copy in one file", []string{run + run}, 1},
+		{"a copy in another file", []string{run, run}, 1},
+		{"the server's side", []string{server, run}, 1},
+		{"two runs", []string{run, another(run, 1)}, 2},
+	} {
+		var batches []Batch
+		for _, text := range c.inputs {
+			batches = append(batches, decoded(t, x, text))
+		}
+		contents, err := Contents(batches...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(contents.Records) - 1; got != c.want || (c.want == 1) != strings.Contains(contents.Header.Facts[FactLeftOut], "counted once") {
+			t.Errorf("%s: %d trials, want %d; left out %q", c.name, got, c.want, contents.Header.Facts[FactLeftOut])
+		}
+		if contents.Records[0].Client == nil {
+			t.Errorf("%s: the server's side was kept", c.name)
 		}
 	}
 }

@@ -78,7 +78,7 @@ var (
 func sources(text string) (found []*source) {
 	at := map[string]int{}
 	known := false
-	text = colours.ReplaceAllString(text, "")
+	text = colours.ReplaceAllString(fromDocker(text), "")
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		rest := times.ReplaceAllString(line, "")
@@ -103,6 +103,27 @@ func sources(text string) (found []*source) {
 		s.text = s.lines.String()
 	}
 	return found
+}
+
+// fromDocker returns what the lines of Docker's json-file hold; text if it is not of that form.
+func fromDocker(text string) string {
+	if !strings.HasPrefix(text, `{"log":`) {
+		return text
+	}
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		var entry struct {
+			Log *string `json:"log"`
+		}
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if json.Unmarshal([]byte(line), &entry) != nil || entry.Log == nil {
+			return text
+		}
+		out.WriteString(*entry.Log)
+	}
+	return out.String()
 }
 
 // withoutCommon removes what all lines with words begin with, up to the last sign that can end a prefix.

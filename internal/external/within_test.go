@@ -37,7 +37,7 @@ func TestLogs(t *testing.T) {
 		format, _ := Detect([]byte(text))
 		for _, prefix := range []string{
 			"[pod/client-abc12/iperf3] ", "client-1  | ", "2026-11-26T14:53:01.123456789Z ", "2026-11-26T14:53:01.123456789+01:00 stdout F ",
-			"[pod/client-abc12/iperf3] 2026-11-26T14:53:01.123456789Z ", "Nov 26 14:53:01 node-a bench[123]: ", "run-7> ", "[client] ",
+			"\x1b[36m[client]\x1b[0m ", "[pod/client-abc12/iperf3] 2026-11-26T14:53:01.123456789Z ", "Nov 26 14:53:01 node-a bench[123]: ", "run-7> ", "[client] ",
 		} {
 			log := prefixedLines(text, prefix)
 			for _, from := range []string{"", format} {
@@ -62,15 +62,16 @@ func TestLogs(t *testing.T) {
 // TestTextBetween: documents with text between are all read, and text that tells runs apart does so.
 func TestTextBetween(t *testing.T) {
 	doc := strings.TrimSpace(sampleText(t, "iperf3/testdata/iperf3/tcp.json"))
+	next := another(doc, 2)
 	x := Label{Profile: "x", Path: podPath}
 	for _, c := range []struct {
 		name, text string
 		want       []string // profiles, with a sign for each repetition
 	}{
-		{"pairs of nodes", "node-a -> node-b\n" + doc + "\nnode-a -> node-c\n" + doc + "\n", []string{"x+above.node-a-node-b#", "x+above.node-a-node-c#"}},
-		{"numbers of runs", "=== run 1 ===\n" + doc + "\n=== run 2 ===\n" + doc + "\n", []string{"x#", "x##"}},
-		{"times", "Thu Nov 26 14:53:01 UTC 2026\n" + doc + "\nThu Nov 26 14:54:01 UTC 2026\n" + doc + "\n", []string{"x#", "x##"}},
-		{"nothing", doc + "\n" + doc, []string{"x#", "x##"}},
+		{"pairs of nodes", "node-a -> node-b\n" + doc + "\nnode-a -> node-c\n" + next + "\n", []string{"x+above.node-a-node-b#", "x+above.node-a-node-c#"}},
+		{"numbers of runs", "=== run 1 ===\n" + doc + "\n=== run 2 ===\n" + next + "\n", []string{"x#", "x##"}},
+		{"times", "Thu Nov 26 14:53:01 UTC 2026\n" + doc + "\nThu Nov 26 14:54:01 UTC 2026\n" + next + "\n", []string{"x#", "x##"}},
+		{"nothing", doc + "\n" + next, []string{"x#", "x##"}},
 		{"text behind", doc + "\niperf Done.\n", []string{"x#"}},
 	} {
 		got, h := cases(t, []Batch{decoded(t, x, c.text)})

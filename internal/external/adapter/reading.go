@@ -48,6 +48,8 @@ type Reading struct {
 	Work float64
 	// Client is the client's series over time, nil if the tool gives none.
 	Client *sample.Observation
+	// Run identifies the run within all inputs, "" if the tool does not: two readings of one run are copies, or its two sides.
+	Run string
 	// Conditions are what the tool says of the test and no workload has, as "key=value"; see Condition.
 	Conditions []string
 	// Sizes bounds the message size of Workload where the tool's digits leave a range: repetitions of one run agree on one

@@ -25,6 +25,8 @@ type fortioDoc struct {
 	Jitter, Uniform   bool
 	NoCatchUp, H2     bool
 	DisableKeepAlive  bool
+	Payload           string
+	MethodOverride    string
 	DurationHistogram fortioHistogram
 	RetCodes          map[string]float64
 	Sizes             fortioHistogram
@@ -65,6 +67,12 @@ func decodeFortio(b []byte) (adapter.Batch, error) {
 			if set {
 				p.conditions = append(p.conditions, name+"=true")
 			}
+		}
+		if n := len(doc.Payload); n > 0 {
+			p.conditions = append(p.conditions, fmt.Sprintf("payload=%d", n))
+		}
+		if doc.MethodOverride != "" {
+			p.conditions = append(p.conditions, "method="+doc.MethodOverride)
 		}
 		p.shares = h.believed(batch)
 		return p, nil

@@ -41,6 +41,8 @@ type iperf3Doc struct {
 		// Accepted is there in what a server writes.
 		Accepted *json.RawMessage `json:"accepted_connection"`
 		Test     *iperf3Test      `json:"test_start"`
+		// Cookie is the same on both sides of a test and in no other.
+		Cookie string `json:"cookie"`
 		// Buffer is what -w asked for, MSS what -M did.
 		Buffer int `json:"sock_bufsize"`
 		MSS    int `json:"tcp_mss"`
@@ -207,7 +209,7 @@ func (doc *iperf3Doc) join(to *iperf3Doc) error {
 func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 	batch.Tool = cmp.Or(strings.Replace(doc.Start.Version, "iperf ", "iperf3 ", 1), "iperf3")
 	batch.SystemFacts(doc.Start.SystemInfo)
-	r := adapter.Reading{}
+	r := adapter.Reading{Run: doc.Start.Cookie}
 	if s := doc.Start.Timestamp.Seconds; s > 0 && s < math.MaxInt32 {
 		r.Started = time.Unix(s, 0).UTC()
 	}
@@ -309,7 +311,7 @@ func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int) 
 		r.Warn(adapter.Paced, "the sender was held to %d bit/s a stream, iperf3's default: its goodput is not a capacity", defaultRate)
 	case is(asked):
 		s.Rate = asked * float64(max(flows, 1))
-		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed from what was sent: %.4g bit/s a stream", asked)
+		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed from what was sent: %.4g Mbit/s a stream", asked/1e6)
 	default:
 		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed: as fast as possible")
 	}

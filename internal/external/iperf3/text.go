@@ -143,7 +143,11 @@ func (r *textRun) row(m []string) error {
 		return err
 	}
 	// Those of --bidir overlap.
-	if omitted := words[len(words)-1] == "(omitted)"; to > from && !r.both && len(r.together) < adapter.MaxReadings && len(r.intervals) < adapter.MaxReadings {
+	omitted := words[len(words)-1] == "(omitted)"
+	if omitted {
+		r.omit = max(r.omit, to)
+	}
+	if to > from && !r.both && len(r.together) < adapter.MaxReadings && len(r.intervals) < adapter.MaxReadings {
 		row := sample.Interval{StartNs: int64(from * 1e9), EndNs: int64(to * 1e9), Bytes: uint64(bytes), Warmup: omitted}
 		if m[1] == "SUM" {
 			r.together = append(r.together, row)
