@@ -69,7 +69,8 @@ func Decode(name string, b []byte) (Batch, error) {
 func decodeAs(f adapter.Format, b []byte) (Batch, error) {
 	batch, err := f.Decode(b)
 	batch, err = checked(f, batch, err)
-	if err == nil && f.Match(b) {
+	looks := f.Match == nil || f.Match(b)
+	if err == nil && looks {
 		return batch, nil
 	}
 	if parts, without := within(b, f.Name); len(parts) > 0 {
@@ -77,7 +78,7 @@ func decodeAs(f adapter.Format, b []byte) (Batch, error) {
 			return log, nil
 		}
 	}
-	if err != nil && !f.Match(b) {
+	if err != nil && !looks {
 		if relative := relativeOf(b); relative != nil {
 			return Batch{}, relative
 		}
