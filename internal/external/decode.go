@@ -25,7 +25,7 @@ func Detect(b []byte) (string, error) {
 	if ours(b) {
 		return "", errors.New("already a result of cnibench: use report, compare or check")
 	}
-	if err := relativeOf(b); err != nil {
+	if err := relativeOf(b, true); err != nil {
 		return "", err
 	}
 	if f, ok := matching(b, ""); ok {
@@ -36,6 +36,9 @@ func Detect(b []byte) (string, error) {
 	}
 	if parts, _ := within(b, ""); len(parts) > 0 {
 		return parts[0].format.Name, nil
+	}
+	if err := relativeOf(b, false); err != nil {
+		return "", err
 	}
 	names, _ := Formats()
 	return "", advice.With(errors.New("not a result of cnibench, nor the output of a supported tool"), csvWay+"; supported are "+strings.Join(names, ", "))
@@ -79,7 +82,7 @@ func decodeAs(f adapter.Format, b []byte) (Batch, error) {
 		}
 	}
 	if err != nil && !looks {
-		if relative := relativeOf(b); relative != nil {
+		if relative := relativeOf(b, false); relative != nil {
 			return Batch{}, relative
 		}
 		return Batch{}, advice.With(err, "leave out --from to detect the format; or "+csvWay)

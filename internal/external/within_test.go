@@ -132,6 +132,8 @@ func TestRelatives(t *testing.T) {
 		{"     http_req_duration..............: avg=144.56ms min=104.11ms med=110.47ms\n", "", "text of k6", "--summary-export"},
 		{"Summary:\n  Success rate:\t100.00%\n  Total:\t2.0 sec\n  Slowest:\t0.1 sec\n", "", "text of oha", "json"},
 		{"                    RDMA_Write BW Test\n #bytes     #iterations    BW peak[MB/sec]\n", "", "perftest", "cnibench-csv"},
+		{"+-------------+---------+\n|   RESULT TYPE    |  DRIVER  | SCENARIO | PARALLELISM |\n", "", "tables of k8s-netperf", "--json"},
+		{"finished in 5.01s, 12345.67 req/s, 1.2MB/s\n", "", "h2load", "oha"},
 		{"KVStore:                 Ok   Disabled\nKubernetes:              Ok   1.30\n", "", "cilium status", "check --config"},
 		{"Calico process is running.\n\nIPv4 BGP status\n", "", "calicoctl node status", "check --config"},
 		{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: antrea-config}\n", "", "document of Kubernetes", "check --config"},

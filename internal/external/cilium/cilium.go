@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
@@ -62,6 +63,11 @@ func decode(b []byte) (adapter.Batch, error) {
 		r, err := c.reading(item.Labels["scenario"], item.Labels["node"], strings.TrimPrefix(item.Labels["test_type"], "netperf-"), kind)
 		if err != nil || r == nil {
 			return err
+		}
+		for label, value := range item.Labels {
+			if !slices.Contains([]string{"scenario", "node", "test_type", "metric"}, label) && value != "" {
+				r.Condition(label + "=" + value)
+			}
 		}
 		return item.read(r, kind)
 	})

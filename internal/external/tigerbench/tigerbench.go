@@ -6,6 +6,7 @@ package tigerbench
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ type result struct {
 	} `json:"config"`
 	Details struct {
 		NodeKernel, NodeArch, K8SVersion, Product, CalicoVersion, Dataplane, Encapsulation, CNIOption string
+		WireguardEnabled                                                                              bool
 	} `json:"ClusterDetails"`
 	Qperf    *summary `json:"thruput-latency"`
 	OldQperf *summary `json:"qperf"`
@@ -58,7 +60,7 @@ func decode(b []byte) (adapter.Batch, error) {
 		batch.Fact(facts.Kernel, d.NodeKernel)
 		batch.Fact(facts.Architecture, d.NodeArch)
 		batch.Fact("kubernetes", d.K8SVersion)
-		batch.Fact("cluster.network", strings.Join(strings.Fields(strings.Join([]string{d.Product, d.CalicoVersion, d.Dataplane, d.Encapsulation}, " ")), " "))
+		batch.Fact("cluster.network", strings.TrimSpace(d.Product+" "+d.CalicoVersion))
 		return r.read(&batch)
 	})
 	return batch, err
@@ -84,6 +86,19 @@ func (r result) read(batch *adapter.Batch) error {
 	return nil
 }
 
+// profile names the network of the cluster: tiger-bench changes dataplane and encapsulation between tests.
+func (r result) profile() string {
+	parts := []string{r.Details.Product, r.Details.Dataplane, r.Details.Encapsulation}
+	if r.Details.WireguardEnabled {
+		parts = append(parts, "wireguard")
+	}
+	name := strings.ToLower(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "-"))
+	if adapter.CheckProfile(name) != nil {
+		return ""
+	}
+	return name
+}
+
 // rows makes a reading of each path that has a number.
 func (r result) rows(batch *adapter.Batch, rows map[string]row, w plan.Workload, again map[string]row) error {
 	for _, name := range []string{"pod-pod", "pod-svc-pod", "ext-svc-pod"} {
@@ -104,7 +119,7 @@ func (r result) rows(batch *adapter.Batch, rows map[string]row, w plan.Workload,
 		if r.Config.HostNetwork {
 			path.From = plan.Host
 		}
-		out := adapter.Reading{Path: path, Workload: w, Window: time.Duration(min(max(r.Config.Duration, 0), 1<<20)) * time.Second}
+		out := adapter.Reading{Profile: r.profile(), Path: path, Workload: w, Window: time.Duration(min(max(r.Config.Duration, 0), 1<<20)) * time.Second}
 		r.conditions(&out)
 		if n.Points > 1 {
 			out.Warn(adapter.Aggregated, "a mean of %d iterations, counted as one repetition", n.Points)
