@@ -27,6 +27,7 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	batches = slices.Clone(batches)
 	onceEach(batches)
 	factsDiffer(batches)
+	settleRates(batches)
 	settleSizes(batches)
 	separate(batches)
 	if c.Records, err = records(batches); err != nil {

@@ -1,12 +1,14 @@
 package external
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
@@ -72,6 +74,31 @@ func settleSizes(batches []Batch) {
 		}
 		if w, err := r.Workload.With("message", strconv.Itoa(known[c][i])); err == nil {
 			r.Workload = w.Normalize()
+		}
+	})
+}
+
+// settleRates takes back assumed rates to which another reading of the case, as fast as possible, came as near by chance.
+func settleRates(batches []Batch) {
+	const near = 0.02
+	free := map[plan.Case][]float64{}
+	caseOf := func(r *Reading) plan.Case {
+		return plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Without("rate", "message")}
+	}
+	assumed := false
+	each(batches, func(r *Reading) { assumed = assumed || r.RateAssumed })
+	if !assumed {
+		return
+	}
+	each(batches, func(r *Reading) {
+		if sent := r.Metrics[metric.OfferedLoad]; r.Workload.Spec != nil && r.Workload.Traits().Rate == 0 && sent > 0 {
+			free[caseOf(r)] = append(free[caseOf(r)], sent)
+		}
+	})
+	each(batches, func(r *Reading) {
+		sent := r.Metrics[metric.OfferedLoad]
+		if r.RateAssumed && slices.ContainsFunc(free[caseOf(r)], func(v float64) bool { return math.Abs(v/sent-1) < near }) {
+			r.Unpaced()
 		}
 	})
 }

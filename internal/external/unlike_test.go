@@ -243,3 +243,33 @@ func TestOneRunOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestAssumedRates: a rate of round digits is assumed, unless a run as fast as possible came as near to it by chance.
+func TestAssumedRates(t *testing.T) {
+	text, err := os.ReadFile("iperf3/testdata/iperf3-text/udp_size.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := Label{Profile: "x", Path: podPath}
+	sent := func(mbit string) string { return strings.ReplaceAll(string(text), "1921 Mbits/sec", mbit+" Mbits/sec") }
+	const free, held = "x pod-to-pod/cross-node stream(udp,message=1460)", "x pod-to-pod/cross-node stream(udp,message=1460,rate="
+	for _, c := range []struct {
+		name string
+		sent []string
+		want []string
+	}{
+		{"line rate, once round", []string{"957", "950", "943"}, []string{free + "#", free + "##", free + "###"}},
+		{"held to a rate", []string{"100", "100"}, []string{held + "100M)#", held + "100M)##"}},
+		{"two rates", []string{"100", "200"}, []string{held + "100M)#", held + "200M)#"}},
+		{"one held and one not", []string{"100", "957"}, []string{held + "100M)#", free + "#"}},
+		{"no -b", []string{"1.05"}, []string{held + "1.048576M)#"}},
+	} {
+		var batches []Batch
+		for _, s := range c.sent {
+			batches = append(batches, decoded(t, x, sent(s)))
+		}
+		if got, _ := cases(t, batches); strings.Join(got, "\n") != strings.Join(c.want, "\n") {
+			t.Errorf("%s:\n%s\nwant:\n%s", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
+	}
+}

@@ -55,6 +55,15 @@ type Reading struct {
 	// Sizes bounds the message size of Workload where the tool's digits leave a range: repetitions of one run agree on one
 	// size within it. The zero value is for a size that is printed.
 	Sizes SizeRange
+	// RateAssumed says that the rate of Workload is one that what was sent is near to.
+	RateAssumed bool
+}
+
+// Unpaced takes back a rate that was assumed: the sender was as fast as it could be.
+func (r *Reading) Unpaced() {
+	r.RateAssumed = false
+	r.Workload = r.Workload.Without("rate")
+	r.Warnings = slices.DeleteFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == Assumed && strings.Contains(w.Message, "intended rate") })
 }
 
 // SizeRange holds the least and the most bytes of a message; zero says nothing.

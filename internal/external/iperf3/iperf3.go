@@ -310,7 +310,7 @@ func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int) 
 		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed: %d bit/s a stream, which iperf3 sends without -b", defaultRate)
 		r.Warn(adapter.Paced, "the sender was held to %d bit/s a stream, iperf3's default: its goodput is not a capacity", defaultRate)
 	case is(asked):
-		s.Rate = asked * float64(max(flows, 1))
+		s.Rate, r.RateAssumed = asked*float64(max(flows, 1)), true
 		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed from what was sent: %.4g Mbit/s a stream", asked/1e6)
 	default:
 		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed: as fast as possible")

@@ -236,6 +236,7 @@ func knbLog(log []byte, p plan.Protocol) *adapter.Reading {
 	if r.Workload.Traits().Protocol != p {
 		return nil
 	}
+	r.Unpaced() // knb says -b 0
 	return &r
 }
 
