@@ -92,7 +92,7 @@ func (p *program) checkFile(name string, only []string) (check.Report, error) {
 		return check.Report{}, err
 	}
 	v := check.New(s.Header)
-	err = p.each(s, false, func(rec *result.Record) error { return v.Add(*rec) })
+	err = p.each(s, true, func(rec *result.Record) error { return v.Add(*rec) })
 	if err != nil {
 		return check.Report{}, err
 	}

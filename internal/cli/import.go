@@ -41,7 +41,7 @@ func (p *program) importCommand() *cobra.Command {
 	names, about := external.Formats()
 	var listing strings.Builder
 	for i := range names {
-		fmt.Fprintf(&listing, "  %-12s %s\n", names[i], about[i])
+		fmt.Fprintf(&listing, "  %-13s %s\n", names[i], about[i])
 	}
 	cmd := &cobra.Command{
 		Use: "import [PROFILE[:PATH]=]FILE...", Short: "Make a result file of the output of other tools",

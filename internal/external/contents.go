@@ -24,6 +24,12 @@ const FactLeftOut = "import.left_out"
 func Contents(batches ...Batch) (result.Contents, error) {
 	var c result.Contents
 	var err error
+	batches = slices.Clone(batches)
+	onceEach(batches)
+	factsDiffer(batches)
+	settleRates(batches)
+	settleSizes(batches)
+	separate(batches)
 	if c.Records, err = records(batches); err != nil {
 		return result.Contents{}, err
 	}
@@ -35,6 +41,11 @@ func Contents(batches ...Batch) (result.Contents, error) {
 		adapter.AddName(&titles, b.Title)
 		for _, s := range b.LeftOut {
 			adapter.AddName(&leftOut, s)
+		}
+		for _, r := range b.Readings {
+			for _, condition := range r.Conditions {
+				adapter.AddName(&leftOut, condition+", a condition that no workload has")
+			}
 		}
 		adapter.MergeFacts(h.Facts, b.Facts)
 		if _, version, ok := strings.Cut(b.Tool, " "); ok {
@@ -115,6 +126,9 @@ func records(batches []Batch) ([]result.Record, error) {
 	var recs []result.Record
 	for _, b := range batches {
 		for _, r := range b.Readings {
+			if len(r.Conditions) > 0 {
+				r.Warn(adapter.Conditional, "the test also had %s, which no workload has", strings.Join(r.Conditions, ", "))
+			}
 			if err := whole(r); err != nil {
 				return nil, err
 			}

@@ -20,33 +20,39 @@ func Formats() (names, about []string) {
 	return names, about
 }
 
-// Detect returns the name of the format that b is in.
+// Detect returns the name of the format that b is in, or that a log has within it.
 func Detect(b []byte) (string, error) {
 	if ours(b) {
 		return "", errors.New("already a result of cnibench: use report, compare or check")
 	}
-	for f := range formats {
-		if f.Match != nil && f.Match(b) {
-			return f.Name, nil
-		}
+	if err := relativeOf(b, true); err != nil {
+		return "", err
+	}
+	if f, ok := matching(b, ""); ok {
+		return f.Name, nil
 	}
 	if len(bytes.TrimSpace(b)) == 0 {
 		return "", errors.New("it is empty")
 	}
-	return "", advice.With(errors.New("not a result of cnibench, nor the output of a supported tool"), knownFormats())
-}
-
-func knownFormats() string {
+	if parts, _ := within(b, ""); len(parts) > 0 {
+		return parts[0].format.Name, nil
+	}
+	if err := relativeOf(b, false); err != nil {
+		return "", err
+	}
 	names, _ := Formats()
-	return "name the format by cnibench import --from: " + strings.Join(names, ", ")
+	return "", advice.With(errors.New("not a result of cnibench, nor the output of a supported tool"), csvWay+"; supported are "+strings.Join(names, ", "))
 }
 
-// Decode reads b in the format called name; "" detects it.
+// Decode reads b in the format called name; "" detects it. Of a log it reads the output of tools within.
 func Decode(name string, b []byte) (Batch, error) {
 	if name == "" {
 		var err error
 		if name, err = Detect(b); err != nil {
 			return Batch{}, err
+		}
+		if _, whole := matching(b, ""); !whole {
+			return joined(within(b, "")) // a log may hold the output of several tools
 		}
 	}
 	for f := range formats {
@@ -55,11 +61,33 @@ func Decode(name string, b []byte) (Batch, error) {
 		case f.Decode == nil:
 			return Batch{}, fmt.Errorf("as %s: it is a file; this format is a folder", f.Name)
 		default:
-			batch, err := f.Decode(b)
-			return checked(f, batch, err)
+			return decodeAs(f, b)
 		}
 	}
-	return Batch{}, advice.With(fmt.Errorf("unknown format %s", adapter.Quoted(name)), knownFormats())
+	names, _ := Formats()
+	return Batch{}, advice.With(fmt.Errorf("unknown format %s", adapter.Quoted(name)), "leave out --from, or choose one of: "+strings.Join(names, ", "))
+}
+
+// decodeAs reads b, or what a log has within it, in the format f.
+func decodeAs(f adapter.Format, b []byte) (Batch, error) {
+	batch, err := f.Decode(b)
+	batch, err = checked(f, batch, err)
+	looks := f.Match == nil || f.Match(b)
+	if err == nil && looks {
+		return batch, nil
+	}
+	if parts, without := within(b, f.Name); len(parts) > 0 {
+		if log, logErr := joined(parts, without); logErr == nil {
+			return log, nil
+		}
+	}
+	if err != nil && !looks {
+		if relative := relativeOf(b, false); relative != nil {
+			return Batch{}, relative
+		}
+		return Batch{}, advice.With(err, "leave out --from to detect the format; or "+csvWay)
+	}
+	return batch, err
 }
 
 // checked returns what f decoded, if a result can hold it.

@@ -69,6 +69,9 @@ func dump(b Batch, err error) []byte {
 		for _, m := range slices.Sorted(maps.Keys(r.Metrics)) {
 			fmt.Fprintf(&w, "  %s = %.9g\n", m, r.Metrics[m])
 		}
+		for _, condition := range r.Conditions {
+			fmt.Fprintf(&w, "  condition %s\n", condition)
+		}
 		if f := r.Failure; f != nil {
 			fmt.Fprintf(&w, "  failed: %s: %s\n", f.Kind, f.Message)
 		}

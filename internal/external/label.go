@@ -51,6 +51,7 @@ func (l Label) apply(b *Batch) error {
 	)
 	for i := range b.Readings {
 		if r := &b.Readings[i]; w.Spec != nil && r.Workload == w {
+			r.Sizes, r.RateAssumed = adapter.SizeRange{}, false // the label names them
 			r.Warnings = slices.DeleteFunc(r.Warnings, func(x sample.Warning) bool { return x.ID == adapter.Assumed })
 		}
 	}

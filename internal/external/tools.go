@@ -16,21 +16,27 @@ import (
 	"github.com/cnibench/cnibench/internal/external/cilium"
 	"github.com/cnibench/cnibench/internal/external/csv"
 	"github.com/cnibench/cnibench/internal/external/hey"
+	"github.com/cnibench/cnibench/internal/external/httpload"
 	"github.com/cnibench/cnibench/internal/external/iperf3"
 	"github.com/cnibench/cnibench/internal/external/k8snetperf"
 	"github.com/cnibench/cnibench/internal/external/knb"
 	"github.com/cnibench/cnibench/internal/external/neper"
 	"github.com/cnibench/cnibench/internal/external/netperf"
+	"github.com/cnibench/cnibench/internal/external/perftests"
 	"github.com/cnibench/cnibench/internal/external/ping"
+	"github.com/cnibench/cnibench/internal/external/qperf"
 	"github.com/cnibench/cnibench/internal/external/sockperf"
+	"github.com/cnibench/cnibench/internal/external/tigerbench"
+	"github.com/cnibench/cnibench/internal/external/uperf"
 	"github.com/cnibench/cnibench/internal/external/wrk"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // tools are in the order in which their formats are tried.
 var tools = []adapter.Tool{
-	csv.Tool, knb.Tool, k8snetperf.Tool, cilium.Tool,
-	iperf3.Tool, netperf.Tool, wrk.Tool, hey.Tool, ping.Tool, neper.Tool, sockperf.Tool,
+	csv.Tool, knb.Tool, k8snetperf.Tool, cilium.Tool, tigerbench.Tool, perftests.Tool,
+	iperf3.Tool, netperf.Tool, wrk.Tool, hey.Tool, ping.Tool, neper.Tool, sockperf.Tool, httpload.Tool,
+	qperf.Tool, uperf.Tool,
 }
 
 // Reading and Batch are what decoders return.

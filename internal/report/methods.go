@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -40,21 +41,18 @@ func (b *builder) citation(d Document) string {
 // methods is a paragraph about how the numbers were made, for an article.
 func (b *builder) methods(d Document) string {
 	p := d.Run.Plan
-	where := "in the lab of cnibench, which builds nodes and pods as network namespaces of one machine"
-	if !b.inLab() {
-		where = "on a Kubernetes cluster"
-	}
 	order, swept := b.summaryOrder(d.Needs), ""
 	if !p.Sweep.IsZero() {
 		order, swept = p.Profiles, ", each with "+p.Sweep.String()
 	}
 	profiles := each.Of(order, func(v plan.Variant) string { return number.Clean(v) })
 	said := []string{
-		fmt.Sprintf("We measured %s %s: %s%s.", number.Counted(len(profiles), "profile"), where, strings.Join(profiles, ", "), number.Clean(swept)),
+		fmt.Sprintf("%s: %s%s.", b.measured(number.Counted(len(profiles), "profile")), strings.Join(profiles, ", "), number.Clean(swept)),
 		fmt.Sprintf("The paths were %s; the workloads were %s.", strings.Join(plan.Texts(b.analysis.Paths), ", "), number.Clean(strings.Join(plan.Texts(b.analysis.Workloads), ", "))),
 	}
 	if d.Summary != nil && d.Summary.Certainty != "" {
-		said = append(said, fmt.Sprintf("Each case had %s.", d.Summary.Certainty))
+		_, certainty, _ := strings.Cut(d.Summary.Certainty, ", ")
+		said = append(said, b.repeated(certainty))
 	}
 	if b.header.Origin == "" && p.Duration > 0 {
 		said = append(said, fmt.Sprintf("A trial was a window of %s after %s of warm-up; the order of the trials was shuffled in each repetition by the seed %d, so that profiles alternate.",
@@ -70,6 +68,63 @@ func (b *builder) methods(d Document) string {
 	}
 	said = append(said, fmt.Sprintf("Values are %s; a difference counts if its interval excludes the margin of %s.", values, number.Percent(b.analysis.Margin)))
 	return strings.Join(append(said, "Run: "+d.Citation), " ")
+}
+
+// measured says who measured so many profiles, and where as far as that is known.
+func (b *builder) measured(profiles string) string {
+	origin := number.Clean(b.header.Origin)
+	if origin == "csv" {
+		origin = "a CSV file"
+	}
+	switch imported := "The numbers of " + profiles + " are from " + origin; {
+	case b.inLab():
+		return "We measured " + profiles + " in the lab of cnibench, which builds nodes and pods as network namespaces of one machine"
+	case origin == "":
+		return "We measured " + profiles + " on a Kubernetes cluster"
+	case b.header.Plan.Environment == "kubernetes":
+		return imported + " on a Kubernetes cluster"
+	case b.header.Plan.Environment == "lab":
+		return imported + " in a lab"
+	default:
+		return imported + ", which does not say where it ran"
+	}
+}
+
+// repeated says how often cases were measured: all of them, or from and to with what most had. certainty is what else their
+// answers stand on, "" for nothing.
+func (b *builder) repeated(certainty string) string {
+	times := map[plan.Case]int{}
+	for _, c := range b.analysis.Cells {
+		times[c.Case] = max(times[c.Case], c.N)
+	}
+	counts := map[int]int{}
+	for _, n := range times {
+		counts[n]++
+	}
+	none := counts[0]
+	delete(counts, 0)
+	all := slices.Sorted(maps.Keys(counts))
+	if certainty != "" {
+		certainty = ", " + certainty
+	}
+	if none > 0 {
+		certainty += fmt.Sprintf("; %s failed in all trials", number.Counted(none, "case"))
+	}
+	switch {
+	case len(all) == 0:
+		return "All trials failed."
+	case len(all) == 1 && none > 0:
+		return fmt.Sprintf("Cases had %s%s.", repetitions(all[0], all[0]), certainty)
+	case len(all) == 1:
+		return fmt.Sprintf("Each case had %s%s.", repetitions(all[0], all[0]), certainty)
+	}
+	most := all[0]
+	for _, n := range all {
+		if counts[n] > counts[most] {
+			most = n
+		}
+	}
+	return fmt.Sprintf("Cases had %s (%d of %d had %d)%s.", repetitions(all[0], all[len(all)-1]), counts[most], len(times), most, certainty)
 }
 
 // methodsSection has what to paste: the paragraph and the citation.

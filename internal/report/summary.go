@@ -343,13 +343,25 @@ func (b *builder) summaryNotes(needs []Need, d Document) []string {
 		}
 	}
 	if left := b.leftOut(); len(left) > 0 {
-		names := each.Of(left, func(i Item) string { return i.Name })
-		notes = append(notes, "Not measured here: "+number.Few(names)+".")
+		notes = append(notes, "Not measured here: "+withReasons(left)+".")
 	}
 	if more := len(d.Needs) - len(needs); more > 0 {
 		notes = append(notes, number.Counted(more, "more answer")+": --all.")
 	}
 	return notes
+}
+
+// withReasons names what was left out, each group with its reason.
+func withReasons(left []Item) string {
+	var said []string
+	for _, same := range Grouped(left, func(i Item) string { return i.Text }) {
+		names := number.Few(each.Of(same, func(i Item) string { return i.Name }))
+		if reason := strings.TrimSuffix(same[0].Text, "."); reason != "" {
+			names += " (" + reason + ")"
+		}
+		said = append(said, names)
+	}
+	return strings.Join(said, "; ")
 }
 
 // doubts says which trials failed, and which values a check doubts in half of their trials or more: fewer do not move a

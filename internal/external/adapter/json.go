@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // StartsJSON says whether b begins with an object or a list.
@@ -68,4 +71,153 @@ func JSONError(b []byte, offset int64, err error) error {
 		return fmt.Errorf("line %d: it is cut in the middle", LineAt(b, int64(len(b))))
 	}
 	return fmt.Errorf("line %d: %w", LineAt(b, offset), err)
+}
+
+// Documents reads JSON documents one behind another, or the items of a list. An object that has a key twice is refused; see
+// Twice.
+func Documents[T any](b []byte, take func(T) error) error {
+	if err := Twice(b); err != nil {
+		return err
+	}
+	b = bytes.TrimPrefix(b, []byte("\ufeff"))
+	if t := bytes.TrimSpace(b); len(t) > 0 && t[0] == '[' {
+		return EachItem(t, take)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	for range MaxReadings {
+		var doc T
+		err := d.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = take(doc)
+		}
+		if err != nil {
+			return JSONError(b, d.InputOffset(), err)
+		}
+	}
+	return fmt.Errorf("more than %d documents", MaxReadings)
+}
+
+// Twice returns an error if an object of the JSON documents in b has a key twice, with different values: which of them is
+// meant, a decoder cannot know. Keys that differ in case alone are one key. Paths that are allowed, such as "end.sum", are
+// passed over with all that is below them. What is not JSON is left to the decoder.
+func Twice(b []byte, allowed ...string) error {
+	s := repeats{b: bytes.TrimPrefix(b, []byte("\ufeff")), allowed: allowed}
+	s.d = json.NewDecoder(bytes.NewReader(s.b))
+	for s.value("") {
+	}
+	return s.found
+}
+
+// repeats looks for keys that come twice.
+type repeats struct {
+	b       []byte
+	d       *json.Decoder
+	allowed []string
+	found   error
+}
+
+// value reads one value at path; false ends the reading.
+func (s *repeats) value(path string) bool {
+	t, err := s.d.Token()
+	switch {
+	case err != nil || s.found != nil:
+		return false
+	case t == json.Delim('['):
+		for s.d.More() {
+			if !s.value(path) {
+				return false
+			}
+		}
+	case t == json.Delim('{'):
+		if !s.object(path) {
+			return false
+		}
+	default:
+		return true
+	}
+	_, err = s.d.Token() // the closing bracket
+	return err == nil
+}
+
+// object reads the keys and values of an object at path.
+func (s *repeats) object(path string) bool {
+	values := map[string][]byte{}
+	for s.d.More() {
+		t, err := s.d.Token()
+		name, ok := t.(string)
+		if err != nil || !ok {
+			return false
+		}
+		at := strings.TrimPrefix(path+"."+name, ".")
+		from := s.d.InputOffset()
+		if !s.value(at) {
+			return false
+		}
+		value := bytes.TrimLeft(s.b[from:s.d.InputOffset()], " \t\r\n:")
+		was, twice := values[strings.ToLower(name)]
+		if twice && !bytes.Equal(was, value) && !s.allows(at) {
+			s.found = fmt.Errorf("line %d: an object has the key %s twice (%s), with different values: correct the file, or "+
+				"write its numbers into a CSV file", LineAt(s.b, from), Quoted(name), at)
+			return false
+		}
+		values[strings.ToLower(name)] = value
+	}
+	return true
+}
+
+func (s *repeats) allows(path string) bool {
+	return slices.ContainsFunc(s.allowed, func(a string) bool { return path == a || strings.HasPrefix(path, a+".") })
+}
+
+// Values returns the values of a key of the JSON object b, in the order in which they come.
+func Values(b []byte, key string) (values []json.RawMessage) {
+	d := json.NewDecoder(bytes.NewReader(b))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	for d.More() {
+		name, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil {
+			return values
+		}
+		if name == key {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// Unread returns what the JSON object b says under keys that are not known, as "key=value": words, numbers and flags, unless
+// they are zero. Lists and objects are not looked into.
+func Unread(b []byte, known ...string) (conditions []string) {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(b, &all) != nil {
+		return nil
+	}
+	for key, raw := range all {
+		var value any
+		if slices.Contains(known, key) || json.Unmarshal(raw, &value) != nil {
+			continue
+		}
+		switch v := value.(type) {
+		case string:
+			if v != "" {
+				conditions = append(conditions, key+"="+v)
+			}
+		case float64:
+			if v != 0 {
+				conditions = append(conditions, key+"="+strconv.FormatFloat(v, 'f', -1, 64))
+			}
+		case bool:
+			if v {
+				conditions = append(conditions, key+"=true")
+			}
+		}
+	}
+	slices.Sort(conditions)
+	return conditions
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +48,26 @@ type Reading struct {
 	Work float64
 	// Client is the client's series over time, nil if the tool gives none.
 	Client *sample.Observation
+	// Run identifies the run within all inputs, "" if the tool does not: two readings of one run are copies, or its two sides.
+	Run string
+	// Conditions are what the tool says of the test and no workload has, as "key=value"; see Condition.
+	Conditions []string
+	// Sizes bounds the message size of Workload where the tool's digits leave a range: repetitions of one run agree on one
+	// size within it. The zero value is for a size that is printed.
+	Sizes SizeRange
+	// RateAssumed says that the rate of Workload is one that what was sent is near to.
+	RateAssumed bool
 }
+
+// Unpaced takes back a rate that was assumed: the sender was as fast as it could be.
+func (r *Reading) Unpaced() {
+	r.RateAssumed = false
+	r.Workload = r.Workload.Without("rate")
+	r.Warnings = slices.DeleteFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == Assumed && strings.Contains(w.Message, "intended rate") })
+}
+
+// SizeRange holds the least and the most bytes of a message; zero says nothing.
+type SizeRange struct{ Low, High int }
 
 // Ids of warnings that decoders raise.
 const (
@@ -63,6 +83,8 @@ const (
 	Corrected = "corrected-times"
 	// Rounded marks numbers that the tool printed with few digits.
 	Rounded = "rounded"
+	// Conditional marks what a test had that no workload has.
+	Conditional = "condition"
 )
 
 // Put records a number, unless the trial has failed.
@@ -74,6 +96,23 @@ func (r *Reading) Put(name string, v float64) {
 		r.Metrics = map[string]float64{}
 	}
 	r.Metrics[name] = v
+}
+
+// Likely returns the size in the range that a run is likely to have had: a power of two, else the middle in three digits.
+func (s SizeRange) Likely() int {
+	if power := 1 << bits.Len(uint(s.High)) >> 1; power >= s.Low && s.High > 0 {
+		return power
+	}
+	return ThreeDigits(float64(s.Low+s.High) / 2)
+}
+
+// Condition records, as "key=value", what the tool says of the test and no workload has. Readings of one case whose conditions
+// differ are not its repetitions.
+func (r *Reading) Condition(conditions ...string) {
+	for _, c := range conditions {
+		AddName(&r.Conditions, c)
+	}
+	slices.Sort(r.Conditions)
 }
 
 // Received records the rate at which bytes arrived, in bit/s; without any, the trial has failed.

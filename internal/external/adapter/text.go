@@ -42,6 +42,11 @@ type Run interface {
 type RunText[R Run] struct {
 	Tool string
 	New  func() R
+	// After makes the run that follows one; nil is New. A table may hold a run in each row below one head.
+	After func(run R) R
+	// Again returns whether line is the complaint of run once more, with which the next run failed without a beginning; nil is
+	// never.
+	Again func(run R, line string) bool
 	// Begins returns whether line begins a run; run holds the lines before it.
 	Begins func(run R, line string) bool
 	// Indented keeps the space before a line.
@@ -66,12 +71,16 @@ func (t RunText[R]) Decode(b []byte) (Batch, error) {
 		if !t.Indented {
 			line = strings.TrimSpace(line)
 		}
-		if t.Begins(run, line) {
-			if begun {
+		if again := t.Again != nil && t.Again(run, line); again || t.Begins(run, line) {
+			if begun || again {
 				end()
-				run = t.New()
+				if t.After != nil {
+					run = t.After(run)
+				} else {
+					run = t.New()
+				}
 			}
-			begun, first = true, number
+			begun, first = !again, number
 		}
 		if len(batch.Readings) >= MaxReadings {
 			return Batch{}, fmt.Errorf("more than %d trials", MaxReadings)

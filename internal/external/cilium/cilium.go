@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
@@ -14,7 +15,7 @@ import (
 
 // Tool is cilium connectivity perf: netperf on a cluster.
 var Tool = adapter.Tool{Formats: []adapter.Format{
-	{Name: "cilium-perf", About: "the report of cilium connectivity perf --report-dir", Match: match, Decode: decode},
+	{Name: "cilium-perf", About: "cilium connectivity perf: its tables, or the report of --report-dir", Match: match, Decode: decode},
 }}
 
 // ciliumStreams is how many netperf run at once in a test whose name ends in _MULTI, unless --streams said otherwise.
@@ -24,7 +25,7 @@ const ciliumStreams = 4
 const ciliumMessage = 1024
 
 func match(b []byte) bool {
-	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"dataItems"`)) && bytes.Contains(b, []byte(`"test_type"`))
+	return matchTable(b) || adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"dataItems"`)) && bytes.Contains(b, []byte(`"test_type"`))
 }
 
 // ciliumItem is a data item of the perfdash format that cilium connectivity perf --report-dir writes.
@@ -36,9 +37,15 @@ type ciliumItem struct {
 
 // decode reads the report of cilium connectivity perf: some items for each test.
 func decode(b []byte) (adapter.Batch, error) {
+	if matchTable(b) {
+		return decodeTable(b)
+	}
 	var file struct {
 		Version string          `json:"version"`
 		Items   json.RawMessage `json:"dataItems"`
+	}
+	if err := adapter.Twice(b); err != nil {
+		return adapter.Batch{}, err
 	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	if err := d.Decode(&file); err != nil {
@@ -50,12 +57,17 @@ func decode(b []byte) (adapter.Batch, error) {
 	if file.Version != "v1" {
 		return adapter.Batch{}, fmt.Errorf("version %s of the report is not v1", adapter.Quoted(file.Version))
 	}
-	c := &ciliumTests{batch: adapter.Batch{Tool: "cilium connectivity perf", Environment: "kubernetes"}, seen: map[string]int{}, of: map[string][]int{}}
+	c := newTests()
 	err := adapter.EachItem(file.Items, func(item ciliumItem) error {
 		kind := item.Labels["metric"]
 		r, err := c.reading(item.Labels["scenario"], item.Labels["node"], strings.TrimPrefix(item.Labels["test_type"], "netperf-"), kind)
 		if err != nil || r == nil {
 			return err
+		}
+		for label, value := range item.Labels {
+			if !slices.Contains([]string{"scenario", "node", "test_type", "metric"}, label) && value != "" {
+				r.Condition(label + "=" + value)
+			}
 		}
 		return item.read(r, kind)
 	})
@@ -93,6 +105,10 @@ type ciliumTests struct {
 	// seen counts the parts of each kind of a test, and of finds its readings: a test that comes again is its next sample.
 	seen map[string]int
 	of   map[string][]int
+}
+
+func newTests() *ciliumTests {
+	return &ciliumTests{batch: adapter.Batch{Tool: "cilium connectivity perf", Environment: "kubernetes"}, seen: map[string]int{}, of: map[string][]int{}}
 }
 
 // reading returns the reading of a test that has no part called kind yet, or nil if the test has no word here.

@@ -41,6 +41,11 @@ type iperf3Doc struct {
 		// Accepted is there in what a server writes.
 		Accepted *json.RawMessage `json:"accepted_connection"`
 		Test     *iperf3Test      `json:"test_start"`
+		// Cookie is the same on both sides of a test and in no other.
+		Cookie string `json:"cookie"`
+		// Buffer is what -w asked for, MSS what -M did.
+		Buffer int `json:"sock_bufsize"`
+		MSS    int `json:"tcp_mss"`
 	} `json:"start"`
 	// Intervals is a list of iperf3Interval, which is read item by item.
 	Intervals json.RawMessage `json:"intervals"`
@@ -66,6 +71,23 @@ type iperf3Test struct {
 	Reverse  int      `json:"reverse"`
 	Bidir    int      `json:"bidir"`
 	Target   *float64 `json:"target_bitrate"`
+	// FQ is the rate at which the queueing discipline fq paces a stream.
+	FQ  float64 `json:"fqrate"`
+	GSO int     `json:"gso"`
+	GRO int     `json:"gro"`
+	// others are the settings that no field has.
+	others []string
+}
+
+// UnmarshalJSON reads the description of a test and keeps what has no field.
+func (t *iperf3Test) UnmarshalJSON(b []byte) error {
+	type plain iperf3Test
+	if err := json.Unmarshal(b, (*plain)(t)); err != nil {
+		return err
+	}
+	t.others = adapter.Unread(b, "protocol", "num_streams", "blksize", "omit", "reverse", "bidir", "target_bitrate", "fqrate", "gso", "gro",
+		"duration", "bytes", "blocks", "interval")
+	return nil
 }
 
 type iperf3End struct {
@@ -81,6 +103,28 @@ type iperf3End struct {
 	CPU          *json.RawMessage `json:"cpu_utilization_percent"`
 }
 
+// twice are the keys that 3.7 to 3.10 write once for each direction of a bidirectional test, the client's first.
+var twice = []string{"intervals.sum", "end.sum", "end.sum_sent", "end.sum_received", "data.sum", "data.sum_sent", "data.sum_received"}
+
+// UnmarshalJSON reads the totals. Those of a key that comes twice are of the two directions.
+func (e *iperf3End) UnmarshalJSON(b []byte) error {
+	type plain iperf3End
+	if err := json.Unmarshal(b, (*plain)(e)); err != nil {
+		return err
+	}
+	var err error
+	for _, key := range []struct {
+		name        string
+		there, back **iperf3Sum
+	}{{"sum", &e.Sum, &e.ReceivedBack}, {"sum_sent", &e.Sent, &e.SentBack}, {"sum_received", &e.Received, &e.ReceivedBack}} {
+		if v := adapter.Values(b, key.name); len(v) == 2 {
+			*key.there, *key.back = nil, nil
+			err = errors.Join(err, json.Unmarshal(v[0], key.there), json.Unmarshal(v[1], key.back))
+		}
+	}
+	return err
+}
+
 func matchJSON(b []byte) bool {
 	if !adapter.StartsJSON(b) {
 		return false
@@ -89,9 +133,15 @@ func matchJSON(b []byte) bool {
 		bytes.Contains(b, []byte(`"event"`)) && bytes.Contains(b, []byte(`"iperf `))
 }
 
-// DecodeJSON reads one run of iperf3 -J or several behind each other, and --json-stream.
+// DecodeJSON reads one run of iperf3 -J or several behind each other or in a list, and --json-stream.
 func DecodeJSON(b []byte) (adapter.Batch, error) {
 	batch := adapter.Batch{}
+	if err := adapter.Twice(b, twice...); err != nil {
+		return batch, err
+	}
+	if t := bytes.TrimSpace(b); len(t) > 0 && t[0] == '[' {
+		return batch, adapter.EachItem(t, func(doc iperf3Doc) error { return doc.read(&batch) })
+	}
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
 	var streamed *iperf3Doc
 	// flush ends a streamed run. One that failed may have no end of its own.
@@ -159,7 +209,7 @@ func (doc *iperf3Doc) join(to *iperf3Doc) error {
 func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 	batch.Tool = cmp.Or(strings.Replace(doc.Start.Version, "iperf ", "iperf3 ", 1), "iperf3")
 	batch.SystemFacts(doc.Start.SystemInfo)
-	r := adapter.Reading{}
+	r := adapter.Reading{Run: doc.Start.Cookie}
 	if s := doc.Start.Timestamp.Seconds; s > 0 && s < math.MaxInt32 {
 		r.Started = time.Unix(s, 0).UTC()
 	}
@@ -192,27 +242,79 @@ func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 		Protocol: plan.Protocol(strings.ToLower(t.Protocol)), Flows: t.Streams, MessageSize: t.Block,
 		Reverse: t.Reverse != 0, Bidirectional: t.Bidir != 0 || doc.End.ReceivedBack != nil,
 	}
+	r.Condition(t.others...)
+	if s.Buffer = doc.Start.Buffer; doc.Start.MSS > 0 {
+		r.Condition(fmt.Sprintf("tcp_mss=%d", doc.Start.MSS))
+	}
+	if t.FQ > 0 {
+		r.Warn(adapter.Paced, "fq held the sender to %.4g bit/s a stream", t.FQ)
+		r.Condition(fmt.Sprintf("fqrate=%.0f", t.FQ))
+	}
 	switch s.Protocol {
 	case plan.TCP:
 		if t.Target != nil && *t.Target > 0 {
 			r.Warn(adapter.Paced, "the sender was held to %.4g bit/s a stream", *t.Target)
+			r.Condition(fmt.Sprintf("target_bitrate=%.0f", *t.Target))
 		}
 		s.Congestion = cmp.Or(doc.End.Congestion, doc.End.Receivers)
 		if doc.End.Congestion == "" && doc.Error == "" {
 			r.Warn(adapter.Assumed, "the output does not name the sender's congestion control; assumed: %s", cmp.Or(s.Congestion, plan.DefaultCongestion))
 		}
 	case plan.UDP:
-		if t.Target == nil {
-			r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed: as fast as possible")
-		} else if s.Rate = *t.Target * float64(t.Streams); !(s.Rate >= 0 && s.Rate <= plan.MaxRate) {
-			return plan.Workload{}, fmt.Errorf("target_bitrate %v is out of range", *t.Target)
+		if err := doc.datagramLoad(&s, r); err != nil {
+			return plan.Workload{}, err
 		}
-		s.Rate = math.Round(s.Rate)
 	default:
 		return plan.Workload{}, fmt.Errorf("protocol %s is neither TCP nor UDP", adapter.Quoted(t.Protocol))
 	}
 	w := plan.Workload{Spec: s}.Normalize()
 	return w, w.Validate()
+}
+
+// datagramLoad is the rate of a UDP test and whether the kernel cut its datagrams.
+func (doc *iperf3Doc) datagramLoad(s *plan.Stream, r *adapter.Reading) error {
+	t := doc.Start.Test
+	switch {
+	case t.GSO != 0 && t.GRO != 0:
+		s.Mode = plan.GSO
+	case t.GSO != 0 || t.GRO != 0:
+		r.Condition(fmt.Sprintf("gso=%d", t.GSO), fmt.Sprintf("gro=%d", t.GRO))
+	}
+	if t.Target == nil {
+		sent := cmp.Or(doc.End.Sent, doc.End.Sum, &iperf3Sum{})
+		offered := 0.0
+		if n, ok := number(sent.Bytes); ok && sent.Seconds > 0 {
+			offered = 8 * n / sent.Seconds
+		}
+		assumeRate(s, r, offered, t.Streams)
+	} else if s.Rate = *t.Target * float64(t.Streams); !(s.Rate >= 0 && s.Rate <= plan.MaxRate) {
+		return fmt.Errorf("target_bitrate %v is out of range", *t.Target)
+	}
+	s.Rate = math.Round(s.Rate)
+	return nil
+}
+
+// defaultRate is what a UDP client sends without -b, in bit/s a stream.
+const defaultRate = 1 << 20
+
+// assumeRate finds the rate that the output does not name from what was sent in bit/s, 0 if that is unknown: iperf3's default,
+// or one with two digits of which the second is 0 or 5, as -b has it, else as fast as possible.
+func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int) {
+	const near = 0.002
+	each := offered / float64(max(flows, 1))
+	is := func(rate float64) bool { return offered > 0 && math.Abs(each/rate-1) < near }
+	step := math.Pow(10, math.Floor(math.Log10(max(each, 1)))) / 2
+	switch asked := math.Round(each/step) * step; {
+	case is(defaultRate) || offered > 0 && math.Abs(each/defaultRate-1) < 5*near:
+		s.Rate = defaultRate * float64(max(flows, 1))
+		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed: %d bit/s a stream, which iperf3 sends without -b", defaultRate)
+		r.Warn(adapter.Paced, "the sender was held to %d bit/s a stream, iperf3's default: its goodput is not a capacity", defaultRate)
+	case is(asked):
+		s.Rate, r.RateAssumed = asked*float64(max(flows, 1)), true
+		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed from what was sent: %.4g Mbit/s a stream", asked/1e6)
+	default:
+		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed: as fast as possible")
+	}
 }
 
 // way is one direction of a test: what arrived, which row counts its datagrams, and what was sent, nil if that is unknown.

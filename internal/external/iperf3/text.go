@@ -3,11 +3,13 @@ package iperf3
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
@@ -28,8 +30,10 @@ func matchText(b []byte) bool {
 type textRun struct {
 	udp, reverse, both bool
 	// done is true after the last line of a run.
-	done          bool
+	done bool
+	// failure is what a run complained of last, complaint the line that it did so in.
 	failure       string
+	complaint     string
 	flows, block  int
 	omit, seconds float64
 	congestion    string
@@ -37,6 +41,9 @@ type textRun struct {
 	// single and sums are the words of the rows of totals by role, of one flow and of all. The roles of the way back of a
 	// bidirectional test end in wayBack.
 	single, sums map[string][]string
+	// client is true if the side that wrote the run is the client. intervals are its rows over time, those of all flows apart.
+	client              bool
+	intervals, together []sample.Interval
 }
 
 const wayBack = " back"
@@ -48,8 +55,10 @@ var text = adapter.RunText[*textRun]{
 		return &textRun{single: map[string][]string{}, sums: map[string][]string{}, ids: map[string]bool{}}
 	},
 	Begins: func(run *textRun, line string) bool {
-		return strings.HasPrefix(line, "Connecting to host") || run.done && strings.HasPrefix(line, "iperf3: ")
+		return strings.HasPrefix(line, "Connecting to host") ||
+			run.done && strings.HasPrefix(line, "iperf3: ")
 	},
+	Again: func(run *textRun, line string) bool { return line != "" && line == run.complaint },
 }
 
 // DecodeText reads what iperf3 prints without -J, of one run or of several. Archives of knb hold nothing else.
@@ -62,7 +71,11 @@ func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	}
 	batch.Warmup = max(batch.Warmup, adapter.Seconds(r.omit))
 	out := &adapter.Reading{Window: adapter.Seconds(r.seconds)}
-	return out, r.read(out)
+	err := r.read(out)
+	if out.Failure == nil {
+		out.Client = r.series()
+	}
+	return out, err
 }
 
 // Take reads one line.
@@ -80,11 +93,14 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 	name, value, _ := strings.Cut(line, " ")
 	switch {
 	case name == "iperf3:":
+		r.complaint = line
 		r.failure = strings.TrimPrefix(strings.TrimPrefix(value, "error - "), "interrupt - ")
 	case line == "iperf Done.":
 		r.done = true
 	case name == "Reverse":
 		r.reverse = true
+	case strings.HasPrefix(line, "Connecting to host"):
+		r.client = true
 	case name == "iperf" && strings.HasPrefix(value, "3"):
 		batch.Tool = "iperf3 " + value
 	case name == "Linux":
@@ -119,8 +135,51 @@ func (r *textRun) row(m []string) error {
 	if role := words[len(words)-1]; role == "sender" || role == "receiver" {
 		table[role+way] = words
 		r.seconds = max(r.seconds, to)
+		return nil
+	}
+	from, err := adapter.Amount(m[3])
+	bytes, _, err2 := textAmounts(words)
+	if err = errors.Join(err, err2); err != nil {
+		return err
+	}
+	// Those of --bidir overlap.
+	omitted := words[len(words)-1] == "(omitted)"
+	if omitted {
+		r.omit = max(r.omit, to)
+	}
+	if to > from && !r.both && len(r.together) < adapter.MaxReadings && len(r.intervals) < adapter.MaxReadings {
+		row := sample.Interval{StartNs: int64(from * 1e9), EndNs: int64(to * 1e9), Bytes: uint64(bytes), Warmup: omitted}
+		if m[1] == "SUM" {
+			r.together = append(r.together, row)
+		} else {
+			r.intervals = append(r.intervals, row)
+		}
 	}
 	return nil
+}
+
+// series returns the client's rows over time, nil if there are none of all flows together.
+func (r *textRun) series() *sample.Observation {
+	rows := r.together
+	if len(rows) == 0 && len(r.ids) == 1 {
+		rows = r.intervals
+	}
+	if !r.client || r.both || len(rows) == 0 || r.seconds <= 0 {
+		return nil
+	}
+	o := &sample.Observation{Side: "client", ElapsedNs: int64(r.seconds * 1e9)}
+	for _, i := range rows {
+		switch {
+		case i.Warmup: // the clock of the omitted rows starts at 0, as that of the window does
+			i.StartNs, i.EndNs = i.StartNs-int64(r.omit*1e9), i.EndNs-int64(r.omit*1e9)
+		case r.reverse:
+			o.BytesReceived += i.Bytes
+		default:
+			o.BytesSent += i.Bytes
+		}
+		o.Intervals = append(o.Intervals, i)
+	}
+	return o
 }
 
 // textUnits are in bytes (powers of 1024) and bit/s (powers of 1000).
@@ -157,7 +216,7 @@ func (r *textRun) read(out *adapter.Reading) error {
 		if len(r.ids) == 0 && r.flows == 0 {
 			return nil
 		}
-		return r.workload(out, r.block)
+		return r.workload(out, r.block, 0)
 	}
 	var received, sent [][]string
 	ways := []string{""}
@@ -173,7 +232,7 @@ func (r *textRun) read(out *adapter.Reading) error {
 	if r.udp {
 		return r.datagrams(out, received, sent)
 	}
-	if err := r.workload(out, r.block); err != nil {
+	if err := r.workload(out, r.block, 0); err != nil {
 		return err
 	}
 	return r.bytes(out, received, sent)
@@ -212,13 +271,15 @@ func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
 	return nil
 }
 
-// workload is what the text says of it; messages have size bytes, 0 if that is unknown.
-func (r *textRun) workload(out *adapter.Reading, size int) error {
+// workload is what the text says of it; messages have size bytes and so many bit/s were sent, 0 if that is unknown.
+func (r *textRun) workload(out *adapter.Reading, size int, offered float64) error {
 	s := plan.Stream{
 		Flows: max(r.flows, len(r.ids)), MessageSize: size, Reverse: r.reverse, Bidirectional: r.both, Congestion: r.congestion,
 	}
 	if r.udp {
 		s.Protocol = plan.UDP
+		assumeRate(&s, out, offered, s.Flows)
+		s.Rate = math.Round(s.Rate)
 	}
 	w := plan.Workload{Spec: s}.Normalize()
 	var assumed []string
@@ -227,9 +288,6 @@ func (r *textRun) workload(out *adapter.Reading, size int) error {
 	}
 	if r.congestion == "" && !r.udp {
 		assumed = append(assumed, w.Traits().Congestion)
-	}
-	if r.udp {
-		assumed = append(assumed, "as fast as possible")
 	}
 	if len(assumed) > 0 {
 		out.Warn(adapter.Assumed, "the text does not show the whole workload; assumed: %s", strings.Join(assumed, ", "))
@@ -241,33 +299,34 @@ func (r *textRun) workload(out *adapter.Reading, size int) error {
 
 // datagrams reads the totals of UDP, a row for each direction: "jitter ms lost/total (share)" behind transfer and rate.
 func (r *textRun) datagrams(out *adapter.Reading, received, sent [][]string) error {
-	var lost, total, bytes, offered, jitter float64
+	var lost, total, offered, jitter float64
 	var rates []float64
+	sizes := adapter.SizeRange{High: math.MaxInt}
 	for i, words := range received {
 		if len(words) < 8 || words[5] != "ms" {
 			return errors.New("the receiver's total shows no jitter and loss")
 		}
-		m := textLost.FindStringSubmatch(words[6])
-		if m == nil {
-			return fmt.Errorf("%s is not lost/total", adapter.Quoted(words[6]))
-		}
-		var missing, all float64
-		n, rate, err := textAmounts(words)
-		if err = errors.Join(adapter.Amounts([]string{m[1], m[2], words[4]}, &missing, &all, &jitter), err); err != nil {
+		missing, all, err := lostOf(words)
+		_, rate, err2 := textAmounts(words)
+		if err = errors.Join(adapter.Amounts(words[4:], &jitter), err, err2); err != nil {
 			return err
 		}
-		lost, total, bytes, rates = lost+missing, total+all, bytes+n, append(rates, rate)
+		lost, total, rates = lost+missing, total+all, append(rates, rate)
+		sizes = narrower(sizes, sizesOf(words, all-missing))
 		if sent[i] != nil {
-			// A sender's row that cannot be read says nothing of what arrived.
+			// A sender's row that cannot be read says nothing of what arrived. Its bytes have one divisor, the receiver's two.
 			_, rate, _ := textAmounts(sent[i])
 			offered += rate
+			if _, datagrams, err := lostOf(sent[i]); err == nil {
+				sizes = sizesOf(sent[i], datagrams)
+			}
 		}
 	}
 	size, arrived := r.block, total-lost
-	if size == 0 && arrived > 0 {
-		size = adapter.ThreeDigits(bytes / arrived)
+	if size == 0 && arrived > 0 && sizes.High < math.MaxInt {
+		size, out.Sizes = sizes.Likely(), sizes
 	}
-	if err := r.workload(out, size); err != nil {
+	if err := r.workload(out, size, offered/float64(len(received))); err != nil {
 		return err
 	}
 	if total == 0 || arrived <= 0 {
@@ -286,4 +345,36 @@ func (r *textRun) datagrams(out *adapter.Reading, received, sent [][]string) err
 		out.Put(metric.OfferedLoad, offered)
 	}
 	return nil
+}
+
+// lostOf reads "lost/total" of a row of datagrams.
+func lostOf(words []string) (lost, total float64, err error) {
+	if len(words) < 7 {
+		return 0, 0, errors.New("the row shows no loss")
+	}
+	m := textLost.FindStringSubmatch(words[6])
+	if m == nil {
+		return 0, 0, fmt.Errorf("%s is not lost/total", adapter.Quoted(words[6]))
+	}
+	err = adapter.Amounts(m[1:], &lost, &total)
+	return lost, total, err
+}
+
+// sizesOf returns how large a datagram may be of so many that make up a row's rounded bytes.
+func sizesOf(words []string, datagrams float64) adapter.SizeRange {
+	bytes, _, err := textAmounts(words)
+	if err != nil || datagrams <= 0 {
+		return adapter.SizeRange{High: math.MaxInt}
+	}
+	_, decimals, _ := strings.Cut(words[0], ".")
+	half := math.Pow10(-len(decimals)) / 2 * textUnits[words[1]]
+	return adapter.SizeRange{Low: int(math.Ceil((bytes - half) / datagrams)), High: int((bytes + half) / datagrams)}
+}
+
+// narrower returns what two ranges have in common, the second if that is nothing.
+func narrower(a, b adapter.SizeRange) adapter.SizeRange {
+	if low, high := max(a.Low, b.Low), min(a.High, b.High); low <= high {
+		return adapter.SizeRange{Low: low, High: high}
+	}
+	return b
 }

@@ -5,7 +5,7 @@ package k8snetperf
 
 import (
 	"bytes"
-	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,7 +20,7 @@ import (
 
 // Tool is k8s-netperf: netperf, iperf3 and uperf on a cluster.
 var Tool = adapter.Tool{Formats: []adapter.Format{
-	{Name: "k8s-netperf", About: "k8s-netperf --json", Match: match, Decode: decode},
+	{Name: "k8s-netperf", About: "k8s-netperf --json, and the result-*.csv of --csv", Match: match, Decode: decode},
 }}
 
 // k8sRow is one scenario of k8s-netperf, in its JSON and in its CSV. Numbers are means over Samples.
@@ -49,6 +49,8 @@ type k8sRow struct {
 	SRIOV    string `json:"sriovInfo"`
 	Macvlan  string `json:"macvlanInfo"`
 	Localnet string `json:"localnetInfo"`
+	// flags are those that no field has, such as acrossAZ.
+	flags []string
 
 	Timestamp time.Time `json:"timestamp"`
 	Version   string    `json:"toolVersion"`
@@ -62,14 +64,29 @@ type k8sRow struct {
 }
 
 func match(b []byte) bool {
-	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"tputMetric"`)) && bytes.Contains(b, []byte(`"hostNetwork"`))
+	return matchCSV(b) || adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"tputMetric"`)) && bytes.Contains(b, []byte(`"hostNetwork"`))
 }
 
-// decode reads k8s-netperf --json: a list of scenarios.
+// decode reads k8s-netperf --json, a list of scenarios, or its CSV.
 func decode(b []byte) (adapter.Batch, error) {
+	if matchCSV(b) {
+		return decodeCSV(b)
+	}
 	batch := adapter.Batch{Tool: "k8s-netperf", Environment: "kubernetes"}
-	first := ""
-	err := adapter.EachItem(b, func(r k8sRow) error {
+	if err := adapter.Twice(b); err != nil {
+		return batch, err
+	}
+	drivers := map[string]string{}
+	err := adapter.EachItem(b, func(raw json.RawMessage) error {
+		var r k8sRow
+		if err := json.Unmarshal(raw, &r); err != nil {
+			return err
+		}
+		for _, flag := range adapter.Unread(raw, "hostNetwork", "service", "local", "virt", "externalServer") {
+			if strings.HasSuffix(flag, "=true") {
+				r.flags = append(r.flags, flag)
+			}
+		}
 		batch.Tool = strings.TrimSpace("k8s-netperf " + r.Version)
 		batch.Fact(facts.Kernel, r.Metadata.Kernel)
 		batch.Fact("platform", r.Metadata.Platform)
@@ -78,18 +95,21 @@ func decode(b []byte) (adapter.Batch, error) {
 		if r.Metadata.MTU > 0 {
 			batch.Fact("cluster.mtu", strconv.Itoa(r.Metadata.MTU))
 		}
-		first = cmp.Or(first, r.Driver)
-		return r.read(&batch, first)
+		return r.read(&batch, drivers)
 	})
 	return batch, err
 }
 
-// read makes a reading of a scenario. Rows of another driver than the first are another tool on the same cells.
-func (r k8sRow) read(batch *adapter.Batch, driver string) error {
+// tcpAndUDP are the drivers that send what a profile's name says. ib_write_bw writes by RDMA whatever the profile.
+var tcpAndUDP = []string{"", "netperf", "iperf", "iperf3", "uperf"}
+
+// read makes a reading of a scenario. drivers are those of the cells that were read: another one on the same cell is another
+// tool.
+func (r k8sRow) read(batch *adapter.Batch, drivers map[string]string) error {
 	what := fmt.Sprintf("%s by %s", r.Profile, r.Driver)
 	switch {
-	case r.Driver != driver:
-		batch.LeaveOut("what %s measured: another tool than %s on the same cells; put it into its own file", r.Driver, driver)
+	case !slices.Contains(tcpAndUDP, strings.ToLower(r.Driver)):
+		batch.LeaveOut("%s: this driver does not send TCP or UDP through sockets, whatever the profile's name says", what)
 		return nil
 	case r.Virt:
 		batch.LeaveOut("%s between virtual machines: not a supported path", what)
@@ -111,7 +131,14 @@ func (r k8sRow) read(batch *adapter.Batch, driver string) error {
 		batch.LeaveOut("scenario %s: not a supported workload", what)
 		return nil
 	}
+	cell := fmt.Sprint(r.network(), path, w, r.flags)
+	if driver, taken := drivers[cell]; taken && driver != r.Driver {
+		batch.LeaveOut("%s on %s: %s measured the same before; put it into its own file", what, path, driver)
+		return nil
+	}
+	drivers[cell] = r.Driver
 	out := adapter.Reading{Profile: r.network(), Path: path, Workload: w, Started: r.Timestamp, Window: time.Duration(min(r.Duration, 1<<20)) * time.Second}
+	out.Condition(r.flags...)
 	if r.Samples > 1 {
 		out.Warn(adapter.Aggregated, "a mean of %d samples, counted as one repetition", r.Samples)
 	}

@@ -27,7 +27,7 @@ import (
 // Tool is knb (k8s-bench-suite) and the benchmark of the same authors: iperf3 on a cluster.
 var Tool = adapter.Tool{Formats: []adapter.Format{
 	{Name: "knb-data", About: "a .knbdata archive of knb", Match: matchArchive, Decode: decodeArchive},
-	{Name: "knb", About: "knb -o json, -o yaml", Match: match, Decode: decode},
+	{Name: "knb", About: "knb -o json, -o yaml, -o text", Match: match, Decode: decode},
 	{Name: "cni-benchmark", About: "a results folder of InfraBuilder's benchmark-k8s-cni-2024-01", Folder: openFolder},
 }}
 
@@ -41,6 +41,10 @@ type knbFile struct {
 		Server  string `yaml:"server-node"`
 		Client  string `yaml:"client-node"`
 		Buffer  string `yaml:"socket-buffer-size"`
+		// OnHost says of the client and of the server whether its pod was on the host's network.
+		OnHost struct{ Client, Server bool } `yaml:"-"`
+		// More are iperf3's arguments besides knb's own.
+		More string `yaml:"-"`
 	} `yaml:"metadata"`
 	Data struct {
 		CPU     string              `yaml:"cpu"`
@@ -59,11 +63,14 @@ type knbTest struct {
 }
 
 func match(b []byte) bool {
-	return bytes.Contains(b, []byte("server-node")) && bytes.Contains(b, []byte("pod2")) && bytes.Contains(b, []byte("bandwidth"))
+	return matchText(b) || bytes.Contains(b, []byte("server-node")) && bytes.Contains(b, []byte("pod2")) && bytes.Contains(b, []byte("bandwidth"))
 }
 
-// decode reads knb -o json and -o yaml.
+// decode reads knb -o json, -o yaml and -o text.
 func decode(b []byte) (adapter.Batch, error) {
+	if matchText(b) {
+		return decodeText(b)
+	}
 	// A tree of YAML takes many times the room of its text, and knb writes three KiB.
 	if len(b) > mostKnb {
 		return adapter.Batch{}, fmt.Errorf("it is larger than %d KiB", mostKnb>>10)
@@ -103,10 +110,23 @@ func (f *knbFile) batch() (adapter.Batch, error) {
 	if f.Metadata.Server == f.Metadata.Client {
 		near.Locality, far.Locality = plan.SameNode, plan.Local
 	}
+	ends := f.Metadata.OnHost
+	near, nearKnown := onHosts(near, ends.Client, ends.Server)
+	far, farKnown := onHosts(far, ends.Client, ends.Server)
 	for _, group := range []struct {
 		path  plan.Path
+		known bool
 		tests map[string]*knbTest
-	}{{near, f.Data.Pod}, {far, f.Data.Service}} {
+	}{{near, nearKnown, f.Data.Pod}, {far, farKnown, f.Data.Service}} {
+		if !group.known && len(group.tests) > 0 {
+			b.LeaveOut("tests of %s: the archive says that a pod of it was on the host's network, which is not a supported path", group.path)
+			continue
+		}
+		for name := range group.tests {
+			if !slices.Contains(knbProtocols, plan.Protocol(name)) {
+				b.LeaveOut("test %s: a command of the user's", adapter.Quoted(name))
+			}
+		}
 		for _, p := range knbProtocols {
 			t := group.tests[string(p)]
 			if t == nil {
@@ -117,11 +137,25 @@ func (f *knbFile) batch() (adapter.Batch, error) {
 				return adapter.Batch{}, fmt.Errorf("%s, %s: %w", group.path, p, err)
 			}
 			r.Path, r.Started = group.path, b.Created
+			if f.Metadata.More != "" {
+				r.Condition("arguments=" + f.Metadata.More)
+			}
 			b.Readings = append(b.Readings, r)
 		}
 	}
 	b.LeaveOut("CPU and memory, which are of the whole nodes and of a window that begins before the test does")
 	return b, nil
+}
+
+// onHosts returns a path of which the client's end, the server's or both are on the hosts' network; false if it is not supported.
+func onHosts(p plan.Path, client, server bool) (plan.Path, bool) {
+	if client {
+		p.From = plan.Host
+	}
+	if server && p.To == plan.Pod {
+		p.To = plan.Host
+	}
+	return p, slices.Contains(plan.Paths, p)
 }
 
 // reading makes a reading of one test.
@@ -166,6 +200,8 @@ func decodeArchive(b []byte) (adapter.Batch, error) {
 	f := knbFile{}
 	f.Metadata.Name, f.Metadata.Version, f.Metadata.Date = env["BENCHMARK_RUN_NAME"], env["VERSION"], env["BENCHMARK_DATE"]
 	f.Metadata.Server, f.Metadata.Client, f.Metadata.Buffer = env["SERVER_NODE"], env["CLIENT_NODE"], env["SOCKET_BUFFER_SIZE"]
+	f.Metadata.OnHost.Client, f.Metadata.OnHost.Server = env["HOST_NETWORK_CLIENT"] == "true", env["HOST_NETWORK_SERVER"] == "true"
+	f.Metadata.More = env["ADD_CMD"]
 	text := func(name string) string { return strings.TrimSpace(string(files[name])) }
 	f.Data.CPU, f.Data.Kernel, f.Data.K8s, f.Data.MTU = text("cpu"), text("kernel"), text("k8s-version"), text("mtu")
 	f.Data.Pod, f.Data.Service = map[string]*knbTest{}, map[string]*knbTest{}
@@ -200,6 +236,7 @@ func knbLog(log []byte, p plan.Protocol) *adapter.Reading {
 	if r.Workload.Traits().Protocol != p {
 		return nil
 	}
+	r.Unpaced() // knb says -b 0
 	return &r
 }
 

@@ -75,11 +75,23 @@ func (n *neperRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		return r, nil
 	case n.keys["time_end"] == "" && counts, !counts && !moved:
 		return nil, errors.New("it ends before its totals: the output is cut off")
-	case counts:
+	}
+	for _, key := range settings {
+		if v := n.keys[key]; strings.Trim(v, "0.") != "" {
+			r.Condition(key + "=" + v)
+		}
+	}
+	if rate := n.keys["max_pacing_rate"]; strings.Trim(rate, "0.") != "" {
+		r.Warn(adapter.Paced, "the sender was held to %s B/s a flow", rate)
+	}
+	if counts {
 		return r, n.transactions(r)
 	}
 	return r, n.moved(r)
 }
+
+// settings are options that no workload has; 0 is their default.
+var settings = []string{"delay", "tcp_tx_delay", "tcp_fastopen", "max_pacing_rate", "no_delay", "nonblocking", "mark", "enable_udp", "skip_rx_copy", "zerocopy"}
 
 // numbers reads the values of keys, each into its place; one that is not there changes nothing.
 func (n *neperRun) numbers(keys []string, to ...*float64) error {

@@ -43,8 +43,13 @@ type netperfRun struct {
 	head   string
 	titles []string
 	// above holds the last lines unchanged; -O stacks its titles in them.
-	above   []string
+	above []string
+	// table is the head of the rows that are read; below is true for a run that is a further row of a table.
+	table   table
+	below   bool
 	failure string
+	// settings are what the banner says of the test besides its kind and its addresses.
+	settings []string
 	// sizes and congestion are those of the workload, as far as they are printed.
 	sizes      adapter.Sizes
 	congestion string
@@ -52,12 +57,13 @@ type netperfRun struct {
 
 // text decodes what netperf prints: key=value (-k), CSV (-o), titles stacked over values (-O) and the classic tables.
 var text = adapter.RunText[*netperfRun]{
-	Tool: "netperf", New: func() *netperfRun { return &netperfRun{keys: map[string]string{}} }, Begins: begins, Indented: true,
+	Tool: "netperf", New: func() *netperfRun { return &netperfRun{keys: map[string]string{}} }, After: after, Begins: begins, Indented: true,
+	Again: func(r *netperfRun, line string) bool { return line != "" && line == r.failure },
 }
 
 // begins returns whether line is a banner. Where banners were not printed, a key or titles that come again begin a run.
 func begins(r *netperfRun, line string) bool {
-	if netperfBanner.MatchString(line) {
+	if netperfBanner.MatchString(line) || r.furtherRow(line) {
 		return true
 	}
 	first := r.banner == "" && len(r.keys) == 0
@@ -70,7 +76,7 @@ func begins(r *netperfRun, line string) bool {
 // Take reads one line.
 func (r *netperfRun) Take(_ *adapter.Batch, line string) error {
 	if m := netperfBanner.FindStringSubmatch(line); m != nil {
-		r.banner = strings.TrimSpace(m[1])
+		*r = netperfRun{keys: map[string]string{}, banner: strings.TrimSpace(m[1]), settings: bannerSettings(line)}
 		_, r.burst, _ = strings.Cut(line, "first burst ")
 		return nil
 	}
@@ -86,10 +92,10 @@ func (r *netperfRun) Take(_ *adapter.Batch, line string) error {
 	case r.stacked(line), line == "":
 	case netperfFault(line):
 		r.failure = cmp.Or(r.failure, line)
+	case netperfTitle(line):
+		r.titles, r.below = strings.Split(line, ","), false
 	case r.titles != nil && strings.Contains(line, ","):
 		return r.values(line)
-	case netperfTitle(line):
-		r.titles = strings.Split(line, ",")
 	case netperfNumbers.MatchString(line):
 		var row []float64
 		for _, s := range strings.Fields(line) {
@@ -181,6 +187,7 @@ func (r *netperfRun) stacked(line string) bool {
 	if known == 0 {
 		return false
 	}
+	r.table = table{stack: slices.Clone(r.above[len(r.above)-stackedLines:]), words: len(starts)}
 	maps.Copy(r.keys, found)
 	return true
 }
@@ -197,7 +204,7 @@ func (r *netperfRun) values(line string) error {
 	for i, title := range r.titles {
 		r.keys[cmp.Or(netperfTitles[title], title)] = strings.TrimSpace(f[i])
 	}
-	r.titles = nil
+	r.titles, r.table = nil, table{titles: r.titles}
 	return nil
 }
 
@@ -261,6 +268,7 @@ func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error
 		w.Tool = "netperf" // our engine has no datagrams of this size
 	}
 	out.Workload = w.Normalize()
+	r.conditions(out)
 	if taken := r.unsaid(out.Workload); taken != "" && out.Failure == nil {
 		out.Warn(adapter.Assumed, "netperf does not print the whole workload; assumed: %s", taken)
 	}

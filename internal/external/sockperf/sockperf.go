@@ -106,7 +106,11 @@ func (s *sockRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	}
 	r := &adapter.Reading{}
 	if s.protocol != "" {
-		r.Workload = plan.Workload{Spec: plan.RR{Protocol: plan.Protocol(s.protocol)}}.Normalize()
+		w := plan.Workload{Spec: plan.RR{Protocol: plan.Protocol(s.protocol), RequestSize: minMessage, ResponseSize: minMessage}}
+		if s.protocol == string(plan.UDP) {
+			w.Tool = "sockperf" // our engine has no datagrams of this size
+		}
+		r.Workload = w.Normalize()
 	}
 	r.Window = adapter.Seconds(s.window)
 	if s.failure != "" {
@@ -116,7 +120,7 @@ func (s *sockRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	if !s.valid || len(s.times) < 4 {
 		return r, errors.New("it ends before its statistics: the output is cut off")
 	}
-	if s.received == 0 || s.window <= 0 {
+	if s.received == 0 {
 		r.Fail("timeout", "no message was answered")
 		return r, nil
 	}
@@ -133,8 +137,12 @@ func (s *sockRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		}
 	}
 	r.Work = s.total
-	r.Put(metric.TransactionRate, s.received/s.window)
+	if s.window > 0 {
+		r.Put(metric.TransactionRate, s.received/s.window)
+	} else {
+		batch.LeaveOut("the rate of answers, of which the valid duration is 0 s")
+	}
 	r.Put(metric.ErrorRate, min(1, s.dropped/max(s.sent, 1)))
-	r.Warn(adapter.Assumed, "sockperf does not print its message size; assumed: %d B", r.Workload.Traits().Request)
+	r.Warn(adapter.Assumed, "sockperf does not print its message size; assumed: %d B, its default", minMessage)
 	return r, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // beside is a question about pairs of cells: a cell that is worse than the other by more than the margin, a share
@@ -95,6 +96,77 @@ func bareHosts(_ *View, c plan.Case) []plan.Case {
 		return nil
 	}
 	return on(c, plan.ZeroPath)
+}
+
+// podsBelowHosts is not asked of the lab, whose profiles are what they are by construction, nor where pods' packets are
+// encrypted.
+var podsBelowHosts = []beside{{margin: belowHosts, silent: (*View).inLab, name: betweenHosts,
+	others: func(v *View, c plan.Case) []plan.Case {
+		if encrypts(string(c.Profile)) || c.Path.From == plan.External || c.Path.To == plan.External || c.Workload.Traits().Datagrams() {
+			return nil
+		}
+		return v.hosts(c)
+	}}}
+
+// encryption is in the names of profiles that encrypt, also of those that are not in the catalogue.
+var encryption = pattern.New(`(?i)wireguard|ipsec|encrypt`)
+
+func encrypts(name string) bool {
+	p, known := profile.Lookup(name)
+	return known && profile.Encryption.By(p) != "" || encryption.MatchString(name)
+}
+
+// hosts returns the case between the bare hosts that a case over the wire is held against: of its own profile, else of the
+// first profile that has one.
+func (v *View) hosts(c plan.Case) []plan.Case {
+	own := bareHosts(v, c)
+	if len(own) == 0 || v.of[own[0]] != nil {
+		return own
+	}
+	for _, t := range v.cases {
+		if t.Path == own[0].Path && t.Workload == own[0].Workload && !t.Profile.IsTwin() {
+			return []plan.Case{t.Case}
+		}
+	}
+	return nil
+}
+
+// directionsApart holds a case against the same in the other direction: sent by the server, or begun by the other end.
+var directionsApart = []beside{{margin: apartWays,
+	others: func(_ *View, c plan.Case) []plan.Case {
+		var cases []plan.Case
+		if is := c.Workload.Traits(); is.Bulk() || is.Datagrams() {
+			other := c
+			if other.Workload = c.Workload.Without("reverse"); !is.Reverse {
+				other.Workload, _ = c.Workload.With("reverse", "true")
+			}
+			other.Workload = other.Workload.Normalize()
+			cases = append(cases, other)
+		}
+		if crosses(c.Path) && c.Path.From != c.Path.To && !c.Path.ByService() && c.Path.From != plan.External && c.Path.To != plan.External {
+			cases = append(cases, on(c, plan.Path{From: c.Path.To, To: c.Path.From, Locality: c.Path.Locality})...)
+		}
+		return cases
+	},
+	name: func(o *Cell) string { return "the other way, by " + o.Path.String() + " " + o.Workload.String() }}}
+
+// waysApart holds the two directions of bidirectional streams against each other.
+func waysApart(v *View, found *list) {
+	for _, c := range v.cells {
+		if c.Metric != metric.Goodput+".forward" {
+			continue
+		}
+		back := v.cell(c.Case, metric.Goodput+".reverse")
+		if back == nil {
+			continue
+		}
+		for _, pair := range [][2]*Cell{{c, back}, {back, c}} {
+			low, high := pair[0], pair[1]
+			if low.High*(1+apartWays) < high.Low && low.Median > 0 {
+				found.add(low.String(), "%s, and %s the other way at the same time: %.2f times worse", median(low), median(high), high.Median/low.Median)
+			}
+		}
+	}
 }
 
 // nearSlower is not asked where each node has CPUs of its own, so that both ends within one share what two have apart.

@@ -26,6 +26,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -160,10 +161,12 @@ type trial struct {
 	warnings []sample.Warning
 	// seconds is the length of its window, 0 if it is not known.
 	seconds float64
+	// client is its series over time, nil without one.
+	client *sample.Observation
 }
 
 func newTrial(v *View, c plan.Case, r result.Record) *trial {
-	t := &trial{Case: c, view: v, metrics: maps.Clone(r.Metrics), warnings: r.Warnings, seconds: float64(r.WindowNs) / 1e9}
+	t := &trial{Case: c, view: v, metrics: maps.Clone(r.Metrics), warnings: r.Warnings, seconds: float64(r.WindowNs) / 1e9, client: r.Client}
 	if w := t.metrics[metric.Window]; w > 0 {
 		t.seconds = w / 1e9
 	}
@@ -189,4 +192,11 @@ func (t *trial) show(name string, x float64) string { return show(Key{Case: t.Ca
 // warned says whether the trial carries the warning.
 func (t *trial) warned(id string) bool {
 	return slices.ContainsFunc(t.warnings, func(w sample.Warning) bool { return w.ID == id })
+}
+
+// assumed says whether the trial's tool does not say something of the workload, which was assumed.
+func (t *trial) assumed(what string) bool {
+	return slices.ContainsFunc(t.warnings, func(w sample.Warning) bool {
+		return w.ID == adapter.Assumed && strings.Contains(w.Message, what)
+	})
 }

@@ -51,7 +51,7 @@ func TestPublished(t *testing.T) {
 	want := map[string][]string{
 		"canal-vs-cilium.csv": {"line-rate", "claim-unit", "claim-decimal", "zero-time", "edited-output", "offered-load", "unequal-load",
 			"cpu-limit", "hybrid-cpu", "confounded", "few-repetitions", "flows-slower", "claim-does-not-follow", "claim-without-numbers", "retransmits-per-byte", "claim-one-sided"},
-		"nine-paths.csv": {"faster-than-hosts", "copied", "call-rate", "same-node-slower", "service-faster", "encapsulation-free", "tunnels-disagree",
+		"nine-paths.csv": {"faster-than-hosts", "pods-below-hosts", "copied", "call-rate", "same-node-slower", "service-faster", "encapsulation-free", "tunnels-disagree",
 			"part-slower", "modes-disagree", "not-served", "few-repetitions", "claim-does-not-follow", "wire-bound", "asked-not-published", "odd-one-out"},
 		"kind-calico-cilium.csv": {"same-node-slower", "short-window", "one-machine", "cpu-limit", "leftovers", "fixed-order", "claim-without-numbers", "claim-two-measures"},
 		"calico-dataplanes.csv":  {"token-bucket", "leftovers", "fixed-order", "dsr-path", "udp-without-loss", "encapsulation-unproven", "few-repetitions", "failed-trials", "claim-without-numbers"},

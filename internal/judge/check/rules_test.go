@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -24,10 +25,10 @@ const (
 	Note       = finding.Note
 )
 
-// paths shortens the tables: S and X are pods on one and on two nodes, H the hosts, P a pod and the host of another node, O of its own,
+// paths shortens the tables: S and X are pods on one and on two nodes, H the hosts, P a pod and the host of another node, Q the other way, O of its own,
 // V and W a Service with its endpoint near and far, N a NodePort.
 var paths = map[string]string{
-	"S": "pod-to-pod/same-node", "X": "pod-to-pod/cross-node", "H": "host-to-host/cross-node", "P": "pod-to-host/cross-node", "O": "pod-to-host/same-node",
+	"S": "pod-to-pod/same-node", "X": "pod-to-pod/cross-node", "H": "host-to-host/cross-node", "P": "pod-to-host/cross-node", "O": "pod-to-host/same-node", "Q": "host-to-pod/cross-node",
 	"V": "pod-to-service/local", "W": "pod-to-service/remote", "N": "external-to-nodeport/remote", "L": "external-to-loadbalancer",
 }
 
@@ -124,6 +125,9 @@ var ruleCases = []ruleCase{
 	{"zero-time", "canal;X;stream(udp);jitter;0 ms", "jitter is 0", Impossible},
 	{"zero-time", "# claim: jitter of canal on pod-to-pod/cross-node under stream(udp) = 0.000..0.004 ms\ncanal;X;stream(udp);jitter;4 us", "0 is claimed", Impossible},
 	{"zero-time", "canal;X;rr;rtt.stddev;0 ms\ncanal;X;rr;rtt.min;1 ns", "", ""},
+	{"zero-rate", "canal;W;stream;goodput;0 Gbit/s\ncanal;X;stream;goodput;9.4 Gbit/s", "goodput is 0", Doubtful},
+	{"zero-rate", "canal;X;rr;transaction_rate;0 1/s", "transaction_rate is 0", Doubtful},
+	{"zero-rate", "canal;X;stream;goodput;0.001 Gbit/s\ncanal;X;stream;retransmits;0 1\ncanal;W;stream", "", ""},
 	{"call-rate", "canal;X;stream(message=1024);goodput;22.2 Gbit/s", "2.71e+06 send calls", Doubtful},
 	{"call-rate", "canal;X;stream(message=1024,flows=4);goodput;22.2 Gbit/s", "", ""},
 	{"udp-without-loss", "canal;X;stream(udp);goodput;9 Gbit/s", "neither offered load nor loss", Doubtful},
@@ -133,6 +137,8 @@ var ruleCases = []ruleCase{
 	{"short-window", "canal;X;ping(interval=100ms);rtt.mean;1 ms\ncanal;X;ping(interval=100ms);window;10 s", "", ""},
 	{"short-window", "canal;X;stream;goodput;1 Gbit/s\ncanal;X;stream;window;1 s", "1 s without a warm-up", Doubtful},
 	{"short-window", "# warmup: 1s\ncanal;X;stream;goodput;1 Gbit/s\ncanal;X;stream;window;1 s", "", ""},
+	{"transfer-dies", "canal;X;stream;goodput;70.2 kbit/s", "70.2 kbit/s of TCP", Doubtful},
+	{"transfer-dies", "canal;X;stream;goodput;1.1 Mbit/s\ncanal;X;stream(udp);goodput;70 kbit/s\ncanal;W;stream;goodput;0 kbit/s", "", ""},
 
 	{"line-rate", "# line_rate: 10Gbit/s\ncanal;X;stream;goodput;15.4 Gbit/s", "1.54 times", Impossible},
 	{"line-rate", "# line_rate: 10 Gbit/s\ncanal;S;stream;goodput;15.4 Gbit/s\ncanal;X;stream;goodput;9.9 Gbit/s", "", ""},
@@ -140,6 +146,18 @@ var ruleCases = []ruleCase{
 	{"faster-than-hosts", "canal;H;stream;goodput;9 Gbit/s\ncanal;W;stream;goodput;16 Gbit/s", "1.78 times better", Impossible},
 	{"faster-than-hosts", "canal;H;rr;rtt.mean;100 us\ncanal;X;rr;rtt.mean;70 us", "1.43 times better", Doubtful},
 	{"faster-than-hosts", "canal;H;rr;rtt.mean;100 us\ncanal;X;rr;rtt.mean;82 us\ncanal;H;stream;goodput;9 Gbit/s\ncanal;X;stream;goodput;10 Gbit/s\ncanal;S;rr;rtt.mean;20 us", "", ""},
+	{"pods-below-hosts", "calico-vxlan;H;stream;goodput;12.9 Gbit/s\ncalico-vxlan;H;stream;goodput;12.7 Gbit/s;2\ncalico-vxlan;X;stream;goodput;1.5 Gbit/s\ncalico-vxlan;X;stream;goodput;1.4 Gbit/s;2", "between the bare hosts: 8.", Doubtful},
+	{"pods-below-hosts", "host;H;stream;goodput;9.4 Gbit/s\ncilium-vxlan;W;stream;goodput;2.4 Gbit/s", "3.92 times worse", Doubtful},
+	{"pods-below-hosts", "canal;H;rr;transaction_rate;30000 1/s\ncanal;X;rr;transaction_rate;9000 1/s", "3.33 times worse", Doubtful},
+	// Encryption costs so much, datagrams depend on the socket, and within a node and from outside there are no such hosts.
+	{"pods-below-hosts", "host;H;stream;goodput;9.4 Gbit/s\ncalico-wireguard;X;stream;goodput;2.4 Gbit/s\ncanal;X;stream;goodput;3.2 Gbit/s\ncanal;S;stream;goodput;1 Gbit/s\ncanal;N;stream;goodput;1 Gbit/s\nhost;H;stream(udp);goodput;9 Gbit/s\ncanal;X;stream(udp);goodput;1 Gbit/s", "", ""},
+	// Whose own hosts were measured is held against those.
+	{"pods-below-hosts", "raw;H;stream;goodput;90 Gbit/s\ncanal;H;stream;goodput;9 Gbit/s\ncanal;X;stream;goodput;8 Gbit/s", "", ""},
+	{"directions-apart", "cilium-vxlan;X;stream;goodput;2.4 Gbit/s\ncilium-vxlan;X;stream(reverse);goodput;9.0 Gbit/s", "the other way, by pod-to-pod/cross-node stream(reverse): 3.75 times worse", Doubtful},
+	{"directions-apart", "a;X;stream;goodput;15 Gbit/s\na;X;stream(reverse);goodput;5 Mbit/s", "3000.00 times worse", Doubtful},
+	{"directions-apart", "a;P;stream;goodput;9 Gbit/s\na;Q;stream;goodput;2 Gbit/s", "by pod-to-host/cross-node stream", Doubtful},
+	{"directions-apart", "a;X;stream(bidirectional);goodput;9.2 Gbit/s\na;X;stream(bidirectional);goodput.forward;9 Gbit/s\na;X;stream(bidirectional);goodput.reverse;0.2 Gbit/s", "9.00 Gbit/s the other way at the same time", Doubtful},
+	{"directions-apart", "a;X;stream;goodput;4 Gbit/s\na;X;stream(reverse);goodput;9.0 Gbit/s\nb;X;stream;goodput;1 Gbit/s\na;W;stream;goodput;1 Gbit/s", "", ""},
 	{"same-node-slower", "canal;S;ping;rtt.mean;0.91 ms\ncanal;X;ping;rtt.mean;0.205 ms", "91.0 µs, would fit", Doubtful},
 	{"same-node-slower", "canal;S;crr;rtt.mean;983 us\ncanal;P;crr;rtt.mean;804 us", "1.22 times worse", Doubtful},
 	{"same-node-slower", "canal;V;stream;goodput;9 Gbit/s\ncanal;W;stream;goodput;10 Gbit/s", "1.11 times worse", Doubtful},
@@ -336,9 +354,9 @@ func TestMinority(t *testing.T) {
 
 // TestLabIsNoCluster: what has no wire is not held against one.
 func TestLabIsNoCluster(t *testing.T) {
-	_, records := imported(t, "macvlan;H;rr;rtt.p50;12 us\nmacvlan;X;rr;rtt.p50;9 us\ncanal;X;stream;goodput;9 Gbit/s\ncanal;X;stream(flows=4);goodput;5 Gbit/s\ncanal;X;stream;offered_load;12 Gbit/s")
+	_, records := imported(t, "macvlan;H;rr;rtt.p50;12 us\nmacvlan;X;rr;rtt.p50;9 us\ncanal;H;stream;goodput;60 Gbit/s\ncanal;X;stream;goodput;9 Gbit/s\ncanal;X;stream(flows=4);goodput;5 Gbit/s\ncanal;X;stream;offered_load;12 Gbit/s")
 	lab := result.Header{Plan: plan.Plan{Environment: "lab"}}
-	for _, id := range []string{"faster-than-hosts", "flows-slower", "conditions", "sender-receiver"} {
+	for _, id := range []string{"faster-than-hosts", "pods-below-hosts", "flows-slower", "conditions", "sender-receiver"} {
 		if found := ask(t, id, lab, records); len(found) > 0 {
 			t.Errorf("%s rings in the lab: %+v", id, found)
 		}
@@ -473,6 +491,91 @@ func TestFlowsOfAVariant(t *testing.T) {
 		r := result.Record{Trial: plan.Trial{Case: c}, Metrics: map[string]float64{metric.TransactionRate: 150000, metric.RTT + ".mean": 100e3}}
 		if said := newTrial(&View{header: result.Header{Plan: plan.Default()}}, c, r).concurrency(); (said == "") != plausible {
 			t.Errorf("%s: %q", v, said)
+		}
+	}
+}
+
+// TestTransferDies reads the rows over time: the end of a window, rows without a byte, and what is alive.
+func TestTransferDies(t *testing.T) {
+	const mbit = 1e6 / 8
+	for _, c := range []struct {
+		name string
+		rows []float64 // in Mbit/s, a second each
+		w    plan.Spec
+		want string
+	}{
+		{"collapses", []float64{4304, 4352, 4168, 1136, 128, 120, 72, 40, 40, 40}, plan.Stream{}, "4.35 Gbit/s in its best row, and at most 40.0 Mbit/s in the last quarter of 10s"},
+		{"stops", []float64{20.9, 0, 0, 0, 0, 0, 0, 0, 0, 0}, plan.Stream{}, "in 9 of 10 rows"},
+		{"starts and stops", []float64{900, 0, 900, 0, 900, 0, 900, 0, 900, 0}, plan.Stream{}, "5 of 10 rows"},
+		{"lives", []float64{900, 880, 910, 905, 890, 902, 60, 900, 901, 899}, plan.Stream{}, ""},
+		{"has one bad second at its end", []float64{900, 880, 910, 905, 890, 902, 890, 900, 901, 1}, plan.Stream{}, ""},
+		{"is slower at its end", []float64{900, 880, 910, 905, 890, 902, 90, 90, 91, 92}, plan.Stream{}, ""},
+		{"is too short to be judged", []float64{900, 900, 1}, plan.Stream{}, ""},
+		{"is datagrams, which the sender counts", []float64{900, 900, 900, 900, 0, 0, 0, 0, 0, 0}, plan.Stream{Protocol: plan.UDP}, ""},
+	} {
+		r := own(1, 0, "")[0]
+		r.Workload = plan.Workload{Spec: c.w}.Normalize()
+		r.Client = &sample.Observation{Side: "client"}
+		for i, rate := range c.rows {
+			r.Client.Intervals = append(r.Client.Intervals, sample.Interval{StartNs: int64(i) * 1e9, EndNs: int64(i+1) * 1e9, Bytes: uint64(rate * mbit)})
+		}
+		// A warm-up is no part of the window.
+		r.Client.Intervals = append([]sample.Interval{{StartNs: -1e9, Bytes: 1e12, Warmup: true}}, r.Client.Intervals...)
+		found := ask(t, "transfer-dies", result.Header{Origin: "iperf3"}, []result.Record{r})
+		switch {
+		case c.want == "" && len(found) > 0:
+			t.Errorf("what %s: %+v", c.name, found)
+		case c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Saw, c.want)):
+			t.Errorf("what %s: %+v, want %q", c.name, found, c.want)
+		}
+	}
+}
+
+// TestForeignTransfers asks the new rules of the output of tools: of transfers that die, of two directions, and of sound ones.
+func TestForeignTransfers(t *testing.T) {
+	const dir = "../../external/"
+	between := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+	slow := "Connecting to host 10.0.2.9, port 5201\n[  5] local 10.0.1.7 port 51884 connected to 10.0.2.9 port 5201\n" +
+		"[ ID] Interval           Transfer     Bitrate         Retr\n[  5]   0.00-10.00  sec  6.20 MBytes  5.20 Mbits/sec  900             sender\n[  5]   0.00-10.04  sec  6.00 MBytes  5.01 Mbits/sec                  receiver\n"
+	fast := "Connecting to host 10.0.2.9, port 5201\nReverse mode, remote host 10.0.2.9 is sending\n[  5] local 10.0.1.7 port 51884 connected to 10.0.2.9 port 5201\n" +
+		"[  5]   0.00-10.04  sec  17.5 GBytes  15.0 Gbits/sec    0             sender\n[  5]   0.00-10.00  sec  17.5 GBytes  15.0 Gbits/sec                  receiver\n"
+	for _, c := range []struct {
+		name, file, text string
+		rule, want       string // want is "" where the rule is silent
+	}{
+		{"a black hole", dir + "iperf3/testdata/iperf3-text/black_hole.txt", "", "transfer-dies", "in 9 of 10 rows"},
+		{"a collapse", dir + "iperf3/testdata/iperf3/collapse.json", "", "transfer-dies", "4.35 Gbit/s in its best row"},
+		{"a sound text", dir + "iperf3/testdata/iperf3-text/tcp.txt", "", "transfer-dies", ""},
+		{"a sound run", dir + "iperf3/testdata/iperf3/tcp_p3.json", "", "transfer-dies", ""},
+		{"one held to a rate", dir + "iperf3/testdata/iperf3/fq_rate.json", "", "transfer-dies", ""},
+		{"two directions", "", slow + fast, "directions-apart", "2994"},
+		{"two directions alike", dir + "iperf3/testdata/iperf3/tcp_bidir.json", "", "directions-apart", ""},
+		{"connections that vegeta does not say", dir + "httpload/testdata/vegeta/vegeta.json", "", "idle-connections", ""},
+		{"connections that oha does not say", dir + "httpload/testdata/oha/documented.json", "", "concurrency", ""},
+		{"a rate that fortio was held to", dir + "httpload/testdata/fortio/fortio_qps.json", "", "idle-connections", ""},
+		{"percentiles of fortio", dir + "httpload/testdata/fortio/fortio.json", "", "quantiles", ""},
+	} {
+		b := []byte(c.text)
+		if c.file != "" {
+			var err error
+			if b, err = os.ReadFile(c.file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		batch, err := external.Decode("", b)
+		if err == nil {
+			err = external.Label{Profile: "x", Path: between}.Apply("f", &batch)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		contents, err := external.Contents(batch)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		found := ask(t, c.rule, contents.Header, contents.Records)
+		if c.want == "" && len(found) > 0 || c.want != "" && (len(found) != 1 || !strings.Contains(found[0].Saw, c.want)) {
+			t.Errorf("%s: %s says %+v, want %q", c.name, c.rule, found, c.want)
 		}
 	}
 }

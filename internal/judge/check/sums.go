@@ -37,9 +37,11 @@ var sumRules = []rule{
 	{id: "concurrency", trial: (*trial).concurrency},
 	{id: "idle-connections", trial: (*trial).idleConnections},
 	{id: "zero-time", trial: (*trial).zeroTime, find: zeroClaims},
+	{id: "zero-rate", trial: (*trial).zeroRate},
 	{id: "call-rate", trial: (*trial).callRate},
 	{id: "udp-without-loss", trial: (*trial).lossMissing, find: lossNeverShown},
 	{id: "short-window", trial: (*trial).shortWindow},
+	{id: "transfer-dies", trial: (*trial).transferDies},
 }
 
 func (t *trial) rateTimesTime() string {
@@ -208,6 +210,9 @@ func (t *trial) inFlight() (f flight, ok bool) {
 	if t.warned(adapter.Corrected) || t.warned(adapter.Rounded) {
 		return f, false // the mean is not of the requests that were sent, or has too few digits
 	}
+	if t.assumed("connections") {
+		return f, false
+	}
 	is := t.view.sent(t.Case)
 	if !is.Exchanges() || is.Kernel {
 		return f, false
@@ -231,7 +236,7 @@ func (t *trial) concurrency() string {
 
 func (t *trial) idleConnections() string {
 	f, ok := t.inFlight()
-	if !ok || f.under >= 0.4*float64(f.most) || t.Workload.Traits().Reconnect {
+	if !ok || f.under >= 0.4*float64(f.most) || t.Workload.Traits().Reconnect || t.warned(adapter.Paced) {
 		return "" // opening and closing connections takes the rest of the time
 	}
 	return fmt.Sprintf("rate times mean latency is %.3g under way, of %d", f.under, f.most)
@@ -249,6 +254,18 @@ func (t *trial) zeroTime() string {
 		return ""
 	}
 	return strings.Join(zero, ", ") + " is 0"
+}
+
+// ratesOfWork are those that a trial without a failure cannot have at 0.
+var ratesOfWork = []string{metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.PacketRate}
+
+func (t *trial) zeroRate() string {
+	for _, name := range ratesOfWork {
+		if v, ok := t.metrics[name]; ok && v == 0 {
+			return name + " is 0 in a trial that did not fail"
+		}
+	}
+	return ""
 }
 
 // mostCalls is how many send calls of a flow in a second are believed.

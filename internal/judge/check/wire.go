@@ -22,6 +22,8 @@ const (
 	beyondModes  = 0.5
 	beyondTunnel = 2
 	slowerFlows  = 0.05
+	belowHosts   = 2 // encapsulation costs a part of what hosts have, and not two thirds
+	apartWays    = 2
 	atTheWire    = 0.03
 )
 
@@ -29,6 +31,8 @@ const (
 var wireRules = []rule{
 	{id: "line-rate", find: aboveLine},
 	{id: "faster-than-hosts", beside: fasterThanHosts},
+	{id: "pods-below-hosts", beside: podsBelowHosts},
+	{id: "directions-apart", beside: directionsApart, find: waysApart},
 	{id: "same-node-slower", beside: nearSlower},
 	{id: "service-faster", beside: serviceFaster},
 	{id: "encapsulation-free", beside: encapsulationFree},

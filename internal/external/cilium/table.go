@@ -1,0 +1,86 @@
+package cilium
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+var tableHead = pattern.New(`(?m)Scenario +\| +Node +\| +Test +\|`)
+
+func matchTable(b []byte) bool { return tableHead.Match(b) }
+
+// decodeTable reads the tables that cilium connectivity perf prints: times and transaction rates, and throughput.
+func decodeTable(b []byte) (adapter.Batch, error) {
+	c := newTests()
+	var faults adapter.Faults
+	var titles []string
+	number := 0
+	for line := range strings.Lines(string(b)) {
+		number++
+		cells := strings.Split(strings.TrimLeft(strings.TrimSpace(line), "📋 "), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case cells[0] == "Scenario":
+			titles = cells
+		case len(titles) == 0 || len(cells) != len(titles):
+		case len(c.batch.Readings) >= adapter.MaxReadings:
+			return c.batch, fmt.Errorf("more than %d trials", adapter.MaxReadings)
+		default:
+			if err := c.row(titles, cells); err != nil {
+				faults.Add(number, "%s", err)
+			}
+		}
+	}
+	return c.batch, faults.Err()
+}
+
+// tableTimes are the columns of round-trip times.
+var tableTimes = map[string]string{"Min": "min", "Mean": "mean", "Max": "max", "P50": "p50", "P90": "p90", "P99": "p99"}
+
+// row reads a row below its titles.
+func (c *ciliumTests) row(titles, cells []string) error {
+	r, err := c.reading(cells[0], cells[1], cells[2], "table")
+	if err != nil || r == nil {
+		return err
+	}
+	for i, title := range titles {
+		word, _, _ := strings.Cut(cells[i], " ") // a remark may follow a number
+		switch member := tableTimes[title]; {
+		case title == "Duration":
+			r.Window, err = time.ParseDuration(word)
+		case member != "":
+			var d time.Duration
+			d, err = time.ParseDuration(word)
+			r.Time(metric.RTT, member, float64(d))
+		case strings.HasSuffix(title, "OP/s"):
+			err = rate(r, metric.TransactionRate, word, 1)
+		case strings.HasSuffix(title, "Mb/s"):
+			err = rate(r, metric.Goodput, word, 1e6)
+		}
+		if err != nil {
+			return fmt.Errorf("column %s: %w", title, err)
+		}
+	}
+	return nil
+}
+
+// rate puts a rate in so many base units. One of 0 is one that netperf did not have.
+func rate(r *adapter.Reading, name, text string, unit float64) error {
+	v, err := adapter.Amount(text)
+	switch {
+	case err != nil:
+		return err
+	case v == 0:
+		r.Fail("error", "netperf reported no throughput")
+	default:
+		r.Put(name, v*unit)
+	}
+	return nil
+}

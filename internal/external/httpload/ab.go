@@ -1,0 +1,90 @@
+package httpload
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+func matchAb(b []byte) bool { return bytes.Contains(b, []byte("This is ApacheBench")) }
+
+var (
+	abShare   = pattern.New(`^(\d+)% +(\d+)(?: \(longest request\))?$`)
+	abRefused = pattern.New(`apr_socket_\w+: (.+)$`)
+)
+
+// abRun is what ab printed of one run. Its times are whole milliseconds.
+type abRun struct {
+	report
+	complete, answered float64
+	keepAlive          float64
+	hasTable           bool
+}
+
+// ab decodes what ab prints.
+var ab = adapter.RunText[*abRun]{
+	Tool: "ab",
+	New: func() *abRun {
+		return &abRun{report: report{tool: "ab", times: map[string]float64{}, shares: map[float64]float64{}}}
+	},
+	Begins: func(_ *abRun, line string) bool { return strings.HasPrefix(line, "This is ApacheBench") },
+}
+
+// Take reads one line.
+func (r *abRun) Take(_ *adapter.Batch, line string) error {
+	if m := abShare.FindStringSubmatch(line); m != nil {
+		var share, ms float64
+		err := adapter.Amounts(m[1:], &share, &ms)
+		if r.hasTable = true; share == 100 {
+			r.times["max"] = ms * 1e6
+		} else {
+			r.shares[share] = ms * 1e6
+		}
+		return err
+	}
+	if m := abRefused.FindStringSubmatch(line); m != nil {
+		r.failure = m[1]
+		return nil
+	}
+	name, value, _ := strings.Cut(line, ":")
+	words := strings.Fields(value)
+	if len(words) == 0 {
+		return nil
+	}
+	at := map[string]*float64{
+		"Time taken for tests": &r.seconds, "Complete requests": &r.complete, "Failed requests": &r.failed, "Document Length": &r.body,
+		"Non-2xx responses": &r.bad, "Keep-Alive requests": &r.keepAlive,
+	}[name]
+	switch {
+	case at != nil:
+		return adapter.Amounts(words, at)
+	case name == "Concurrency Level":
+		n, err := adapter.Count(words[0])
+		r.connections = n
+		return err
+	case name == "Time per request" && strings.HasSuffix(value, "(mean)"): // the second is divided by the connections
+		v, err := adapter.Amount(words[0])
+		r.times["mean"] = v * 1e6
+		return err
+	}
+	return nil
+}
+
+// End returns the reading of the run.
+func (r *abRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
+	if r.complete == 0 && r.failure == "" {
+		return nil, errors.New("it ends before its totals: the output is cut off")
+	}
+	r.threads, r.reconnect = 1, r.keepAlive < r.complete/2
+	// ab counts a response of another length than the first as failed, though it was answered.
+	r.good = max(r.complete-r.failed-r.bad, 0)
+	out := r.reading()
+	if r.hasTable && out.Failure == nil {
+		out.Warn(adapter.Rounded, "ab's percentiles are whole milliseconds: those under 1 ms are absent")
+	}
+	batch.LeaveOut("connection times and the transfer rate, which counts headers")
+	return &out, nil
+}

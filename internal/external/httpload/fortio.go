@@ -1,0 +1,110 @@
+package httpload
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+)
+
+func matchFortio(b []byte) bool {
+	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"DurationHistogram"`)) && bytes.Contains(b, []byte(`"RequestedQPS"`))
+}
+
+// fortioDoc is the JSON of fortio load. Times are in s, durations in ns.
+type fortioDoc struct {
+	RunType           string
+	StartTime         time.Time
+	RequestedQPS      string
+	ActualDuration    float64
+	NumThreads        int
+	NumConnections    int
+	Version           string
+	Jitter, Uniform   bool
+	NoCatchUp, H2     bool
+	DisableKeepAlive  bool
+	Payload           string
+	MethodOverride    string
+	DurationHistogram fortioHistogram
+	RetCodes          map[string]float64
+	Sizes             fortioHistogram
+	HeaderSizes       fortioHistogram
+}
+
+type fortioHistogram struct {
+	Count, Min, Max, Avg, StdDev float64
+	Data                         []struct{ Start, End, Count float64 }
+	Percentiles                  []struct{ Percentile, Value float64 }
+}
+
+func decodeFortio(b []byte) (adapter.Batch, error) {
+	return documents(b, "fortio", func(doc fortioDoc, batch *adapter.Batch) (*report, error) {
+		if doc.Version != "" {
+			batch.Tool = "fortio " + doc.Version
+		}
+		if doc.RunType != "" && doc.RunType != "HTTP" {
+			batch.LeaveOut("a run of type %s: not a supported workload", adapter.Quoted(doc.RunType))
+			return nil, nil
+		}
+		h := doc.DurationHistogram
+		p := &report{
+			started: doc.StartTime.UTC(), seconds: doc.ActualDuration / 1e9,
+			threads: doc.NumThreads, connections: doc.NumThreads * max(doc.NumConnections, 1), reconnect: doc.DisableKeepAlive,
+			body: doc.Sizes.Avg - doc.HeaderSizes.Avg, whole: doc.HeaderSizes.Count == 0,
+			times: map[string]float64{"min": h.Min * 1e9, "mean": h.Avg * 1e9, "max": h.Max * 1e9, "stddev": h.StdDev * 1e9},
+		}
+		p.statuses(doc.RetCodes)
+		if doc.RequestedQPS != "max" && doc.RequestedQPS != "" {
+			rate, err := strconv.ParseFloat(doc.RequestedQPS, 64)
+			if err != nil || rate < 0 {
+				return nil, fmt.Errorf("RequestedQPS %s is not a rate", adapter.Quoted(doc.RequestedQPS))
+			}
+			p.paced = rate
+		}
+		for name, set := range map[string]bool{"jitter": doc.Jitter, "uniform": doc.Uniform, "nocatchup": doc.NoCatchUp, "h2": doc.H2} {
+			if set {
+				p.conditions = append(p.conditions, name+"=true")
+			}
+		}
+		if n := len(doc.Payload); n > 0 {
+			p.conditions = append(p.conditions, fmt.Sprintf("payload=%d", n))
+		}
+		if doc.MethodOverride != "" {
+			p.conditions = append(p.conditions, "method="+doc.MethodOverride)
+		}
+		p.shares = h.believed(batch)
+		return p, nil
+	})
+}
+
+// Bounds of what is believed of an interpolated percentile: in a bucket whose end is above widest times its begin, and that the
+// histogram's own mean contradicts by more than a factor of contradicts.
+const (
+	widest      = 2
+	contradicts = 1.5
+)
+
+// believed returns the percentiles in ns. fortio interpolates within its buckets, which are 1 ms wide unless -r says otherwise: in
+// one that holds the whole distribution of a fast network, a percentile is an invention.
+func (h fortioHistogram) believed(batch *adapter.Batch) map[float64]float64 {
+	shares := map[float64]float64{}
+	implied, count := 0.0, 0.0
+	for _, d := range h.Data {
+		implied, count = implied+d.Count*(d.Start+d.End)/2, count+d.Count
+	}
+	off := count > 0 && h.Avg > 0 && (implied/count > contradicts*h.Avg || implied/count < h.Avg/contradicts)
+	for _, q := range h.Percentiles {
+		wide := false
+		for _, d := range h.Data {
+			wide = wide || q.Value >= d.Start && q.Value <= d.End && d.End > widest*d.Start
+		}
+		if wide && off {
+			batch.LeaveOut("percentiles that fortio interpolated within one bucket, which its own mean contradicts: load with -r 0.00001")
+			continue
+		}
+		shares[q.Percentile] = q.Value * 1e9
+	}
+	return shares
+}

@@ -1,0 +1,171 @@
+// Package httpload reads what load generators for HTTP report of a whole run: fortio, vegeta, k6, oha, bombardier and ab.
+//
+// Each decoder fills a report, in the tool's own units; report.reading is the same for all.
+package httpload
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Tool is the load generators for HTTP whose report is a document or a table.
+var Tool = adapter.Tool{Formats: []adapter.Format{
+	{Name: "fortio", About: "the JSON of fortio load -json", Match: matchFortio, Decode: decodeFortio},
+	{Name: "vegeta", About: "vegeta report, as text or -type json", Match: matchVegeta, Decode: decodeVegeta},
+	{Name: "k6", About: "k6 run --summary-export, or the JSON of handleSummary", Match: matchK6, Decode: decodeK6},
+	{Name: "oha", About: "oha --output-format json (before 1.5: -j)", Match: matchOha, Decode: decodeOha},
+	{Name: "bombardier", About: "bombardier -o json -p r", Match: matchBombardier, Decode: decodeBombardier},
+	{Name: "ab", About: "what ab (ApacheBench) prints", Match: matchAb, Decode: ab.Decode},
+}}
+
+// report is what a load generator says of a run. Zero is not said, unless it counts.
+type report struct {
+	tool    string
+	started time.Time
+	// seconds is how long it measured.
+	seconds float64
+	// threads and connections are those of the client; body is the mean length of a body in bytes, and whole says that headers are
+	// counted in it. reconnect is a connection for each request.
+	threads, connections int
+	body                 float64
+	whole, reconnect     bool
+	// good and bad are responses with and without success, failed are requests without a response, failure is why the first failed.
+	good, bad, failed float64
+	failure           string
+	// perSecond is the rate of good responses, where the tool does not say its seconds.
+	perSecond float64
+	// paced is the rate per second that the client was held to.
+	paced float64
+	// times are members of the family of response times in ns; shares are percentiles in ns by their share in percent.
+	times  map[string]float64
+	shares map[float64]float64
+	// conditions are settings that no workload has.
+	conditions []string
+}
+
+// reading makes a reading of a report.
+func (p report) reading() adapter.Reading {
+	r := adapter.Reading{Started: p.started, Window: adapter.Seconds(p.seconds)}
+	r.Condition(p.conditions...)
+	r.Workload = p.workload(&r)
+	if p.paced > 0 {
+		r.Warn(adapter.Paced, "the client was held to %.4g requests per second: its request rate is not a capacity", p.paced)
+		r.Condition(fmt.Sprintf("rate=%.4g", p.paced))
+	}
+	rate := p.perSecond
+	if p.seconds > 0 {
+		rate = p.good / p.seconds
+	}
+	switch {
+	case p.good+p.bad == 0:
+		failure := cmp.Or(p.failure, "no request was answered")
+		r.Fail(adapter.FailureKind(failure), failure)
+	case p.good == 0:
+		r.Fail("status", fmt.Sprintf("none of %.0f responses had a status of success", p.bad))
+	default:
+		r.Put(metric.Requests, p.good+p.bad)
+		r.Put(metric.ErrorRate, (p.bad+p.failed)/(p.good+p.bad+p.failed))
+		if rate > 0 {
+			r.Put(metric.RequestRate, rate)
+		}
+		for member, ns := range p.times {
+			r.Time(metric.ResponseTime, member, ns)
+		}
+		for share, ns := range p.shares {
+			r.Percentile(metric.ResponseTime, share, ns)
+		}
+	}
+	return r
+}
+
+// workload is http as far as the tool says it.
+func (p report) workload(r *adapter.Reading) plan.Workload {
+	s := plan.HTTP{Threads: p.threads}
+	if p.reconnect {
+		s.Connection = "close"
+	}
+	var assumed []string
+	switch {
+	case p.connections > plan.MaxConnections:
+		r.Condition(fmt.Sprintf("connections=%d", p.connections))
+	case p.connections > 0:
+		s.Connections = p.connections
+	}
+	if s.Connections == 0 {
+		assumed = append(assumed, fmt.Sprintf("%d connections", plan.DefaultConnections))
+	}
+	if s.Threads == 0 || s.Threads > plan.MaxThreads {
+		s.Threads = min(plan.DefaultThreads, cmp.Or(s.Connections, plan.DefaultThreads))
+		assumed = append(assumed, fmt.Sprintf("%d threads", s.Threads))
+	}
+	if p.body >= 1 && p.body <= plan.MaxRequest {
+		s.ResponseSize = adapter.ThreeDigits(p.body)
+		if p.body == math.Trunc(p.body) {
+			s.ResponseSize = int(p.body)
+		}
+	}
+	w := plan.Workload{Spec: s}.Normalize()
+	switch {
+	case s.ResponseSize == 0:
+		assumed = append(assumed, fmt.Sprintf("bodies of %d B", w.Traits().Response))
+	case p.whole:
+		assumed = append(assumed, fmt.Sprintf("bodies of %d B, headers included", w.Traits().Response))
+	}
+	if len(assumed) > 0 {
+		r.Warn(adapter.Assumed, "%s does not say the whole workload; assumed: %s", p.tool, strings.Join(assumed, ", "))
+	}
+	return w
+}
+
+// statuses adds counts of responses by status code. A code other than a status counts requests without a response.
+func (p *report) statuses(codes map[string]float64) {
+	for code, n := range codes {
+		switch c, err := strconv.Atoi(code); {
+		case n < 0:
+		case err != nil || c < 100:
+			p.failed += n
+		case c >= 200 && c < 400:
+			p.good += n
+		default:
+			p.bad += n
+		}
+	}
+}
+
+// roundRate returns a rate of at most two digits that v is within a share of, 0 without one: people ask for such rates.
+func roundRate(v, within float64) float64 {
+	if v <= 0 {
+		return 0
+	}
+	step := math.Pow(10, math.Floor(math.Log10(v))-1)
+	asked := math.Round(v/step) * step
+	if math.Abs(v/asked-1) > within {
+		return 0
+	}
+	return asked
+}
+
+// documents decodes JSON documents of a tool, each into a report.
+func documents[T any](b []byte, name string, read func(T, *adapter.Batch) (*report, error)) (adapter.Batch, error) {
+	batch := adapter.Batch{Tool: name}
+	err := adapter.Documents(b, func(doc T) error {
+		p, err := read(doc, &batch)
+		if err == nil && p != nil && p.good+p.bad+p.failed == 0 && p.failure == "" {
+			err = fmt.Errorf("it holds no request, or is not of %s", name)
+		}
+		if err == nil && p != nil {
+			p.tool = name
+			batch.Readings = append(batch.Readings, p.reading())
+		}
+		return err
+	})
+	return batch, err
+}

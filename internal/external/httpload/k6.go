@@ -1,0 +1,78 @@
+package httpload
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+)
+
+func matchK6(b []byte) bool {
+	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"http_req_duration"`)) && bytes.Contains(b, []byte(`"metrics"`))
+}
+
+// k6Doc is the summary of k6: in --summary-export the values of a metric are its fields, in the data of handleSummary they are in
+// its field values.
+type k6Doc struct {
+	Metrics map[string]json.RawMessage `json:"metrics"`
+	State   struct {
+		Milliseconds float64 `json:"testRunDurationMs"`
+	} `json:"state"`
+}
+
+// values returns the numbers of a metric, nil if it is not there.
+func (doc k6Doc) values(name string) map[string]float64 {
+	var both struct {
+		Values map[string]json.RawMessage `json:"values"`
+	}
+	raw := doc.Metrics[name]
+	if raw == nil || json.Unmarshal(raw, &both) != nil {
+		return nil
+	}
+	all := both.Values
+	if all == nil && json.Unmarshal(raw, &all) != nil {
+		return nil
+	}
+	numbers := map[string]float64{}
+	for key, value := range all {
+		var v float64
+		if json.Unmarshal(value, &v) == nil {
+			numbers[key] = v
+		}
+	}
+	return numbers
+}
+
+func decodeK6(b []byte) (adapter.Batch, error) {
+	return documents(b, "k6", func(doc k6Doc, batch *adapter.Batch) (*report, error) {
+		requests, times, failed := doc.values("http_reqs"), doc.values("http_req_duration"), doc.values("http_req_failed")
+		if requests == nil || times == nil {
+			return nil, errors.New("it has no http_reqs and http_req_duration")
+		}
+		p := &report{seconds: doc.State.Milliseconds / 1e3, times: map[string]float64{}, shares: map[float64]float64{}}
+		// A rate is of requests that failed: its passes are failures. rate is its share in one form, value in the other.
+		share := failed["rate"] + failed["value"]
+		p.bad = requests["count"] * min(max(share, 0), 1)
+		p.good = requests["count"] - p.bad
+		p.perSecond = requests["rate"] * (1 - min(max(share, 0), 1))
+		p.connections = int(min(max(doc.values("vus_max")["value"], doc.values("vus_max")["max"]), 1e6))
+		if received := doc.values("data_received"); requests["count"] > 0 {
+			p.body, p.whole = received["count"]/requests["count"], true
+		}
+		for member, key := range map[string]string{"min": "min", "mean": "avg", "max": "max"} {
+			p.times[member] = times[key] * 1e6
+		}
+		p.shares[50] = times["med"] * 1e6
+		for key, ms := range times {
+			if text, ok := strings.CutPrefix(key, "p("); ok {
+				if q, err := adapter.Amount(strings.TrimSuffix(text, ")")); err == nil {
+					p.shares[q] = ms * 1e6
+				}
+			}
+		}
+		batch.LeaveOut("checks, thresholds and the parts of a request, and p(95), for which there is no metric; ask k6 for p(99) by --summary-trend-stats")
+		return p, nil
+	})
+}

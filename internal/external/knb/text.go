@@ -1,0 +1,126 @@
+package knb
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+func matchText(b []byte) bool {
+	return bytes.Contains(b, []byte("Benchmark Results")) && textGenerator.Match(b)
+}
+
+var (
+	textGenerator = pattern.New(`(?m)^[ \t]*Generator[ \t]*: *knb`)
+	textSetting   = pattern.New(`^([A-Z][A-Za-z0-9 ]*?) *: *(.*)$`)
+	textBandwidth = pattern.New(`^bandwidth = (\S*) *Mbit/s$`)
+)
+
+// textRun is a result of knb as text, which is what people paste.
+type textRun struct {
+	file  knbFile
+	tests map[string]*knbTest
+	// protocol is that of the test that is read, "" outside of one.
+	protocol plan.Protocol
+	begun    bool
+}
+
+// decodeText reads knb -o text, of one run or of several.
+func decodeText(b []byte) (adapter.Batch, error) {
+	var all adapter.Batch
+	run := &textRun{}
+	end := func() error {
+		if !run.begun {
+			return nil
+		}
+		one, err := run.file.batch()
+		if err != nil {
+			return err
+		}
+		if len(one.Readings) == 0 {
+			return errors.New("it ends before its numbers: the output is cut off")
+		}
+		readings := append(all.Readings, one.Readings...)
+		facts := all.Facts
+		if all = one; facts != nil {
+			adapter.MergeFacts(all.Facts, facts)
+		}
+		all.Readings = readings
+		return nil
+	}
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
+		if line == "Benchmark Results" {
+			if err := end(); err != nil {
+				return adapter.Batch{}, err
+			}
+			run = &textRun{begun: true}
+		}
+		run.take(line)
+	}
+	return all, end()
+}
+
+// take reads one line.
+func (r *textRun) take(line string) {
+	d, m := &r.file.Data, &r.file.Metadata
+	group := func(tests *map[string]*knbTest) {
+		*tests = map[string]*knbTest{}
+		r.tests, r.protocol = *tests, ""
+	}
+	switch line {
+	case "Idle :":
+		r.tests, r.protocol = nil, ""
+		return
+	case "Pod to pod :":
+		group(&d.Pod)
+		return
+	case "Pod to Service :":
+		group(&d.Service)
+		return
+	case "TCP :", "UDP :", "CUSTOM :":
+		r.protocol = plan.Protocol(strings.ToLower(strings.TrimSuffix(line, " :")))
+		return
+	}
+	if found := textBandwidth.FindStringSubmatch(line); found != nil && r.tests != nil && r.protocol != "" {
+		t := &knbTest{}
+		t.Bandwidth.Value = found[1]
+		r.tests[string(r.protocol)] = t
+		return
+	}
+	found := textSetting.FindStringSubmatch(line)
+	if found == nil {
+		return
+	}
+	value := found[2]
+	switch found[1] {
+	case "Name":
+		m.Name = value
+	case "Date":
+		m.Date = strings.TrimSuffix(value, " UTC")
+	case "Version":
+		m.Version = value
+	case "Server":
+		m.Server = value
+	case "Client":
+		m.Client = value
+	case "Srv hostNetwork":
+		m.OnHost.Server = value == "true"
+	case "Clt hostNetwork":
+		m.OnHost.Client = value == "true"
+	case "UDP Socket size":
+		m.Buffer = value
+	case "Discovered CPU":
+		d.CPU = value
+	case "Discovered Kernel":
+		d.Kernel = value
+	case "Discovered k8s version":
+		d.K8s = value
+	case "Discovered MTU":
+		d.MTU = value
+	}
+}

@@ -1,0 +1,65 @@
+package external
+
+import (
+	"errors"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+// relative is the output of a tool that is not read, known by its looks, and what to do instead.
+type relative struct {
+	looks *pattern.Pattern
+	what  string
+	// instead is the nearest form that is read, "" where only the CSV file is left.
+	instead string
+	// other is true for a file without a measurement.
+	other bool
+	// first is true for output that looks like a format.
+	first bool
+}
+
+// relatives are tried where no format is found, those that are first before the formats.
+var relatives = []relative{
+	{looks: pattern.New(`(?m)^(?:Client connecting to|Server listening on) .*(?:TCP|UDP) port \d+\r?$`), what: "the output of iperf 2, which is not supported", instead: "measure by iperf3 -J", first: true},
+	{looks: pattern.New(`(?m)^\d{14}(?:\.\d+)?,[0-9a-f.:]+,\d+,[0-9a-f.:]+,\d+,\d+,[\d.]+-[\d.]+,\d+,\d+`), what: "the CSV of iperf 2, which is not supported", instead: "measure by iperf3 -J"},
+	{looks: pattern.New(`(?m)^Fortio \S+ running at `), what: "the text of fortio, of which only the JSON is supported", instead: "load with fortio load -json FILE"},
+	{looks: pattern.New(`(?m)^Bombarding http`), what: "the text of bombardier, of which only the JSON is supported", instead: "load with bombardier -o json -p r"},
+	{looks: pattern.New(`(?m)^ *http_req_duration\.+:`), what: "the text of k6, of which only the JSON is supported", instead: "load with k6 run --summary-export FILE"},
+	{looks: pattern.New(`(?m)^ *Success rate:\s`), what: "the text of oha, of which only the JSON is supported", instead: "load with oha --output-format json", first: true},
+	{looks: pattern.New(`(?:RDMA_(?:Write|Read)|Send) (?:BW|Latency|Bidirectional BW) Test`), what: "the output of perftest, which measures RDMA; no workload has that"},
+	{looks: pattern.New(`(?m)^DNS Performance Testing Tool`), what: "the output of dnsperf; no workload asks a name server"},
+	{looks: pattern.New(`(?m)^ *[\d.]+ MB / +[\d.]+ sec = +[\d.]+ Mbps`), what: "the output of nuttcp, which is not supported", instead: "measure by iperf3 -J"},
+	{looks: pattern.New(`(?m)^HOST: .*Loss% +Snt`), what: "the output of mtr, which is not supported", instead: "measure by ping"},
+	{looks: pattern.New(`RESULT TYPE +\|? *DRIVER +\|? *SCENARIO`), what: "the tables of k8s-netperf, of which only JSON and CSV are supported", instead: "run it with --json or --csv"},
+	{looks: pattern.New(`(?m)^(?:Running \d+s test @ .*\n\d+ connections$)`), what: "the tables of autocannon, which is not supported", instead: "load with oha or wrk"},
+	{looks: pattern.New(`(?m)^finished in [\d.]+s, [\d.]+ req/s,`), what: "the output of h2load, which is not supported", instead: "load with oha or wrk"},
+	{looks: pattern.New(`(?m)^Transactions:\s+\d+ hits`), what: "the output of siege, which is not supported", instead: "load with oha or wrk"},
+	{looks: pattern.New(`(?m)^summary [=+] +\d+ in `), what: "the output of JMeter, which is not supported"},
+	{looks: pattern.New(`(?m)^(?:KVStore|KubeProxyReplacement|Cilium health daemon):\s`), what: "the output of cilium status: settings, and not a measurement", instead: "cnibench cni detect, or cnibench check --config FILE with the cluster's manifests or values", other: true},
+	{looks: pattern.New(`(?m)^(?:Calico process is running|IPv[46] BGP status)`), what: "the output of calicoctl node status: a state, and not a measurement", instead: "cnibench cni detect, or cnibench check --config FILE with the cluster's manifests", other: true},
+	{looks: pattern.New(`(?m)^apiVersion: *\S+[\s\S]*^kind: *\S+|^kind: *\S+[\s\S]*^apiVersion: *\S+`), what: "a document of Kubernetes, and not a measurement", instead: "cnibench check --config FILE", other: true},
+}
+
+// csvWay is how numbers come in that no decoder reads.
+const csvWay = `write its numbers into a CSV file (docs/reference/import.md): line 1 is "# cnibench-csv v1", line 2 "profile,path,workload,metric,value,unit", ` +
+	`then a row for each number, such as "canal,pod-to-pod/cross-node,stream,goodput,9.4,Gbit/s"`
+
+// relativeOf returns an error that names the tool of b with the way out, nil if b is not known; first asks only those that are.
+func relativeOf(b []byte, first bool) error {
+	head := b[:min(len(b), 1<<20)]
+	for _, r := range relatives {
+		if first && !r.first || !r.looks.Match(head) {
+			continue
+		}
+		way := csvWay
+		switch {
+		case r.other:
+			way = r.instead
+		case r.instead != "":
+			way = r.instead + ", or " + csvWay
+		}
+		return advice.With(errors.New("it is "+r.what), way)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package netperf
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+// table is the head of rows of which each is a run: the titles of -o, or the lines that -O stacks and the words of a row.
+type table struct {
+	titles []string
+	stack  []string
+	words  int
+}
+
+// after returns the run behind one. Until it has a banner or a head of its own, it is a further row below the head of r.
+func after(r *netperfRun) *netperfRun {
+	next := &netperfRun{keys: map[string]string{}}
+	if r.table.titles == nil && r.table.stack == nil && len(r.rows) == 0 {
+		return next
+	}
+	next.banner, next.burst, next.settings, next.head, next.below = r.banner, r.burst, r.settings, r.head, true
+	next.titles, next.above = r.table.titles, slices.Clone(r.table.stack)
+	return next
+}
+
+var numberFirst = pattern.New(`^ *[0-9.]+( |$)`)
+
+// furtherRow returns whether line is another row below the head whose row was read.
+func (r *netperfRun) furtherRow(line string) bool {
+	words := strings.Fields(line)
+	switch {
+	case r.table.titles != nil:
+		return strings.Count(line, ",") == len(r.table.titles)-1 && !netperfTitle(line)
+	case r.table.stack != nil:
+		return len(words) == r.table.words && numberFirst.MatchString(line)
+	}
+	return len(r.rows) > 0 && netperfNumbers.MatchString(line) && len(words) == len(r.rows[0])
+}
+
+// bannerSettings returns what a banner says behind the addresses, "demo : nodelay" and the like.
+func bannerSettings(line string) []string {
+	_, settings, _ := strings.Cut(line, " : ")
+	if settings == "" {
+		return nil
+	}
+	return strings.Split(settings, " : ")
+}
+
+// conditions records the settings of the test that its workload does not have.
+func (r *netperfRun) conditions(out *adapter.Reading) {
+	for _, s := range r.settings {
+		switch s = strings.TrimSpace(s); {
+		case s == "" || s == "demo" || s == "histogram" || s == "cpu bind" || strings.HasPrefix(s, "first burst"):
+		case strings.Contains(s, "conf."):
+			out.Warn(adapter.Aggregated, "a mean of netperf's iterations (%s)", s)
+		case s == "interval":
+			out.Warn(adapter.Paced, "netperf sent at intervals: its rate is not a capacity")
+			out.Condition(s)
+		default:
+			out.Condition(s)
+		}
+	}
+	for key, absent := range map[string][]string{
+		"LOCAL_NODELAY": {"0"}, "LOCAL_CORK": {"0"}, "LOCAL_SOCKET_TOS": {"0", "0xffffffff"}, "LOCAL_SOCKET_PRIO": nil, "LOCAL_INTERVAL_USECS": {"0"},
+		"LSS_SIZE_REQ": {"0"}, "LSR_SIZE_REQ": {"0"}, "RSS_SIZE_REQ": {"0"}, "RSR_SIZE_REQ": {"0"},
+	} {
+		if v := r.keys[key]; v != "" && !strings.HasPrefix(v, "-") && !slices.Contains(absent, v) {
+			out.Condition(strings.ToLower(key) + "=" + v)
+		}
+	}
+	if r.below {
+		out.Warn(adapter.Assumed, "a further row below one head; assumed: the same test")
+	}
+}

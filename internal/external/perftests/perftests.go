@@ -1,0 +1,98 @@
+// Package perftests reads the CSV of the network benchmark of kubernetes/perf-tests: iperf3 and netperf on a cluster.
+//
+// It writes 0 for a test that failed.
+package perftests
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+// Tool is the network benchmark of kubernetes/perf-tests.
+var Tool = adapter.Tool{Formats: []adapter.Format{
+	{Name: "perf-tests", About: "the netperf.csv of kubernetes/perf-tests", Match: match, Decode: decode},
+}}
+
+var (
+	head  = pattern.New(`(?m)^MSS *, *Maximum *,`)
+	label = pattern.New(`^\d+ (iperf|netperf|qperf)(?: (TCP|UDP|SCTP))?\. (Same VM|Remote VM|Hairpin Pod) (?:using (Pod IP|Virtual IP)|to own Virtual IP)$`)
+)
+
+func match(b []byte) bool { return head.Match(b) }
+
+// decode reads the table: a row for each test, with its rate in Mbit/s at each segment size.
+func decode(b []byte) (adapter.Batch, error) {
+	batch := adapter.Batch{Tool: "perf-tests", Environment: "kubernetes"}
+	var faults adapter.Faults
+	var sizes []string
+	number := 0
+	for line := range strings.Lines(string(bytes.TrimPrefix(b, []byte("\ufeff")))) {
+		number++
+		cells := strings.Split(strings.TrimRight(strings.TrimSpace(line), ","), ",")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch m := label.FindStringSubmatch(cells[0]); {
+		case cells[0] == "MSS" && len(cells) > 2:
+			sizes = cells[2:]
+		case m == nil || len(cells) < 3:
+		case len(batch.Readings) >= adapter.MaxReadings:
+			return batch, fmt.Errorf("more than %d trials", adapter.MaxReadings)
+		default:
+			if err := read(&batch, m, cells[2:], sizes); err != nil {
+				faults.Add(number, "%s", err)
+			}
+		}
+	}
+	return batch, faults.Err()
+}
+
+// read makes a reading of the rate at the largest segment size of a row.
+func read(batch *adapter.Batch, m, values, sizes []string) error {
+	tool, protocol, where, by := m[1], m[2], m[3], m[4]
+	path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+	switch {
+	case where == "Hairpin Pod":
+		path = plan.Path{From: plan.Pod, To: plan.Self}
+	case where == "Same VM" && by == "Virtual IP":
+		path = plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Local}
+	case where == "Same VM":
+		path.Locality = plan.SameNode
+	case by == "Virtual IP":
+		path = plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
+	}
+	s := plan.Stream{}
+	switch {
+	case protocol == "SCTP":
+		batch.LeaveOut("tests of SCTP: not a supported workload")
+		return nil
+	case protocol == "UDP":
+		s.Protocol = plan.UDP
+	}
+	last := len(values) - 1
+	v, err := adapter.Amount(values[last])
+	if err != nil {
+		return err
+	}
+	r := adapter.Reading{Path: path, Workload: plan.Workload{Spec: s}.Normalize()}
+	if last > 0 {
+		batch.LeaveOut("the rates at smaller segment sizes, and the highest of a row")
+		if last < len(sizes) {
+			r.Condition("mss=" + sizes[last])
+		}
+	}
+	r.Condition("tool=" + tool)
+	r.Warn(adapter.Assumed, "perf-tests names neither the message size nor the congestion control; assumed: the defaults")
+	if v == 0 {
+		r.Fail("error", "perf-tests reported a rate of 0, which it writes for a test that failed")
+	} else {
+		r.Received(v * 1e6)
+	}
+	batch.Readings = append(batch.Readings, r)
+	return nil
+}

@@ -1,0 +1,186 @@
+// Package qperf reads what qperf prints. Its latencies are half of a round trip; readings have the whole.
+package qperf
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+// Tool is qperf: bandwidth and latency over TCP and UDP.
+var Tool = adapter.Tool{Formats: []adapter.Format{{Name: "qperf", About: "what qperf prints (tcp_bw, tcp_lat, udp_bw, udp_lat)", Match: match, Decode: text.Decode}}}
+
+var (
+	section = pattern.New(`(?m)^([a-z0-9_]+_(?:bw|lat)):$`)
+	value   = pattern.New(`^ *([a-z_]+) += +(.+)$`)
+	failure = pattern.New(`failed to|cannot|unable to|no route|refused|timed out`)
+)
+
+func match(b []byte) bool {
+	return section.Match(b) && (strings.Contains(string(b), " = ") || failure.Match(b))
+}
+
+// run is one test.
+type run struct {
+	test   string
+	values map[string]string
+	failed string
+}
+
+var text = adapter.RunText[*run]{
+	Tool: "qperf", New: func() *run { return &run{values: map[string]string{}} },
+	Begins: func(_ *run, line string) bool { return section.MatchString(line) },
+}
+
+// Take reads one line.
+func (r *run) Take(_ *adapter.Batch, line string) error {
+	if m := section.FindStringSubmatch(line); m != nil {
+		r.test = m[1]
+	} else if m := value.FindStringSubmatch(line); m != nil {
+		r.values[m[1]] = strings.TrimSpace(m[2])
+	} else if failure.MatchString(line) {
+		r.failed = line
+	}
+	return nil
+}
+
+// Default sizes of qperf's messages in bytes.
+const (
+	tcpMessage = 64 << 10
+	udpMessage = 32 << 10
+)
+
+// End returns the reading of the test, if it is a supported workload.
+func (r *run) End(batch *adapter.Batch) (*adapter.Reading, error) {
+	out := &adapter.Reading{}
+	size, said, err := r.size()
+	if err != nil {
+		return nil, err
+	}
+	switch r.test {
+	case "":
+		return nil, nil
+	case "tcp_bw", "udp_bw":
+		s := plan.Stream{Protocol: plan.Protocol(r.test[:3]), MessageSize: size}
+		if !said {
+			s.MessageSize = map[string]int{"tcp_bw": tcpMessage, "udp_bw": udpMessage}[r.test]
+		}
+		out.Workload = plan.Workload{Spec: s}.Normalize()
+		err = r.bandwidth(out)
+	case "tcp_lat", "udp_lat":
+		s := plan.RR{Protocol: plan.Protocol(r.test[:3]), RequestSize: max(size, 1), ResponseSize: max(size, 1)}
+		if s.Protocol == plan.UDP && s.RequestSize < plan.MinDatagram {
+			out.Condition(fmt.Sprintf("message=%d", s.RequestSize)) // smaller than a workload has them
+			s.RequestSize, s.ResponseSize = 0, 0
+		}
+		out.Workload = plan.Workload{Spec: s}.Normalize()
+		err = r.latency(out)
+	default:
+		batch.LeaveOut("test %s: not a supported workload", r.test)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !said {
+		out.Warn(adapter.Assumed, "qperf did not print its message size (-vv does); assumed: its default")
+	}
+	if seconds, err := quantity(r.values["time"], "s"); err == nil {
+		out.Window = adapter.Seconds(seconds)
+	}
+	batch.LeaveOut("CPU time, which is of the whole machines")
+	out.Warn(adapter.Rounded, "qperf prints three digits")
+	return out, out.Workload.Validate()
+}
+
+// bandwidth reads the rate of a transfer, the receiver's if there are two.
+func (r *run) bandwidth(out *adapter.Reading) error {
+	sent, got := r.values["send_bw"], r.values["recv_bw"]
+	if got == "" {
+		got = r.values["bw"]
+	}
+	if got == "" {
+		out.Fail(adapter.FailureKind(r.failed), "qperf reported no bandwidth: "+r.failed)
+		return nil
+	}
+	rate, err := quantity(got, "bit/s")
+	if err != nil {
+		return err
+	}
+	if out.Received(rate); sent != "" && out.Failure == nil {
+		offered, err := quantity(sent, "bit/s")
+		if err != nil {
+			return err
+		}
+		out.Put(metric.OfferedLoad, offered)
+		if offered > 0 {
+			out.Put(metric.FrameLossRate, max(0, 1-rate/offered))
+		}
+	}
+	return nil
+}
+
+// latency reads half of a round trip.
+func (r *run) latency(out *adapter.Reading) error {
+	if r.values["latency"] == "" {
+		out.Fail(adapter.FailureKind(r.failed), "qperf reported no latency: "+r.failed)
+		return nil
+	}
+	ns, err := quantity(r.values["latency"], "ns")
+	if err == nil && ns > 0 {
+		out.Time(metric.RTT, "mean", 2*ns)
+		out.Put(metric.TransactionRate, 1e9/(2*ns))
+	}
+	return err
+}
+
+// size returns the size of a message, "64 KiB (65,536)" or "1 bytes"; false if it is not printed.
+func (r *run) size() (int, bool, error) {
+	text := r.values["msg_size"]
+	if text == "" {
+		return 0, false, nil
+	}
+	if _, exact, ok := strings.Cut(text, "("); ok {
+		text = strings.ReplaceAll(strings.TrimSuffix(exact, ")"), ",", "") + " bytes"
+	}
+	v, err := quantity(text, "B")
+	return adapter.Whole(v), true, err
+}
+
+// quantity reads a number with qperf's unit behind it in the unit wanted. Its prefixes are powers of 1000.
+func quantity(text, want string) (float64, error) {
+	words := strings.Fields(text)
+	if len(words) < 2 {
+		return 0, fmt.Errorf("%s is not a number with a unit", adapter.Quoted(text))
+	}
+	v, err := adapter.Amount(strings.ReplaceAll(words[0], ",", ""))
+	if err != nil {
+		return 0, err
+	}
+	unit := words[1]
+	switch {
+	case unit == "bytes":
+		unit = "B"
+	case unit == "sec":
+		unit = "s"
+	case strings.HasSuffix(unit, "/sec"):
+		unit = strings.TrimSuffix(unit, "ec")
+		if !strings.HasSuffix(unit, "B/s") {
+			unit = strings.TrimSuffix(unit, "b/s") + "bit/s"
+		}
+		if prefix, ok := strings.CutPrefix(unit, "K"); ok && !strings.HasPrefix(prefix, "i") {
+			unit = "k" + prefix
+		}
+	}
+	v, err = number.Convert(v, unit, want)
+	if err == nil && (math.IsNaN(v) || math.IsInf(v, 0)) {
+		err = fmt.Errorf("%s is out of range", adapter.Quoted(text))
+	}
+	return v, err
+}

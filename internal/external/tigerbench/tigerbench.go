@@ -1,0 +1,169 @@
+// Package tigerbench reads results of tiger-bench: qperf and iperf3 on a cluster with Calico.
+//
+// It writes a summary of iterations: readings have the mean. qperf's latencies are half of a round trip.
+package tigerbench
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Tool is tiger-bench.
+var Tool = adapter.Tool{Formats: []adapter.Format{{Name: "tiger-bench", About: "the results.json of tiger-bench", Match: match, Decode: decode}}}
+
+func match(b []byte) bool {
+	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"TestKind"`)) && bytes.Contains(b, []byte(`"ClusterDetails"`))
+}
+
+// result is one test.
+type result struct {
+	Config struct {
+		TestKind, Encap, Dataplane        string
+		NumPolicies, NumServices, NumPods int
+		HostNetwork                       bool
+		Duration                          int
+		CalicoNodeCPULimit                string
+	} `json:"config"`
+	Details struct {
+		NodeKernel, NodeArch, K8SVersion, Product, CalicoVersion, Dataplane, Encapsulation, CNIOption string
+		WireguardEnabled                                                                              bool
+	} `json:"ClusterDetails"`
+	Qperf    *summary `json:"thruput-latency"`
+	OldQperf *summary `json:"qperf"`
+	Iperf    *summary `json:"iperf"`
+}
+
+// summary has the numbers of a test by its path.
+type summary struct{ Latency, Throughput, Retries map[string]row }
+
+type row struct {
+	Mean   float64 `json:"avg"`
+	Unit   string  `json:"unit"`
+	Points int     `json:"datapoints"`
+}
+
+// iperfFlows is how many flows its iperf3 has.
+const iperfFlows = 8
+
+func decode(b []byte) (adapter.Batch, error) {
+	batch := adapter.Batch{Tool: "tiger-bench", Environment: "kubernetes"}
+	err := adapter.Documents(b, func(r result) error {
+		d := r.Details
+		batch.Fact(facts.Kernel, d.NodeKernel)
+		batch.Fact(facts.Architecture, d.NodeArch)
+		batch.Fact("kubernetes", d.K8SVersion)
+		batch.Fact("cluster.network", strings.TrimSpace(d.Product+" "+d.CalicoVersion))
+		return r.read(&batch)
+	})
+	return batch, err
+}
+
+// read makes readings of the numbers of a test.
+func (r result) read(batch *adapter.Batch) error {
+	qperf := r.Qperf
+	if qperf == nil {
+		qperf = r.OldQperf
+	}
+	stream := plan.Workload{Spec: plan.Stream{MessageSize: 64 << 10}}.Normalize()
+	switch {
+	case qperf != nil:
+		if err := r.rows(batch, qperf.Throughput, stream, nil); err != nil {
+			return err
+		}
+		return r.rows(batch, qperf.Latency, plan.Workload{Spec: plan.RR{}}.Normalize(), nil)
+	case r.Iperf != nil:
+		return r.rows(batch, r.Iperf.Throughput, plan.Workload{Spec: plan.Stream{Flows: iperfFlows}}.Normalize(), r.Iperf.Retries)
+	}
+	batch.LeaveOut("a test of kind %s: not a supported workload", adapter.Quoted(r.Config.TestKind))
+	return nil
+}
+
+// profile names the network of the cluster: tiger-bench changes dataplane and encapsulation between tests.
+func (r result) profile() string {
+	parts := []string{r.Details.Product, r.Details.Dataplane, r.Details.Encapsulation}
+	if r.Details.WireguardEnabled {
+		parts = append(parts, "wireguard")
+	}
+	name := strings.ToLower(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "-"))
+	if adapter.CheckProfile(name) != nil {
+		return ""
+	}
+	return name
+}
+
+// rows makes a reading of each path that has a number.
+func (r result) rows(batch *adapter.Batch, rows map[string]row, w plan.Workload, again map[string]row) error {
+	for _, name := range []string{"pod-pod", "pod-svc-pod", "ext-svc-pod"} {
+		n, ok := rows[name]
+		if !ok || n.Mean == 0 && n.Unit == "" {
+			continue
+		}
+		path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+		switch {
+		case name == "ext-svc-pod":
+			batch.LeaveOut("%s of a client outside: whether by NodePort or LoadBalancer is not said", w)
+			continue
+		case name == "pod-svc-pod":
+			path.To, path.Locality = plan.Service, plan.Remote
+		case r.Config.HostNetwork:
+			path.To = plan.Host
+		}
+		if r.Config.HostNetwork {
+			path.From = plan.Host
+		}
+		out := adapter.Reading{Profile: r.profile(), Path: path, Workload: w, Window: time.Duration(min(max(r.Config.Duration, 0), 1<<20)) * time.Second}
+		r.conditions(&out)
+		if n.Points > 1 {
+			out.Warn(adapter.Aggregated, "a mean of %d iterations, counted as one repetition", n.Points)
+		}
+		if err := n.put(&out, again[name]); err != nil {
+			return fmt.Errorf("%s, %s: %w", r.Config.TestKind, name, err)
+		}
+		batch.Readings = append(batch.Readings, out)
+	}
+	return nil
+}
+
+// conditions records what stood on the cluster beside the test.
+func (r result) conditions(out *adapter.Reading) {
+	for name, n := range map[string]int{"policies": r.Config.NumPolicies, "services": r.Config.NumServices, "pods": r.Config.NumPods} {
+		if n > 0 {
+			out.Condition(fmt.Sprintf("%s=%d", name, n))
+		}
+	}
+	if limit := r.Config.CalicoNodeCPULimit; limit != "" {
+		out.Condition("calico-node.cpu-limit=" + limit)
+	}
+}
+
+// put records a number; again is how many segments were sent again.
+func (n row) put(out *adapter.Reading, again row) error {
+	switch n.Unit {
+	case "us":
+		if n.Mean <= 0 {
+			out.Fail("error", "tiger-bench reported no latency")
+			return nil
+		}
+		out.Time(metric.RTT, "mean", 2e3*n.Mean)
+		out.Put(metric.TransactionRate, 1e6/(2*n.Mean))
+	case "Mb/sec", "Mbits/sec", "": // a path of iperf3 lacks its unit
+		if !out.Workload.Traits().Bulk() {
+			return fmt.Errorf("unknown unit %s", adapter.Quoted(n.Unit))
+		}
+		out.Received(n.Mean * 1e6)
+		if bytes := n.Mean * 1e6 / 8 * out.Window.Seconds(); again.Mean > 0 && bytes > 0 {
+			out.Retransmitted(again.Mean, bytes)
+		}
+	default:
+		return fmt.Errorf("unknown unit %s", adapter.Quoted(n.Unit))
+	}
+	return nil
+}

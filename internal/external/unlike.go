@@ -1,0 +1,166 @@
+package external
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+// each yields the readings of all batches.
+func each(batches []Batch, do func(*Reading)) {
+	for _, b := range batches {
+		for i := range b.Readings {
+			do(&b.Readings[i])
+		}
+	}
+}
+
+// onceEach keeps one reading of each run: iperf3 3.16 and 3.17 write a run twice, and its server may have written it, too. That of the
+// client is kept, which has its series.
+func onceEach(batches []Batch) {
+	kept := map[string]*Reading{}
+	each(batches, func(r *Reading) {
+		if best := kept[r.Run]; r.Run != "" && (best == nil || best.Client == nil && r.Client != nil) {
+			kept[r.Run] = r
+		}
+	})
+	for i := range batches {
+		b := &batches[i]
+		var readings []Reading
+		for j := range b.Readings {
+			if r := &b.Readings[j]; r.Run == "" || kept[r.Run] == r {
+				readings = append(readings, *r)
+				continue
+			}
+			b.LeaveOut("what is there twice: a copy, or the other side, of a run that is counted once")
+		}
+		b.Readings = readings
+	}
+}
+
+// settleSizes gives readings one message size where the digits of their tool leave a range: a printed size within it, else the
+// one that an earlier reading of the case has.
+func settleSizes(batches []Batch) {
+	known := map[plan.Case][]int{}
+	caseOf := func(r *Reading) plan.Case {
+		return plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Without("message")}
+	}
+	open := false
+	each(batches, func(r *Reading) { open = open || r.Sizes != (adapter.SizeRange{}) })
+	if !open {
+		return
+	}
+	each(batches, func(r *Reading) {
+		if r.Workload.Spec != nil && r.Sizes == (adapter.SizeRange{}) {
+			known[caseOf(r)] = append(known[caseOf(r)], r.Workload.Traits().Message)
+		}
+	})
+	each(batches, func(r *Reading) {
+		if r.Workload.Spec == nil || r.Sizes == (adapter.SizeRange{}) {
+			return
+		}
+		c := caseOf(r)
+		fits := func(size int) bool { return r.Sizes.Low <= size && size <= r.Sizes.High }
+		i := slices.IndexFunc(known[c], fits)
+		if i < 0 {
+			known[c] = append(known[c], r.Workload.Traits().Message)
+			return
+		}
+		if w, err := r.Workload.With("message", strconv.Itoa(known[c][i])); err == nil {
+			r.Workload = w.Normalize()
+		}
+	})
+}
+
+// settleRates takes back assumed rates to which another reading of the case, as fast as possible, came as near by chance.
+func settleRates(batches []Batch) {
+	const near = 0.02
+	free := map[plan.Case][]float64{}
+	caseOf := func(r *Reading) plan.Case {
+		return plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Without("rate", "message")}
+	}
+	assumed := false
+	each(batches, func(r *Reading) { assumed = assumed || r.RateAssumed })
+	if !assumed {
+		return
+	}
+	each(batches, func(r *Reading) {
+		if sent := r.Metrics[metric.OfferedLoad]; r.Workload.Spec != nil && r.Workload.Traits().Rate == 0 && sent > 0 {
+			free[caseOf(r)] = append(free[caseOf(r)], sent)
+		}
+	})
+	each(batches, func(r *Reading) {
+		sent := r.Metrics[metric.OfferedLoad]
+		if r.RateAssumed && slices.ContainsFunc(free[caseOf(r)], func(v float64) bool { return math.Abs(v/sent-1) < near }) {
+			r.Unpaced()
+		}
+	})
+}
+
+// unlikeName matches what the name of a profile cannot hold, with the signs beside it.
+var unlikeName = pattern.New(`[^A-Za-z0-9._~]*[^A-Za-z0-9._~-][^A-Za-z0-9._~]*`)
+
+// conditionFacts are what inputs say of all their tests that changes what is measured.
+var conditionFacts = []string{"cluster.mtu", "socket_buffer"}
+
+// factsDiffer records the facts of conditionFacts that are not the same in all inputs as conditions of their readings.
+func factsDiffer(batches []Batch) {
+	for _, name := range conditionFacts {
+		values := map[string]bool{}
+		for _, b := range batches {
+			if v := b.Facts[name]; v != "" {
+				values[v] = true
+			}
+		}
+		if len(values) < 2 {
+			continue
+		}
+		for _, b := range batches {
+			for i := range b.Readings {
+				if v := b.Facts[name]; v != "" {
+					b.Readings[i].Condition(name + "=" + v)
+				}
+			}
+		}
+	}
+}
+
+// separate gives readings of one case whose conditions differ profiles of their own, such as canal+gso.1: runs that are not
+// alike are not repetitions of one case.
+func separate(batches []Batch) {
+	seen := map[plan.Case]map[string]bool{}
+	caseOf := func(r *Reading) plan.Case {
+		return plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}
+	}
+	each(batches, func(r *Reading) {
+		if r.Workload.Spec == nil {
+			return
+		}
+		c := caseOf(r)
+		if seen[c] == nil {
+			seen[c] = map[string]bool{}
+		}
+		seen[c][strings.Join(r.Conditions, "+")] = true
+	})
+	var renamed []*Reading
+	each(batches, func(r *Reading) {
+		if len(r.Conditions) > 0 && r.Workload.Spec != nil && len(seen[caseOf(r)]) > 1 {
+			renamed = append(renamed, r)
+		}
+	})
+	for _, r := range renamed {
+		for _, condition := range r.Conditions {
+			r.Profile += "+" + unlikeName.Regexp().ReplaceAllString(strings.ReplaceAll(condition, "=", "."), "-")
+		}
+		r.Profile = r.Profile[:min(len(r.Profile), longestProfile)]
+	}
+}
+
+// longestProfile is that of adapter.PlainName.
+const longestProfile = 100

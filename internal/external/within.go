@@ -1,0 +1,256 @@
+package external
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+// part is the output of a tool within a log.
+type part struct {
+	// source is what the log puts before its lines, "" for nothing.
+	source string
+	format adapter.Format
+	body   []byte
+	// above is the text before a document, which no decoder reads. It may name what was measured.
+	above string
+}
+
+// within finds the output of tools in a log: lines that have a prefix, or JSON between other text. name is the format that is
+// wanted, "" for any. It returns the sources that hold none, too.
+func within(b []byte, name string) (parts []part, without []string) {
+	if len(bytes.TrimSpace(b)) == 0 {
+		return nil, nil
+	}
+	for _, s := range sources(string(b)) {
+		found := false
+		for _, p := range documents([]byte(s.text)) {
+			if f, ok := matching(p.body, name); ok {
+				found, p.source, p.format = true, s.prefix, f
+				parts = append(parts, p)
+			}
+		}
+		if f, ok := matching([]byte(s.text), name); ok && !found {
+			found = true
+			parts = append(parts, part{source: s.prefix, format: f, body: []byte(s.text)})
+		}
+		if !found && strings.TrimSpace(s.text) != "" && s.prefix != "" {
+			without = append(without, s.prefix)
+		}
+	}
+	return parts, without
+}
+
+// matching returns the format that b is in; only the one called name, if that is not "".
+func matching(b []byte, name string) (adapter.Format, bool) {
+	for f := range formats {
+		if f.Match != nil && (name == "" || f.Name == name) && f.Match(b) {
+			return f, true
+		}
+	}
+	return adapter.Format{}, false
+}
+
+// source is the lines of a log that have one prefix.
+type source struct {
+	prefix string
+	text   string
+	lines  strings.Builder
+}
+
+var (
+	colours = pattern.New("\x1b\\[[0-9;]*m")
+	// origin is what names where a line is from: kubectl logs --prefix, and compose.
+	origin = pattern.New(`^(\[pod/[^\]]+\]|[A-Za-z0-9][A-Za-z0-9_.-]* +\|) ?`)
+	// times are what kubectl logs --timestamps, the runtime's log, iperf3 --timestamps and the journal put before a line.
+	times = pattern.New(`^(?:\d{4}-\d{2}-\d{2}[T ][0-9:.,]+(?:Z|[+-]\d{2}:?\d{2})? (?:std(?:out|err) [FP] )?|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [0-9:]{8} \d{4} |[A-Z][a-z]{2} +\d+ [0-9:]{8} \S+ [^ :]+: )`)
+)
+
+// sources takes a log apart by what is before its lines. A log without a known prefix is one source, less what all its lines
+// begin with.
+func sources(text string) (found []*source) {
+	at := map[string]int{}
+	known := false
+	text = colours.ReplaceAllString(fromDocker(text), "")
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		rest := times.ReplaceAllString(line, "")
+		prefix := strings.TrimSpace(origin.Regexp().FindString(rest))
+		rest = times.ReplaceAllString(origin.ReplaceAllString(rest, ""), "")
+		known = known || rest != line
+		i, ok := at[prefix]
+		if !ok {
+			i = len(found)
+			if i == adapter.MaxNames {
+				return nil
+			}
+			at[prefix] = i
+			found = append(found, &source{prefix: prefix})
+		}
+		found[i].lines.WriteString(rest + "\n")
+	}
+	if !known {
+		return []*source{{text: withoutCommon(text)}}
+	}
+	for _, s := range found {
+		s.text = s.lines.String()
+	}
+	return found
+}
+
+// fromDocker returns what the lines of Docker's json-file hold; text if it is not of that form.
+func fromDocker(text string) string {
+	if !strings.HasPrefix(text, `{"log":`) {
+		return text
+	}
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		var entry struct {
+			Log *string `json:"log"`
+		}
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if json.Unmarshal([]byte(line), &entry) != nil || entry.Log == nil {
+			return text
+		}
+		out.WriteString(*entry.Log)
+	}
+	return out.String()
+}
+
+// withoutCommon removes what all lines with words begin with, up to the last sign that can end a prefix.
+func withoutCommon(text string) string {
+	common, first := "", true
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		switch {
+		case strings.TrimSpace(line) == "":
+		case first:
+			common, first = line, false
+		default:
+			n := 0
+			for n < min(len(common), len(line)) && common[n] == line[n] {
+				n++
+			}
+			common = common[:n]
+		}
+	}
+	common = common[:strings.LastIndexAny(common, " ]:>|\t")+1]
+	if common == "" || strings.TrimSpace(common) == "[" {
+		return text
+	}
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString(strings.TrimPrefix(line, common))
+	}
+	return out.String()
+}
+
+// documents returns the JSON objects in b that begin a line, those behind one another as one part, with the text above them. If one
+// is cut off there are none: what was cut is not to be lost.
+func documents(b []byte) (parts []part) {
+	var above []string
+	fresh := true
+	for len(b) > 0 {
+		line, rest, _ := bytes.Cut(b, []byte("\n"))
+		text := bytes.TrimSpace(line)
+		if bytes.HasPrefix(text, []byte("{")) {
+			d := json.NewDecoder(bytes.NewReader(b))
+			var doc json.RawMessage
+			err := d.Decode(&doc)
+			switch {
+			case err == nil && (fresh || len(above) > 0):
+				parts = append(parts, part{above: strings.Join(above, " ")})
+				fallthrough
+			case err == nil:
+				p := &parts[len(parts)-1]
+				p.body = append(append(p.body, doc...), '\n')
+				b, above, fresh = b[d.InputOffset():], nil, false
+				continue
+			case errors.Is(err, io.ErrUnexpectedEOF):
+				return nil
+			}
+		}
+		if len(text) > 0 && len(above) < adapter.MaxNames {
+			above = append(above, string(text))
+		}
+		b = rest
+	}
+	return parts
+}
+
+// counted matches text that counts runs or says when they were, and does not tell them apart.
+var counted = pattern.New(`(?i)^(?:[-=#* ]*(?:run|round|repetition|repeat|iteration|try|attempt|test)?[-=#*:. ]*(?:\d+(?:[/:.-]\d+)*)?[-=#*:. ]*|.*\d{2}:\d{2}:\d{2}.*)$`)
+
+// joined decodes the parts of a log into one batch.
+func joined(parts []part, without []string) (Batch, error) {
+	var all Batch
+	var errs []error
+	for _, p := range parts {
+		b, err := p.format.Decode(p.body)
+		if b, err = checked(p.format, b, err); err != nil {
+			errs = append(errs, prefixedBy(p.source, err))
+			continue
+		}
+		if p.above != "" {
+			b.LeaveOut("text between the documents: %s", adapter.Quoted(p.above))
+		}
+		for i := range b.Readings {
+			if p.above != "" && !counted.MatchString(p.above) {
+				b.Readings[i].Condition("above=" + p.above[:min(len(p.above), longestAbove)])
+			}
+		}
+		if len(all.Readings) == 0 {
+			b.LeftOut = append(all.LeftOut, b.LeftOut...)
+			all = b
+			continue
+		}
+		adapter.MergeFacts(factsOf(&all), b.Facts)
+		all.Readings = append(all.Readings, b.Readings...)
+		for _, s := range b.LeftOut {
+			adapter.AddName(&all.LeftOut, s)
+		}
+	}
+	if len(all.Readings) == 0 {
+		return Batch{}, errors.Join(errs...)
+	}
+	for _, err := range errs {
+		all.LeaveOut("%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	var from []string
+	for _, p := range parts {
+		adapter.AddName(&from, p.source)
+	}
+	if len(from) > 1 {
+		all.LeaveOut("the prefixes of lines: runs of %s are counted as alike", number.Few(from))
+	}
+	for _, s := range without {
+		all.LeaveOut("the lines of %s: not the output of a supported tool", s)
+	}
+	return all, nil
+}
+
+// longestAbove bounds the text above a document that tells runs apart, in bytes.
+const longestAbove = 60
+
+func factsOf(b *Batch) map[string]string {
+	if b.Facts == nil {
+		b.Facts = map[string]string{}
+	}
+	return b.Facts
+}
+
+func prefixedBy(source string, err error) error {
+	if source == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", source, err)
+}

@@ -1,0 +1,161 @@
+package external
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+func sampleText(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// prefixedLines puts a prefix before each line.
+func prefixedLines(text, prefix string) string {
+	return prefix + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+prefix) + "\n"
+}
+
+// TestLogs: what kubectl, the runtime or a script puts around the output of a tool changes nothing of what is read.
+func TestLogs(t *testing.T) {
+	for _, name := range []string{
+		"iperf3/testdata/iperf3-text/tcp.txt", "netperf/testdata/netperf/keyval.txt", "wrk/testdata/wrk/wrk_lat.txt", "sockperf/testdata/sockperf/sp_pp_tcp.txt",
+		"ping/testdata/ping/ping.txt", "hey/testdata/hey/hey.txt", "httpload/testdata/vegeta/vegeta.txt", "httpload/testdata/ab/ab.txt", "qperf/testdata/qperf/qperf_vv.txt",
+		"iperf3/testdata/iperf3/tcp.json", "httpload/testdata/fortio/fortio.json",
+	} {
+		text := sampleText(t, name)
+		plain, err := Decode("", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		format, _ := Detect([]byte(text))
+		for _, prefix := range []string{
+			"[pod/client-abc12/iperf3] ", "client-1  | ", "2026-11-26T14:53:01.123456789Z ", "2026-11-26T14:53:01.123456789+01:00 stdout F ",
+			"\x1b[36m[client]\x1b[0m ", "[pod/client-abc12/iperf3] 2026-11-26T14:53:01.123456789Z ", "Nov 26 14:53:01 node-a bench[123]: ", "run-7> ", "[client] ",
+		} {
+			log := prefixedLines(text, prefix)
+			for _, from := range []string{"", format} {
+				got, err := Decode(from, []byte(log))
+				if a, b := string(dump(got, err)), string(dump(plain, nil)); a != b {
+					t.Errorf("%s behind %q, from %q: got\n%s\nwant\n%s", name, prefix, from, a, b)
+				}
+			}
+		}
+		for _, around := range []string{"\x1b[32mstarting\x1b[0m\n%s", "warning: something\n%s\nall done\n"} {
+			if !strings.HasSuffix(name, ".json") {
+				continue
+			}
+			got, err := Decode("", []byte(strings.Replace(around, "%s", text, 1)))
+			if err != nil || len(got.Readings) != 1 || len(got.Readings[0].Metrics) != len(plain.Readings[0].Metrics) {
+				t.Errorf("%s within %q: %s", name, around, dump(got, err))
+			}
+		}
+	}
+}
+
+// TestTextBetween: documents with text between are all read, and text that tells runs apart does so.
+func TestTextBetween(t *testing.T) {
+	doc := strings.TrimSpace(sampleText(t, "iperf3/testdata/iperf3/tcp.json"))
+	next := another(doc, 2)
+	x := Label{Profile: "x", Path: podPath}
+	for _, c := range []struct {
+		name, text string
+		want       []string // profiles, with a sign for each repetition
+	}{
+		{"pairs of nodes", "node-a -> node-b\n" + doc + "\nnode-a -> node-c\n" + next + "\n", []string{"x+above.node-a-node-b#", "x+above.node-a-node-c#"}},
+		{"numbers of runs", "=== run 1 ===\n" + doc + "\n=== run 2 ===\n" + next + "\n", []string{"x#", "x##"}},
+		{"times", "Thu Nov 26 14:53:01 UTC 2026\n" + doc + "\nThu Nov 26 14:54:01 UTC 2026\n" + next + "\n", []string{"x#", "x##"}},
+		{"nothing", doc + "\n" + next, []string{"x#", "x##"}},
+		{"text behind", doc + "\niperf Done.\n", []string{"x#"}},
+	} {
+		got, h := cases(t, []Batch{decoded(t, x, c.text)})
+		for i := range got {
+			got[i] = strings.Replace(got[i], " pod-to-pod/cross-node stream", "", 1)
+			got[i] = strings.NewReplacer("(congestion=bbr)", "").Replace(got[i])
+		}
+		if strings.Join(got, " ") != strings.Join(c.want, " ") {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+		if strings.Contains(c.text, "node-b") && !strings.Contains(h.Facts[FactLeftOut], "node-a -> node-b") {
+			t.Errorf("%s: left out %q", c.name, h.Facts[FactLeftOut])
+		}
+	}
+	// What is cut off is not read without its end.
+	if got, err := Decode("", []byte("first\n"+doc+"\nsecond\n"+doc[:len(doc)/2])); err == nil {
+		t.Errorf("a cut document: %s", dump(got, nil))
+	}
+	if got, err := Decode("", []byte(doc+"\n"+doc[:len(doc)/2])); err == nil {
+		t.Errorf("a cut document behind a whole one: %s", dump(got, nil))
+	}
+}
+
+// TestSeveralPods: lines of several pods are taken apart, also where they alternate; a server's lines are named.
+func TestSeveralPods(t *testing.T) {
+	a, b := strings.Split(sampleText(t, "iperf3/testdata/iperf3-text/tcp.txt"), "\n"), strings.Split(sampleText(t, "iperf3/testdata/iperf3-text/tcp_rev.txt"), "\n")
+	var log strings.Builder
+	for i := range max(len(a), len(b)) {
+		for _, pod := range []struct {
+			name  string
+			lines []string
+		}{{"[pod/a-1/iperf3] ", a}, {"[pod/b-2/iperf3] ", b}, {"[pod/dns/dns] ", []string{"ready"}}} {
+			if i < len(pod.lines) {
+				log.WriteString(pod.name + pod.lines[i] + "\n")
+			}
+		}
+	}
+	got, err := Decode("", []byte(log.String()))
+	if err != nil || len(got.Readings) != 2 || got.Readings[0].Workload.Traits().Reverse || !got.Readings[1].Workload.Traits().Reverse {
+		t.Errorf("%s", dump(got, err))
+	}
+	if all := strings.Join(got.LeftOut, "; "); !strings.Contains(all, "[pod/dns/dns]: not the output") || !strings.Contains(all, "[pod/a-1/iperf3], [pod/b-2/iperf3] are counted as alike") {
+		t.Errorf("left out: %s", all)
+	}
+}
+
+// TestRelatives: output of tools that is not read is called by its name, with the nearest form that is, and the way by CSV. The
+// example of the way is one that import reads.
+func TestRelatives(t *testing.T) {
+	const iperf2 = "------------------------------------------------------------\nClient connecting to 10.0.2.9, TCP port 5001\nTCP window size: 45.0 KByte (default)\n" +
+		"------------------------------------------------------------\n[  3] local 10.0.1.7 port 33390 connected with 10.0.2.9 port 5001\n[ ID] Interval       Transfer     Bandwidth\n[  3]  0.0-10.0 sec  1.40 GBytes  1.20 Gbits/sec\n"
+	for _, c := range []struct{ text, from, says, hint string }{
+		{iperf2, "", "iperf 2", "iperf3 -J"},
+		{iperf2, "iperf3-text", "iperf3-text", "iperf3-text"},
+		{"19700101000000,127.0.0.1,46448,127.0.0.1,5001,1,0.0-1.0,1176240188,9289914389\n", "", "iperf 2", "iperf3 -J"},
+		{"Fortio 1.63.0 running at 0 queries per second, 2->2 procs, for 2s: http://x\n", "", "text of fortio", "-json"},
+		{"Bombarding http://127.0.0.1:8080/ for 1s using 8 connection(s)\n", "", "text of bombardier", "-o json"},
+		{"     http_req_duration..............: avg=144.56ms min=104.11ms med=110.47ms\n", "", "text of k6", "--summary-export"},
+		{"Summary:\n  Success rate:\t100.00%\n  Total:\t2.0 sec\n  Slowest:\t0.1 sec\n", "", "text of oha", "json"},
+		{"                    RDMA_Write BW Test\n #bytes     #iterations    BW peak[MB/sec]\n", "", "perftest", "cnibench-csv"},
+		{"+-------------+---------+\n|   RESULT TYPE    |  DRIVER  | SCENARIO | PARALLELISM |\n", "", "tables of k8s-netperf", "--json"},
+		{"finished in 5.01s, 12345.67 req/s, 1.2MB/s\n", "", "h2load", "oha"},
+		{"KVStore:                 Ok   Disabled\nKubernetes:              Ok   1.30\n", "", "cilium status", "check --config"},
+		{"Calico process is running.\n\nIPv4 BGP status\n", "", "calicoctl node status", "check --config"},
+		{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: antrea-config}\n", "", "document of Kubernetes", "check --config"},
+		{"kind: List\nitems: []\napiVersion: v1\n", "", "document of Kubernetes", "check --config"},
+		{"some words\n", "", "nor the output of a supported tool", "cnibench-csv v1"},
+		{"some words\n", "iperf3", "as iperf3", "leave out --from"},
+		{"{\"a\": 1}", "fortio", "as fortio", "cnibench-csv v1"},
+		{"some words\n", "iperf9", "unknown format", "leave out --from"},
+	} {
+		_, err := Decode(c.from, []byte(c.text))
+		if err == nil || !strings.Contains(err.Error(), c.says) && c.from == "" {
+			t.Errorf("%q from %q: %v, want %q", c.text, c.from, err, c.says)
+			continue
+		}
+		if c.from == "iperf3-text" {
+			continue // what it says is of the format that was asked for
+		}
+		if hint := advice.Of(err); !strings.Contains(hint, c.hint) || strings.Contains(hint, "name the format by") {
+			t.Errorf("%q from %q: hint %q, want %q", c.text, c.from, hint, c.hint)
+		}
+	}
+	if _, err := Decode("csv", []byte("# cnibench-csv v1\nprofile,path,workload,metric,value,unit\ncanal,pod-to-pod/cross-node,stream,goodput,9.4,Gbit/s\n")); err != nil || !strings.Contains(csvWay, "canal,pod-to-pod/cross-node,stream,goodput,9.4,Gbit/s") {
+		t.Errorf("the example of the way by CSV: %v", err)
+	}
+}
