@@ -73,7 +73,7 @@ func Default() Plan {
 		Repetitions: 5,
 		Warmup:      20 * time.Millisecond,
 		Lab: Lab{
-			Nodes: 2, PodsPerNode: 2, NIC: NICWire, GRO: GROOff, BigTCP: BigTCPOff, CPU: PlacementAuto, RPS: RPSAuto, MTU: 1500, Iptables: IptablesAuto, ServiceProxy: ProxyIptables,
+			Nodes: 2, PodsPerNode: 2, NIC: NICIdeal, GRO: GROOff, BigTCP: BigTCPOff, CPU: PlacementAuto, RPS: RPSAuto, MTU: 1500, Iptables: IptablesAuto, ServiceProxy: ProxyIptables,
 			Family: 4, TrafficPolicy: TrafficCluster, Conntrack: ConntrackOn, BridgeNetfilter: BridgeNetfilterOn, Endpoints: 2, Position: PositionMiddle,
 		},
 	}
@@ -99,6 +99,9 @@ var (
 		"calico-nftables", "calico-ebpf", "cilium-vxlan", "cilium-native", "cilium-netkit")
 )
 
+// withoutOffload is the stream that presets measure beside that of the lab's NIC model.
+var withoutOffload = Workload{Spec: Stream{NIC: NICWire}}.Normalize()
+
 // Preset returns the plan of one of Presets: "standard" measures every lab profile on five paths within four minutes, and
 // fewer of them more often (FitRepetitions). "quick" measures the profiles that most clusters choose from on two paths
 // within a minute, with the lab's start and the report. "thorough" measures every profile on the nine paths for half an
@@ -106,6 +109,7 @@ var (
 func Preset(name string) Plan {
 	p := Default()
 	p.Name = name
+	p.Workloads = append(p.Workloads, withoutOffload)
 	switch name {
 	case "standard":
 		p.Paths = append([]Path(nil), standardPaths...)

@@ -94,6 +94,9 @@ func (p Plan) settleCluster() Plan {
 	if slices.Equal(p.Profiles, usual.Profiles) {
 		p.Profiles = []Variant{Detected}
 	}
+	if slices.Equal(p.Workloads, append(usual.Workloads, withoutOffload)) {
+		p.Workloads = usual.Workloads
+	}
 	p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(v Variant) bool { return v.Profile() == profile.Raw })
 	if p.Baseline == usual.Baseline {
 		p.Baseline = profile.Host
@@ -268,6 +271,11 @@ func (fs *faults) validTTL(p Plan) {
 
 func (fs *faults) validCluster(p Plan) {
 	c := p.Cluster
+	for _, w := range p.Workloads {
+		if w.Traits().NIC != "" {
+			fs.Add("workloads", "%s: nic is for the lab, and the NICs of a cluster are what they are: leave nic out", w)
+		}
+	}
 	if p.Explain && !c.Inspect {
 		fs.Add("explain", "the CPUs of a cluster are sampled by privileged pods: add --inspect, which allows them, or leave out --explain")
 	}

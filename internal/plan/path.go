@@ -98,6 +98,11 @@ func (p Path) Neighbours() bool {
 	return p.From == Pod && (p.To == Pod || p.To == Service) && p.ServerNode() == 0
 }
 
+// WithinNode says whether the path begins and ends on one node, so that it passes no NIC.
+func (p Path) WithinNode() bool {
+	return p.From != External && (p.Locality == SameNode || p.Locality == Local || p.To == Self)
+}
+
 // ServerNode returns the index of the node that the path ends at: 0 is the node of the client, or the one that is entered.
 func (p Path) ServerNode() int {
 	if p.Locality == CrossNode || p.Locality == Remote || p.To == LoadBalancer {
