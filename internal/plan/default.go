@@ -46,7 +46,7 @@ const (
 	raiseShare   = 0.08
 	minInstances = 5
 	// raiseMost is the part of a budget that may go into raising profiles anew although there are fewer instances then.
-	raiseMost = 0.4
+	raiseMost = 0.375
 )
 
 // What FitRepetitions chooses from: more short trials, spread over the run, tell more than few long ones, because what
@@ -117,7 +117,7 @@ func Preset(name string) Plan {
 	case "quick":
 		p.Profiles = append([]Variant(nil), quickProfiles...)
 		p.Paths = append([]Path(nil), quickPaths...)
-		p.Budget = 50 * time.Second
+		p.Budget = 54 * time.Second
 	case "thorough":
 		p.Repetitions, p.MaxRepetitions, p.Precision = 10, 60, 0.05
 		p.Budget = 30 * time.Minute
