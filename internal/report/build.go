@@ -168,6 +168,7 @@ func (b *builder) cases() iter.Seq[plan.Case] {
 func (b *builder) table(m metric.Metric, t compare.Table) Table {
 	scale := number.Common(t.Unit, medians(t)...)
 	out := newTable(m, t.Workload, scale)
+	out.Title = b.labelled(out.Title, t.Workload)
 	columns := b.columns(t)
 	for _, j := range columns {
 		out.Columns = append(out.Columns, number.Clean(t.Profiles[j]))

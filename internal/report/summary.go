@@ -18,6 +18,9 @@ import (
 
 // Summary is the report on one screen: the answer for each need, one table of all profiles, what to do next.
 type Summary struct {
+	// Message is the answer in a line. Model says whether a lab was measured and under which NIC model, Machine on what, Lacks
+	// what the best profiles do not have; each may be "".
+	Message, Model, Machine, Lacks string
 	// Needs are the answers, Grids tables of a report that is not about profiles. Lead the lines of a result that answers no need.
 	Needs []NeedSummary
 	Grids []Grid
@@ -44,7 +47,7 @@ type NeedSummary struct {
 // Worst is the name of the line about the last of the order.
 const Worst = "worst"
 
-// SummaryColumn is a need: its name and its unit.
+// SummaryColumn is a need: its name, and its unit with the NIC model of bulk data.
 type SummaryColumn struct{ Name, Unit string }
 
 // SummaryRow is a profile. The verdict of an entry is to the best dataplane of its column, which is itself better.
@@ -84,7 +87,7 @@ func (s Summary) Statistics() string {
 }
 
 // mostNeeds is how many needs a screen has room for.
-const mostNeeds = 5
+const mostNeeds = 6
 
 // summary makes the report on one screen.
 func (b *builder) summary(d Document, file string) *Summary {
@@ -97,6 +100,7 @@ func (b *builder) summary(d Document, file string) *Summary {
 	if len(needs) == 0 {
 		s.Lead = d.Answer
 	}
+	s.Message, s.Model, s.Machine, s.Lacks = message(needs), b.model(), b.machine(), lacks(needs)
 	s.Needs = each.Of(needs, b.needSummary)
 	if slices.ContainsFunc(needs, func(n Need) bool { return n.Metric.Name != metric.ServiceDemand }) {
 		s.Title = "CPU cores for the loads, both ends and the kernel between; values elsewhere"
@@ -140,7 +144,7 @@ func (b *builder) summary(d Document, file string) *Summary {
 func (n Need) place() int {
 	t := n.Workload.Traits()
 	switch {
-	case n.Name != string(n.Workload.Kind()) && n.Name != n.Workload.Kind().Title():
+	case n.Name != string(n.Workload.Kind()) && !strings.HasPrefix(n.Name, n.Workload.Kind().Title()):
 		return 4
 	case t.Standing():
 		return 0
@@ -192,6 +196,12 @@ func (n Need) Cores() (impact.Load, bool) {
 	return impact.LoadOf(n.Workload)
 }
 
+// short is the name of a need where there is little room, without its NIC model.
+func (n Need) short() string {
+	name, _, _ := strings.Cut(n.Name, ", ")
+	return cmp.Or(columnNames[name], name)
+}
+
 // columnNames are short names of needs.
 var columnNames = map[string]string{
 	"Requests on standing connections": "requests", "A connection for each request": "connections", "Bulk transfer": "bulk",
@@ -199,9 +209,12 @@ var columnNames = map[string]string{
 }
 
 func (n Need) column() SummaryColumn {
-	c := SummaryColumn{Name: cmp.Or(columnNames[n.Name], n.Name), Unit: n.Scale().Unit}
+	c := SummaryColumn{Name: n.short(), Unit: n.Scale().Unit}
 	if l, ok := n.Cores(); ok {
 		c.Unit = l.Short
+	}
+	if _, model, ok := strings.Cut(n.Name, ", "); ok {
+		c.Unit += ", " + model
 	}
 	return c
 }
@@ -342,7 +355,7 @@ func doubts(needs []Need) []string {
 		for _, s := range n.Standings {
 			shown++
 			if s.Cell.Failed > 0 {
-				notes = append(notes, fmt.Sprintf("%s, %s: %s.", number.Clean(s.Cell.Profile), cmp.Or(columnNames[n.Name], n.Name), failures(s.Cell)))
+				notes = append(notes, fmt.Sprintf("%s, %s: %s.", number.Clean(s.Cell.Profile), n.short(), failures(s.Cell)))
 			}
 			for _, w := range s.Cell.Warnings {
 				if id := number.Clean(w.ID); w.Trials > 0 && 2*w.Trials >= s.Cell.N {

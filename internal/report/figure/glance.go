@@ -108,7 +108,7 @@ func Card(d report.Document) (out chart.Drawing, ok bool) {
 	}
 	const most = 14
 	sum := *d.Summary
-	foot := "Blue: best of its column."
+	foot := strings.TrimSpace(sum.Lacks + " Blue: best of its column.")
 	if sum.Certainty != "" {
 		foot += " " + sum.Certainty + "."
 	}
@@ -116,5 +116,9 @@ func Card(d report.Document) (out chart.Drawing, ok bool) {
 		sum.Rows = sum.Rows[:most]
 		foot += " " + number.Counted(more, "more profile") + " in the report."
 	}
-	return chart.Card(d.Title, sum.Title, [2]string{foot, d.Citation}, bars(sum, nil, false).Draw()), true
+	title, under := d.Title, strings.TrimSpace(sum.Model+" "+sum.Title)
+	if sum.Message != "" {
+		title, under = sum.Message, d.Title+". "+under
+	}
+	return chart.Card(title, under, [2]string{foot, d.Citation}, bars(sum, nil, false).Draw()), true
 }
