@@ -123,7 +123,7 @@ func (b *builder) summary(d Document, file string) *Summary {
 		s.Rows = append(s.Rows, row)
 	}
 	if len(needs) > 0 {
-		s.Letters, s.Proofs = keys(s.Rows)
+		s.Letters, s.Proofs = keys(s.Rows, b.uncovered(needs, d.Abilities))
 	}
 	s.Margin = number.Percent(b.analysis.Margin)
 	var claims Conclusion
@@ -300,12 +300,34 @@ var proofWords = []struct{ word, text string }{
 	{"none", "nothing is proven"},
 }
 
-// keys explain the letters and words that rows have.
-func keys(rows []SummaryRow) (functions, proofs string) {
+// compared is the name under which a workload was compared with a real cluster.
+func compared(w plan.Workload) string { return w.Without("congestion", "buffer", "nic").String() }
+
+// uncovered names the needs whose cost was not compared with a real cluster's although that of other needs was.
+func (b *builder) uncovered(needs []Need, all []Ability) []string {
+	var names []string
+	for _, n := range needs {
+		known := slices.ContainsFunc(all, func(a Ability) bool {
+			nic := b.analysis.NIC(plan.Case{Profile: a.Profile, Workload: n.Workload})
+			return a.Proof.Word() == "both" && a.Proof.Fidelity.Covers(compared(n.Workload), string(nic))
+		})
+		if name := strings.TrimSuffix(n.short()+" with "+b.nicLabel(n.Workload), " with "); !known && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// keys explain the letters and words that rows have. uncovered are needs that "both" does not hold for.
+func keys(rows []SummaryRow, uncovered []string) (functions, proofs string) {
 	var words []string
 	for _, x := range proofWords {
 		if slices.ContainsFunc(rows, func(r SummaryRow) bool { return strings.TrimSuffix(r.Proof, "*") == x.word }) {
-			words = append(words, x.word+": "+x.text)
+			text := x.word + ": " + x.text
+			if x.word == "both" && len(uncovered) > 0 {
+				text += ", but not for " + listed(uncovered)
+			}
+			words = append(words, text)
 		}
 	}
 	if len(words) == 0 {
