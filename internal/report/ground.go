@@ -73,7 +73,7 @@ func (b *builder) machine() string {
 	return strings.Join(parts, ", ")
 }
 
-// message is the answer in a line: who is best in how many of the needs, and who is worst in the first; "" without claims.
+// message is the answer in a line: the best profile with the number of needs, and the worst of the first need; "" without claims.
 func message(needs []Need) string {
 	wins := map[plan.Variant]int{}
 	var best, worst string

@@ -21,7 +21,7 @@ import (
 type view struct {
 	CSP, Title, Sub string
 	// Ground is where it was measured, and what the best profiles lack.
-	Ground []string
+	Ground          []string
 	Style           template.CSS
 	Script          template.JS
 	Nav             []link

@@ -167,7 +167,9 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 		high = max(high, len(c.heading))
 	}
 	for i := range high {
-		heading := func(c column) string { return number.Left(strings.Join(c.heading[i:min(i+1, len(c.heading))], ""), c.width) }
+		heading := func(c column) string {
+			return number.Left(strings.Join(c.heading[i:min(i+1, len(c.heading))], ""), c.width)
+		}
 		p.line(p.style(strings.TrimRight(row("", heading, []string{after, "", ""}[i]), " "), bold))
 	}
 	rows := s.Rows
