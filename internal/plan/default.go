@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/profile"
@@ -102,6 +103,24 @@ var (
 // withoutOffload is the stream that presets measure beside that of the lab's NIC model.
 var withoutOffload = Workload{Spec: Stream{NIC: NICWire}}.Normalize()
 
+// settleBulk leaves the stream without NIC offload out of a preset that runs where it cannot, or where all bulk is without.
+func (p Plan) settleBulk() Plan {
+	usual := Default().Workloads
+	if !slices.Equal(p.Workloads, append(slices.Clone(usual), withoutOffload)) {
+		return p
+	}
+	useless := func(v Variant) bool {
+		l := v.Lab(p.Lab)
+		cut := l.NIC == NICWire
+		l.NIC = NICWire
+		return cut || l.excluded() != ""
+	}
+	if p.OnCluster() || slices.ContainsFunc(p.Measured(), useless) {
+		p.Workloads = usual
+	}
+	return p
+}
+
 // Preset returns the plan of one of Presets: "standard" measures every lab profile on five paths within four minutes, and
 // fewer of them more often (FitRepetitions). "quick" measures the profiles that most clusters choose from on two paths
 // within a minute, with the lab's start and the report. "thorough" measures every profile on the nine paths for half an
@@ -130,6 +149,7 @@ func Preset(name string) Plan {
 func (p Plan) Settle() Plan {
 	p = p.settleCluster()
 	p = p.settleUse()
+	p = p.settleBulk()
 	p.Workloads = withCapacities(p.Workloads)
 	if p.Precision > 0 && p.MaxRepetitions == 0 {
 		p.MaxRepetitions = min(max(10*p.Repetitions, 1), MaxRepetitionsLimit)

@@ -94,9 +94,6 @@ func (p Plan) settleCluster() Plan {
 	if slices.Equal(p.Profiles, usual.Profiles) {
 		p.Profiles = []Variant{Detected}
 	}
-	if slices.Equal(p.Workloads, append(usual.Workloads, withoutOffload)) {
-		p.Workloads = usual.Workloads
-	}
 	p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(v Variant) bool { return v.Profile() == profile.Raw })
 	if p.Baseline == usual.Baseline {
 		p.Baseline = profile.Host

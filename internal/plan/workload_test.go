@@ -304,6 +304,16 @@ func TestNICOfAStream(t *testing.T) {
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "stream(nic=ideal) under raw: nothing cuts super-packets") {
 		t.Errorf("frames that were never cut are merged: %v", err)
 	}
+	for name, change := range map[string]func(*Plan){
+		"all bulk is without": func(p *Plan) { p.Lab.NIC = NICWire }, "nothing is cut": func(p *Plan) { p.Profiles, p.Lab.BigTCP = []Variant{"ptp"}, BigTCPOn },
+		"variants say it": func(p *Plan) { p.Profiles = []Variant{"canal", "canal(nic=wire)"} },
+	} {
+		q := Preset("standard")
+		change(&q)
+		if q = q.Settle(); len(q.Workloads) != 3 || q.Validate() != nil {
+			t.Errorf("%s: %v, %v", name, q.Workloads, q.Validate())
+		}
+	}
 	p = Preset("standard")
 	p.Environment = EnvKubernetes
 	if q := p.Settle(); len(q.Workloads) != 3 || q.Validate() != nil {
