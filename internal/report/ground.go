@@ -87,13 +87,13 @@ func message(needs []Need) string {
 			best, most = number.Clean(first), wins[first]
 		}
 		if worst == "" && last.ToBest.Verdict == compare.Worse && number.Finite(last.ToBest.Ratio) {
-			worst = fmt.Sprintf("; %s: %s in %s", number.Clean(last.Cell.Profile), number.Ratio(last.ToBest.Ratio), n.short())
+			worst = fmt.Sprintf("; %s last in %s, %s", number.Clean(last.Cell.Profile), n.short(), number.Ratio(last.ToBest.Ratio))
 		}
 	}
 	if best == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s is first in %d of %d columns", best, most, len(needs)) + worst
+	return fmt.Sprintf("%s first in %d of %d", best, most, len(needs)) + worst
 }
 
 // lacks says which functions of a cluster the best profiles of the needs do not have; "" if each has all.
@@ -112,11 +112,11 @@ func lacks(needs []Need) string {
 		}
 		missing := slices.DeleteFunc(slices.Clone(profile.Expected), func(f profile.Function) bool { return f.By(p) != "" })
 		if len(missing) > 0 {
-			said = append(said, number.Clean(v)+" has no "+strings.Join(each.Of(missing, func(f profile.Function) string { return f.Name }), " and no "))
+			said = append(said, "without "+listed(each.Of(missing, func(f profile.Function) string { return f.Name }))+": "+number.Clean(v))
 		}
 	}
 	if len(said) == 0 {
 		return ""
 	}
-	return "What the best lack: " + strings.Join(said, "; ") + "."
+	return "Best, but " + strings.Join(said, "; ") + "."
 }

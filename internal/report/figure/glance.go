@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -116,9 +117,9 @@ func Card(d report.Document) (out chart.Drawing, ok bool) {
 		sum.Rows = sum.Rows[:most]
 		foot += " " + number.Counted(more, "more profile") + " in the report."
 	}
-	title, under := d.Title, strings.TrimSpace(sum.Model+" "+sum.Title)
-	if sum.Message != "" {
-		title, under = sum.Message, d.Title+". "+under
+	title, under := cmp.Or(sum.Message, d.Title), sum.Title
+	if model, _, _ := strings.Cut(strings.TrimSuffix(sum.Model, "."), ";"); model != "" { // columns name what is beside it
+		under = model + ". " + under
 	}
 	return chart.Card(title, under, [2]string{foot, d.Citation}, bars(sum, nil, false).Draw()), true
 }
