@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/judge/check"
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -71,6 +72,20 @@ func (b *builder) machine() string {
 		parts = append(parts, "kernel "+number.Clean(f[facts.Kernel]))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// implausible says which rules of check sound an alarm, so that a report never passes over what check fails for; "" for none.
+func implausible(r check.Report) string {
+	var rules []string
+	for _, f := range r.Findings {
+		if f.Severity.Alarm() && !slices.Contains(rules, f.ID) {
+			rules = append(rules, f.ID)
+		}
+	}
+	if len(rules) == 0 {
+		return ""
+	}
+	return "Not plausible by the rules " + listed(rules) + ": `cnibench check` says which numbers, and why."
 }
 
 // message is the answer in a line: the best profile with the number of needs, and the worst of the first need; "" without claims.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/judge/check"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -15,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/github"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/report/text"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -127,5 +129,23 @@ func TestNoModelWhereNoneIs(t *testing.T) {
 		if strings.HasPrefix(n.Name, "Bulk") && n.Name != "Bulk transfer" {
 			t.Errorf("profiles differ in their model, and all are called %q", n.Name)
 		}
+	}
+}
+
+// What check fails for stands in the report.
+func TestReportSaysWhatCheckSays(t *testing.T) {
+	r := reporttest.NinePaths(5)
+	const said = "Not plausible by the rules same-node-slower and sums"
+	o := report.Options{Checked: check.Report{Findings: []finding.Finding{
+		{ID: "same-node-slower", Severity: finding.Doubtful}, {ID: "same-node-slower", Severity: finding.Doubtful},
+		{ID: "sums", Severity: finding.Impossible}, {ID: "spread", Severity: finding.Note},
+	}}}
+	d := build(t, r, o)
+	if !strings.Contains(strings.Join(d.Answer, " "), said) || !strings.Contains(strings.Join(d.Summary.Notes, " "), said) {
+		t.Errorf("answer %q, notes %q", d.Answer, d.Summary.Notes)
+	}
+	o.Checked.Findings = o.Checked.Findings[3:]
+	if d := build(t, r, o); strings.Contains(strings.Join(d.Answer, " "), "plausible") {
+		t.Errorf("a note is no alarm: %q", d.Answer)
 	}
 }
