@@ -52,7 +52,8 @@ func writeProfiles(w io.Writer) {
 		does := each.Of(profile.Functions, func(f profile.Function) string { return cmp.Or(f.By(q), "none") })
 		compared := "none"
 		if q.Fidelity != nil {
-			compared = q.Fidelity.Measured
+			names := each.Of(q.Fidelity.Workloads, func(c profile.Compared) string { return c.Name })
+			compared = strings.Join(names, " ")
 		}
 		what := q.Title + ": " + q.Summary
 		if q.Model != "" {

@@ -60,7 +60,7 @@ func TestRepeat(t *testing.T) {
 			p.Lab.NIC, p.Lab.BigTCP = plan.NICIdeal, plan.BigTCPOn
 		},
 		"policies": func(p *plan.Plan) {
-			p.Lab.CPU, p.Lab.RPS, p.Lab.GRO = plan.PlacementSplit, plan.RPSOff, plan.GROOn
+			p.Lab.CPU, p.Lab.RPS, p.Lab.NIC, p.Lab.GRO = plan.PlacementSplit, plan.RPSOff, plan.NICWire, plan.GROOn
 			p.Lab.Policies, p.Lab.PoliciesUnselected, p.Lab.Conntrack, p.Lab.BridgeNetfilter = 3, 40, plan.ConntrackOff, plan.BridgeNetfilterOff
 		},
 	} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/judge/check"
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/impact"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -122,12 +123,16 @@ func (p *program) document(name string, o report.Options, detailed, stacks bool)
 	}
 	in := report.Collector{Stacks: stacks}
 	var more report.Gather
+	plausible := check.New(s.Header)
 	err = p.each(s, detailed, func(rec *result.Record) error {
 		if detailed {
 			more.Add(*rec)
 		}
-		return in.Add(rec)
+		return errors.Join(in.Add(rec), plausible.Add(*rec))
 	})
+	if err == nil {
+		o.Checked, err = plausible.Report(called(name), nil)
+	}
 	if err != nil {
 		return report.Document{}, err
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/profile"
@@ -46,7 +47,7 @@ const (
 	raiseShare   = 0.08
 	minInstances = 5
 	// raiseMost is the part of a budget that may go into raising profiles anew although there are fewer instances then.
-	raiseMost = 0.4
+	raiseMost = 0.375
 )
 
 // What FitRepetitions chooses from: more short trials, spread over the run, tell more than few long ones, because what
@@ -73,7 +74,7 @@ func Default() Plan {
 		Repetitions: 5,
 		Warmup:      20 * time.Millisecond,
 		Lab: Lab{
-			Nodes: 2, PodsPerNode: 2, NIC: NICWire, GRO: GROOff, BigTCP: BigTCPOff, CPU: PlacementAuto, RPS: RPSAuto, MTU: 1500, Iptables: IptablesAuto, ServiceProxy: ProxyIptables,
+			Nodes: 2, PodsPerNode: 2, NIC: NICIdeal, GRO: GROOff, BigTCP: BigTCPOff, CPU: PlacementAuto, RPS: RPSAuto, MTU: 1500, Iptables: IptablesAuto, ServiceProxy: ProxyIptables,
 			Family: 4, TrafficPolicy: TrafficCluster, Conntrack: ConntrackOn, BridgeNetfilter: BridgeNetfilterOn, Endpoints: 2, Position: PositionMiddle,
 		},
 	}
@@ -99,6 +100,27 @@ var (
 		"calico-nftables", "calico-ebpf", "cilium-vxlan", "cilium-native", "cilium-netkit")
 )
 
+// withoutOffload is the stream that presets measure beside that of the lab's NIC model.
+var withoutOffload = Workload{Spec: Stream{NIC: NICWire}}.Normalize()
+
+// settleBulk leaves the stream without NIC offload out of a preset that runs where it cannot, or where all bulk is without.
+func (p Plan) settleBulk() Plan {
+	usual := Default().Workloads
+	if !slices.Equal(p.Workloads, append(slices.Clone(usual), withoutOffload)) {
+		return p
+	}
+	useless := func(v Variant) bool {
+		l := v.Lab(p.Lab)
+		cut := l.NIC == NICWire
+		l.NIC = NICWire
+		return cut || l.excluded() != ""
+	}
+	if p.OnCluster() || slices.ContainsFunc(p.Measured(), useless) {
+		p.Workloads = usual
+	}
+	return p
+}
+
 // Preset returns the plan of one of Presets: "standard" measures every lab profile on five paths within four minutes, and
 // fewer of them more often (FitRepetitions). "quick" measures the profiles that most clusters choose from on two paths
 // within a minute, with the lab's start and the report. "thorough" measures every profile on the nine paths for half an
@@ -106,6 +128,7 @@ var (
 func Preset(name string) Plan {
 	p := Default()
 	p.Name = name
+	p.Workloads = append(p.Workloads, withoutOffload)
 	switch name {
 	case "standard":
 		p.Paths = append([]Path(nil), standardPaths...)
@@ -113,7 +136,7 @@ func Preset(name string) Plan {
 	case "quick":
 		p.Profiles = append([]Variant(nil), quickProfiles...)
 		p.Paths = append([]Path(nil), quickPaths...)
-		p.Budget = 50 * time.Second
+		p.Budget = 54 * time.Second
 	case "thorough":
 		p.Repetitions, p.MaxRepetitions, p.Precision = 10, 60, 0.05
 		p.Budget = 30 * time.Minute
@@ -126,6 +149,7 @@ func Preset(name string) Plan {
 func (p Plan) Settle() Plan {
 	p = p.settleCluster()
 	p = p.settleUse()
+	p = p.settleBulk()
 	p.Workloads = withCapacities(p.Workloads)
 	if p.Precision > 0 && p.MaxRepetitions == 0 {
 		p.MaxRepetitions = min(max(10*p.Repetitions, 1), MaxRepetitionsLimit)

@@ -286,6 +286,11 @@ func (fs *faults) validTTL(p Plan) {
 
 func (fs *faults) validCluster(p Plan) {
 	c := p.Cluster
+	for _, w := range p.Workloads {
+		if w.Traits().NIC != "" {
+			fs.Add("workloads", "%s: nic is for the lab, and the NICs of a cluster are what they are: leave nic out", w)
+		}
+	}
 	if p.Explain && !c.Inspect {
 		fs.Add("explain", "the CPUs of a cluster are sampled by privileged pods: add --inspect, which allows them, or leave out --explain")
 	}

@@ -157,7 +157,7 @@ func TestClusterFaults(t *testing.T) {
 // of the lab is either given to clusters or refused there.
 func TestWithoutLab(t *testing.T) {
 	p := onCluster(t, func(p *Plan) {
-		p.Lab = Lab{Nodes: 3, PodsPerNode: 4, NIC: "ideal", GRO: GROUDP, BigTCP: BigTCPOn, CPU: "split", RPS: RPSOff, MTU: 9000, LineRate: 1e9, Delay: time.Millisecond, Loss: 0.01,
+		p.Lab = Lab{Nodes: 3, PodsPerNode: 4, NIC: "wire", GRO: GROUDP, BigTCP: BigTCPOn, CPU: "split", RPS: RPSOff, MTU: 9000, LineRate: 1e9, Delay: time.Millisecond, Loss: 0.01,
 			Services: 5, Iptables: "nft", ServiceProxy: "ipvs", Family: 6, TrafficPolicy: "Local", Policies: 1, PoliciesUnselected: 2, Connections: 7, Churn: Churn{ChurnServices, 5}, Conntrack: ConntrackOff, BridgeNetfilter: BridgeNetfilterOff}
 	})
 	kept, fields := p.WithoutLab()

@@ -6,6 +6,7 @@
 package plan
 
 import (
+	"cmp"
 	"time"
 )
 
@@ -120,6 +121,15 @@ func (c Case) Key() string {
 	return string(c.Profile) + " " + c.Path.String() + " " + c.Workload.String()
 }
 
+// NIC returns the NIC model that the case is sent under in a lab whose run has the given one; "" on a cluster, and where the
+// run's is unknown.
+func (c Case) NIC(run NIC) NIC {
+	if c.Profile.Context() != "" {
+		return ""
+	}
+	return cmp.Or(c.Workload.Traits().NIC, c.Profile.Lab(Lab{NIC: run}).NIC)
+}
+
 // Trial is one execution of a case: the case and its repetition, counted from 1.
 type Trial struct {
 	Case
@@ -151,6 +161,11 @@ type (
 	// IptablesBackend is which of the iptables programs write rules.
 	IptablesBackend string
 )
+
+// Label says what bulk data under the model is: "ideal NIC", "no NIC offload", "" without a model.
+func (n NIC) Label() string {
+	return map[NIC]string{NICIdeal: "ideal NIC", NICWire: "no NIC offload"}[n]
+}
 
 const (
 	// NICWire cuts everything into frames of the MTU before the path, NICIdeal after it.

@@ -154,7 +154,7 @@ func TestFit(t *testing.T) {
 		{0, time.Second, 1000, ShortestFit},
 		{0, time.Hour, 1, LongestFit},
 		{3 * time.Second, time.Second, 1000, 3 * time.Second},
-		{0, 100 * time.Second, 100, 86 * time.Millisecond},
+		{0, 100 * time.Second, 100, 113 * time.Millisecond},
 	} {
 		p := Default()
 		p.Duration, p.Budget = tt.duration, tt.budget
@@ -220,7 +220,7 @@ func TestValidate(t *testing.T) {
 		{"tiny budget", func(p *Plan) { p.Duration, p.Budget = 10*time.Second, time.Second }, "budget: 1s is less than one trial takes (10.026s)"},
 		{"nodes", func(p *Plan) { p.Lab.Nodes = 1 }, "lab.nodes: 1 is out of range: want 2 to 16"},
 		{"pods", func(p *Plan) { p.Lab.PodsPerNode = 251 }, "lab.podsPerNode: 251 is out of range"},
-		{"nic", func(p *Plan) { p.Lab.NIC = "wired" }, `lab.nic: "wired" is not one of wire, ideal, did you mean "wire"?`},
+		{"nic", func(p *Plan) { p.Lab.NIC = "wired" }, `lab.nic: "wired" is not one of ideal, wire, did you mean "wire"?`},
 		{"cpu", func(p *Plan) { p.Lab.CPU = "two" }, `lab.cpu: "two" is not one of`},
 		{"mtu", func(p *Plan) { p.Lab.MTU = 500 }, "lab.mtu: 500 is out of range: want 1280 to 9000"},
 		{"line rate", func(p *Plan) { p.Lab.LineRate = 5 }, "lab.lineRate: 5 is out of range"},

@@ -14,6 +14,8 @@ type Route struct {
 	NewPods bool
 	// Rests means that nothing is sent while it is measured.
 	Rests bool
+	// NIC is the model of the NICs while it is measured, "" for that of the variant.
+	NIC NIC
 }
 
 // Single returns the route of a variant on a path with one server.
@@ -21,7 +23,8 @@ func Single(v Variant, p Path) Route { return Route{Variant: v, Path: p, Servers
 
 // Route returns the route of a case.
 func (c Case) Route() Route {
-	return Route{c.Profile, c.Path, c.Workload.Servers(c.Path), c.Workload.Rolled(c.Path), c.Workload.Traits().NewPods, c.Workload.Traits().Rests}
+	is := c.Workload.Traits()
+	return Route{c.Profile, c.Path, c.Workload.Servers(c.Path), c.Workload.Rolled(c.Path), is.NewPods, is.Rests, is.NIC}
 }
 
 // Routes returns every route of a plan once: each variant on each path with one server, then the routes of the cases.
@@ -55,6 +58,8 @@ func (r Route) String() string {
 		return r.Path.String() + " at rest"
 	case r.Rolled:
 		return fmt.Sprintf("%s with %d backends that are rolled", r.Path, r.Servers)
+	case r.NIC != "":
+		return fmt.Sprintf("%s under NIC model %s", r.Path, r.NIC)
 	case r.Servers > 1:
 		return fmt.Sprintf("%s with %d backends", r.Path, r.Servers)
 	}

@@ -25,6 +25,8 @@ type Stream struct {
 	// TCP, and 4 MiB to receive for UDP.
 	Buffer     int
 	Congestion string
+	// NIC is the model of the nodes' NICs for this workload; "" is that of the lab.
+	NIC NIC
 	// Reverse makes the server send (netperf's MAERTS).
 	Reverse bool
 	// Bidirectional makes both sides send and receive, over as many flows each way as Flows says.
@@ -46,6 +48,7 @@ var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bu
 		func(s *Stream) *string { return &s.Mode }),
 	field("buffer", "buffer", "socket buffers", sizes(MaxBuffer), func(s *Stream) *int { return &s.Buffer }),
 	field("congestion", "congestion", "TCP congestion control", algorithms, func(s *Stream) *string { return &s.Congestion }).over(TCP),
+	field("nic", "nic", "NIC model of the lab between nodes, where it is not that of the run", oneOf(NICIdeal, NICWire), func(s *Stream) *NIC { return &s.NIC }),
 	byTool,
 	byWindow,
 	truth("reverse", "the server sends", func(s *Stream) *bool { return &s.Reverse }),
@@ -57,7 +60,7 @@ func (s Stream) kind() *kind { return &streamKind }
 // Traits implements Spec.
 func (s Stream) Traits() Traits {
 	t := Traits{Protocol: s.Protocol, Work: Kilobyte, Flows: s.Flows, Message: s.MessageSize, Mix: s.Mix != "", Rate: s.Rate,
-		Congestion: s.Congestion, Reverse: s.Reverse, Bidirectional: s.Bidirectional}
+		Congestion: s.Congestion, NIC: s.NIC, Reverse: s.Reverse, Bidirectional: s.Bidirectional}
 	t.RateMetric, t.Decides = metric.Goodput, []string{metric.Goodput, metric.PacketRate}
 	if s.Protocol == UDP {
 		t.Work, t.RateMetric = Packet, metric.PacketRate

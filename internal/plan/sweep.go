@@ -258,7 +258,7 @@ func (l Lab) excluded() string {
 		"churn is looked for by probes, which delay and loss of the wires would mislead: leave out one of the two")
 	refuse(l.Connections > 0 && l.Conntrack == ConntrackOff, "connections are not tracked with conntrack=off: leave out one of the two")
 	refuse(l.Services > MaxServices6 && l.Family == 6, "IPv6 has addresses for %d Services: take IPv4 or fewer", MaxServices6)
-	refuse(l.NIC == NICIdeal && (l.GRO == GROOn || l.GRO == GROUDP), "nothing cuts super-packets with nic=ideal, so gro=%s has nothing to merge: leave out one of the two", l.GRO)
+	refuse(l.NIC == NICIdeal && (l.GRO == GROOn || l.GRO == GROUDP), "nothing cuts super-packets with nic=ideal, so gro=%s has nothing to merge: take nic=wire, or leave gro out", l.GRO)
 	refuse(l.NIC == NICWire && l.BigTCP == BigTCPOn, "everything is cut into frames with nic=wire, so big-tcp=on has no use: take nic=ideal")
 	refuse(l.Family == 6 && l.BigTCP == BigTCPOn, "nodes that forward by their own stack drop super-packets of more than 64 KiB in IPv6: big-tcp=on is for IPv4")
 	refuse(l.CPU == PlacementOne && l.RPS.Explicit(), "all work is on one CPU (cpu=one), so rps=%s has no use: take cpu=split", l.RPS)

@@ -92,7 +92,7 @@ func TestSweepRefuses(t *testing.T) {
 		"no bridge": {"canal(bridge-netfilter=off)", "services=0,1", []string{"no pod of canal is on a bridge"}},
 		"one CPU":   {"ptp(rps=on),canal(rps=off,conntrack=off)", "connections=0,1K", []string{"ptp(rps=on,connections=0): all work is on one CPU", "rps=off has no use", "not tracked with conntrack=off: leave out one of the two; all work"}},
 		"uncut":     {"ptp(nic=ideal,gro=on)", "connections=0,1K", []string{"gro=on has nothing to merge"}},
-		"cut":       {"ptp(big-tcp=on),canal(nic=ideal,big-tcp=on)", "connections=0,1K", []string{"big-tcp=on has no use", "big-tcp=on is for IPv4", "headers of canal's tunnel"}},
+		"cut":       {"ptp(nic=wire,big-tcp=on),canal(nic=ideal,big-tcp=on)", "connections=0,1K", []string{"big-tcp=on has no use", "big-tcp=on is for IPv4", "headers of canal's tunnel"}},
 		"too many":  {"ptp(services=1000)", "endpoints=2,200", []string{"more than 100000 endpoints"}},
 		"variant": {"cilium-native(service-proxy=nftables),calico-nftables(service-proxy=iptables)", "services=0,1",
 			[]string{"cilium-native serves Services by BPF", "calico-nftables always has"}},

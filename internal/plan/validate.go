@@ -107,8 +107,16 @@ func (fs *faults) validConditions(p Plan, field string, v Variant) {
 	if v.conditioned(true) {
 		fs.Add(field, "%s: version and set.KEY are for clusters: nothing is installed in the lab", v)
 	}
-	if why := v.Lab(p.Lab).excluded(); why != "" {
+	l := v.Lab(p.Lab)
+	if why := l.excluded(); why != "" {
 		fs.Add(field, "%s: %s", v, why)
+	}
+	for _, w := range p.Workloads {
+		own := l
+		own.NIC = cmp.Or(w.Traits().NIC, l.NIC)
+		if why := own.excluded(); own.NIC != l.NIC && why != "" && l.excluded() == "" {
+			fs.Add("workloads", "%s under %s: %s", w, v, why)
+		}
 	}
 	fs.unloadable(p, field, v)
 }
@@ -222,7 +230,7 @@ func (p Plan) Notes(cases int) []string {
 			ttl, max(p.Repetitions, p.MaxRepetitions), cases, most.Round(time.Second)))
 	}
 	for _, w := range p.Workloads {
-		if barred := p.barred(w); len(barred) > 0 {
+		if barred := p.barred(w); len(barred) > 0 && w.Traits().NIC == "" {
 			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, strings.Join(Texts(barred), ", "), w.Barred(barred[0])))
 		}
 	}

@@ -77,7 +77,7 @@ func TestBadVariants(t *testing.T) {
 		"canal(cpu=one)":               "cpu is the same for the whole run; a variant may set",
 		"canal(services=1,services=2)": "services is given twice",
 		"canal(services=-1)":           "-1 is out of range: want 0 to " + strconv.Itoa(MaxServices),
-		"canal(nic=wier)":              `"wier" is not one of wire, ideal, did you mean "wire"?`,
+		"canal(nic=wier)":              `"wier" is not one of ideal, wire, did you mean "wire"?`,
 		"canal(services)":              "want PROFILE or PROFILE(CONDITION=VALUE,...)",
 		"canal(services=1":             "want PROFILE or PROFILE(CONDITION=VALUE,...)",
 	} {

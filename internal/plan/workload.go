@@ -106,6 +106,8 @@ type Traits struct {
 	Reverse, Bidirectional bool
 	// Congestion is the TCP congestion control of every socket.
 	Congestion string
+	// NIC is the model of the lab's NICs that the workload is sent under, "" for that of the run.
+	NIC NIC
 	// Backends is the number of servers behind a Service. Roll takes each out of the Service in turn; it serves on for Drain.
 	Backends int
 	Roll     bool
@@ -202,6 +204,8 @@ func (w Workload) Barred(p Path) string {
 		return "several backends require a Service"
 	}
 	switch {
+	case t.NIC != "" && !p.Crosses():
+		return "no NIC is on a path within a node"
 	case t.NewPods:
 		return p.noNewPod()
 	case t.Rests:

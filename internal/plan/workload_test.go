@@ -268,3 +268,59 @@ func TestSeveralBackendsHaveAZero(t *testing.T) {
 		}
 	}
 }
+
+// Bulk data has a NIC model of its own only where NICs are on the path, and only in the lab.
+func TestNICOfAStream(t *testing.T) {
+	w, err := ParseWorkload("stream(nic=wire)")
+	if err != nil || w.String() != "stream(nic=wire)" || w.Traits().NIC != NICWire {
+		t.Fatalf("%v, %s", err, w)
+	}
+	for _, p := range Paths {
+		if within := w.Barred(p) != ""; within == p.Crosses() {
+			t.Errorf("%s: barred %t", p, within)
+		}
+		if !p.Crosses() && (p.Locality == CrossNode || p.Locality == Remote || p.From == External || p.To == External) {
+			t.Errorf("%s is said to be within a node", p)
+		}
+	}
+	cross := Path{Pod, Pod, CrossNode}
+	for _, c := range []struct {
+		profile  Variant
+		workload string
+		run      NIC
+		want     NIC
+	}{
+		{"canal", "stream", NICIdeal, NICIdeal}, {"canal", "stream(nic=wire)", NICIdeal, NICWire}, {"canal(nic=wire)", "stream", NICIdeal, NICWire},
+		{"canal(nic=wire)", "stream(nic=ideal)", NICWire, NICIdeal}, {"canal", "stream", "", ""}, {"canal@east", "stream", NICIdeal, ""},
+	} {
+		w, err := ParseWorkload(c.workload)
+		if got := (Case{c.profile, cross, w}).NIC(c.run); err != nil || got != c.want {
+			t.Errorf("%s %s in a run under %q: %q, want %q (%v)", c.profile, c.workload, c.run, got, c.want, err)
+		}
+	}
+	p := Preset("standard")
+	p.Lab.NIC, p.Lab.GRO = NICWire, GROOn
+	p.Workloads[3], _ = ParseWorkload("stream(nic=ideal)")
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "stream(nic=ideal) under raw: nothing cuts super-packets") {
+		t.Errorf("frames that were never cut are merged: %v", err)
+	}
+	for name, change := range map[string]func(*Plan){
+		"all bulk is without": func(p *Plan) { p.Lab.NIC = NICWire }, "nothing is cut": func(p *Plan) { p.Profiles, p.Lab.BigTCP = []Variant{"ptp"}, BigTCPOn },
+		"variants say it": func(p *Plan) { p.Profiles = []Variant{"canal", "canal(nic=wire)"} },
+	} {
+		q := Preset("standard")
+		change(&q)
+		if q = q.Settle(); len(q.Workloads) != 3 || q.Validate() != nil {
+			t.Errorf("%s: %v, %v", name, q.Workloads, q.Validate())
+		}
+	}
+	p = Preset("standard")
+	p.Environment = EnvKubernetes
+	if q := p.Settle(); len(q.Workloads) != 3 || q.Validate() != nil {
+		t.Errorf("on a cluster: %v, %v", q.Workloads, q.Validate())
+	}
+	p.Workloads = []Workload{withoutOffload}
+	if err := p.Settle().Validate(); err == nil || !strings.Contains(err.Error(), "nic is for the lab") {
+		t.Errorf("a cluster's NICs are given a model: %v", err)
+	}
+}

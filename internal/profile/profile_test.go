@@ -2,7 +2,9 @@ package profile
 
 import (
 	"os"
+	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -63,32 +65,49 @@ func TestFidelity(t *testing.T) {
 	if table, _, _ = strings.Cut(table, "\n### "); !found || measured == nil {
 		t.Fatal("docs/results/fidelity.md has no comparison")
 	}
-	want := map[string]Fidelity{}
+	want := map[string]*Fidelity{}
+	sizes := regexp.MustCompile(`(buffer|congestion)=[^,)]*,?`)
+	number := func(text string) float64 {
+		v, err := strconv.ParseFloat(strings.Fields(text)[0], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
 	for row := range strings.Lines(table) {
 		fields := strings.Split(strings.TrimSpace(row), " | ")
 		name := strings.TrimPrefix(fields[0], "| ")
 		if _, ok := Lookup(name); !ok {
 			continue
 		}
+		if want[name] == nil {
+			want[name] = &Fidelity{Measured: string(measured[1]), NIC: "ideal"}
+		}
+		workload := strings.ReplaceAll(sizes.ReplaceAllString(fields[2], ""), "()", "")
 		f := want[name]
-		f.Measured, f.Rows = string(measured[1]), f.Rows+1
+		if n := len(f.Workloads); n == 0 || f.Workloads[n-1].Name != workload {
+			f.Workloads = append(f.Workloads, Compared{Name: workload})
+		}
+		w := &f.Workloads[len(f.Workloads)-1]
+		if w.Rows++; fields[1] == "pod-to-pod/cross-node" {
+			w.Lab, w.Cluster = number(fields[4]), number(fields[6])
+		}
 		switch last := strings.TrimSuffix(fields[len(fields)-1], " |"); last {
 		case "within 5 %":
-			f.Within++
+			w.Within++
 		case "differs":
-			f.Differ++
+			w.Differ++
 		case "undecided":
 		default:
 			t.Errorf("%s: outcome %q", name, last)
 		}
-		want[name] = f
 	}
 	if len(want) == 0 {
 		t.Error("no profile was compared")
 	}
 	for _, p := range All() {
-		if f, ok := want[p.Name]; ok != (p.Fidelity != nil) || ok && *p.Fidelity != f {
-			t.Errorf("%s: the record has %v, docs/results/fidelity.md has %v", p.Name, p.Fidelity, f)
+		if !reflect.DeepEqual(p.Fidelity, want[p.Name]) {
+			t.Errorf("%s: the record has %+v, docs/results/fidelity.md has %+v", p.Name, p.Fidelity, want[p.Name])
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/judge/check"
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/judge/growth"
@@ -31,6 +32,8 @@ type Options struct {
 	Confidence float64
 	// Margin is the share up to which a difference does not matter; 0 takes the plan's. (optional)
 	Margin float64
+	// Checked is what check finds in the result. (optional)
+	Checked check.Report
 	// Impact is the work of the reader's own job, to be set against the result. (optional)
 	Impact []impact.Work
 }
@@ -90,6 +93,9 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	d.Footnotes = b.notes.text()
 	d.Appendix = append(abilitySection(d.Abilities), b.appendix(d.Run)...)
 	d.Summary = b.summary(d, o.File)
+	if line := implausible(o.Checked); line != "" {
+		d.Answer, d.Summary.Notes = append(d.Answer, line), append(d.Summary.Notes, line)
+	}
 	d.Citation = b.citation(d)
 	if len(a.Cells) > 0 {
 		d.Appendix = append(d.Appendix, b.methodsSection(d))
@@ -168,6 +174,7 @@ func (b *builder) cases() iter.Seq[plan.Case] {
 func (b *builder) table(m metric.Metric, t compare.Table) Table {
 	scale := number.Common(t.Unit, medians(t)...)
 	out := newTable(m, t.Workload, scale)
+	out.Title = b.labelled(out.Title, t.Workload)
 	columns := b.columns(t)
 	for _, j := range columns {
 		out.Columns = append(out.Columns, number.Clean(t.Profiles[j]))

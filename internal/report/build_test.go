@@ -163,8 +163,8 @@ func TestCommand(t *testing.T) {
 	if d.Run.Command != want {
 		t.Errorf("got  %s\nwant %s", d.Run.Command, want)
 	}
-	r.Header.Plan.Twin, r.Header.Plan.Lab.LineRate, r.Header.Plan.Lab.NIC, r.Header.Plan.Lab.MTU = false, 1e10, "ideal", 9000
-	if got := build(t, r, report.Options{}).Run.Command; !strings.HasSuffix(got, " --seed 1 --nic ideal --mtu 9000 --line-rate 10G --no-twin") {
+	r.Header.Plan.Twin, r.Header.Plan.Lab.LineRate, r.Header.Plan.Lab.NIC, r.Header.Plan.Lab.MTU = false, 1e10, "wire", 9000
+	if got := build(t, r, report.Options{}).Run.Command; !strings.HasSuffix(got, " --seed 1 --nic wire --mtu 9000 --line-rate 10G --no-twin") {
 		t.Errorf("the lab's settings: %s", got)
 	}
 	r.Header.Plan.Profiles = []plan.Variant{"it's; rm -rf $HOME"}

@@ -158,7 +158,7 @@ func TestNeeds(t *testing.T) {
 	for _, n := range d.Needs {
 		names = append(names, n.Name)
 	}
-	if got := strings.Join(names, ", "); got != "Bulk transfer, Requests on standing connections, A connection for each request, Services, Tail latency" {
+	if got := strings.Join(names, ", "); got != "Bulk transfer, ideal NIC, Requests on standing connections, A connection for each request, Services, Tail latency" {
 		t.Fatalf("needs: %s", got)
 	}
 	for _, n := range d.Needs {

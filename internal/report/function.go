@@ -146,7 +146,10 @@ func (p Proof) text() string {
 	}
 	text := "on the wire: " + number.Counted(p.Assertions, "assertion") + " held"
 	if f := p.Fidelity; f != nil {
-		return text + fmt.Sprintf("; cost beside a real cluster: %d of %d cases equal within 5 %%, %d differ (%s)", f.Within, f.Rows, f.Differ, f.Measured)
+		all := f.Total()
+		costs := each.Of(f.Workloads, func(w profile.Compared) string { return fmt.Sprintf("%s %.2f : %.2f", w.Name, w.Lab, w.Cluster) })
+		return text + fmt.Sprintf("; cost beside a real cluster (%s, %s): %d of %d cases equal within 5 %%, %d differ; between nodes, as multiples of the bare node's, lab : cluster: %s",
+			f.Measured, plan.NIC(f.NIC).Label(), all.Within, all.Rows, all.Differ, strings.Join(costs, ", "))
 	}
 	return text + "; cost never compared with a real cluster"
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
@@ -45,7 +44,10 @@ func (c *Collector) Interim(h result.Header) (Interim, error) {
 	}
 	for _, n := range d.Needs {
 		if len(n.Conclusion.Claims) > 0 {
-			lead := fmt.Sprintf("%s %s", cmp.Or(columnNames[n.Name], n.Name), number.Clean(n.Choice[0].Cell.Profile))
+			lead := fmt.Sprintf("%s %s", n.short(), number.Clean(n.Choice[0].Cell.Profile))
+			if label := b.nicLabel(n.Workload); label != "" {
+				lead += " (" + label + ")"
+			}
 			out.Leads = append(out.Leads, lead)
 		}
 	}

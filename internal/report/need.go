@@ -120,7 +120,7 @@ func (b *builder) wants(path plan.Path) []want {
 		if w.Traits().Open() && slices.ContainsFunc(all, func(x plan.Workload) bool { return x.Kind() == w.Kind() && !x.Traits().Open() }) {
 			continue
 		}
-		out = append(out, want{w.Kind().Title(), path, w, b.deciding(w), ""})
+		out = append(out, want{b.labelled(w.Kind().Title(), w), path, w, b.deciding(w), ""})
 	}
 	typical := plan.Typical(all)
 	for _, s := range []struct {

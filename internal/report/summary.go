@@ -19,6 +19,9 @@ import (
 
 // Summary is the report on one screen: the answer for each need, one table of all profiles, what to do next.
 type Summary struct {
+	// Message is the answer in a line. Model says whether a lab was measured and under which NIC model, Machine on what, Lacks
+	// what the best profiles do not have; each may be "".
+	Message, Model, Machine, Lacks string
 	// Needs are the answers, Grids tables of a report that is not about profiles. Lead the lines of a result that answers no need.
 	Needs []NeedSummary
 	Grids []Grid
@@ -45,7 +48,7 @@ type NeedSummary struct {
 // Worst is the name of the line about the last of the order.
 const Worst = "worst"
 
-// SummaryColumn is a need: its name and its unit.
+// SummaryColumn is a need: its name, and its unit with the NIC model of bulk data.
 type SummaryColumn struct{ Name, Unit string }
 
 // SummaryRow is a profile. The verdict of an entry is to the best dataplane of its column, which is itself better.
@@ -98,7 +101,7 @@ func (s Summary) Statistics() string {
 }
 
 // mostNeeds is how many needs a screen has room for.
-const mostNeeds = 5
+const mostNeeds = 6
 
 // summary makes the report on one screen.
 func (b *builder) summary(d Document, file string) *Summary {
@@ -111,6 +114,7 @@ func (b *builder) summary(d Document, file string) *Summary {
 	if len(needs) == 0 {
 		s.Lead = d.Answer
 	}
+	s.Message, s.Model, s.Machine, s.Lacks = message(needs), b.model(), b.machine(), lacks(needs)
 	s.Needs = each.Of(needs, b.needSummary)
 	if slices.ContainsFunc(needs, func(n Need) bool { return n.Metric.Name != metric.ServiceDemand }) {
 		s.Title = "CPU cores for the loads, both ends and the kernel between; values elsewhere"
@@ -133,7 +137,7 @@ func (b *builder) summary(d Document, file string) *Summary {
 		s.Rows = append(s.Rows, row)
 	}
 	if len(needs) > 0 {
-		s.Letters, s.Proofs = keys(s.Rows)
+		s.Letters, s.Proofs = keys(s.Rows, b.uncovered(needs, d.Abilities))
 	}
 	s.Margin = number.Percent(b.analysis.Margin)
 	var claims Conclusion
@@ -157,7 +161,7 @@ func (b *builder) summary(d Document, file string) *Summary {
 func (n Need) place() int {
 	t := n.Workload.Traits()
 	switch {
-	case n.Name != string(n.Workload.Kind()) && n.Name != n.Workload.Kind().Title():
+	case n.Name != string(n.Workload.Kind()) && !strings.HasPrefix(n.Name, n.Workload.Kind().Title()):
 		return 4
 	case t.Standing():
 		return 0
@@ -209,6 +213,12 @@ func (n Need) Cores() (impact.Load, bool) {
 	return impact.LoadOf(n.Workload)
 }
 
+// short is the name of a need where there is little room, without its NIC model.
+func (n Need) short() string {
+	name, _, _ := strings.Cut(n.Name, ", ")
+	return cmp.Or(columnNames[name], name)
+}
+
 // columnNames are short names of needs.
 var columnNames = map[string]string{
 	"Requests on standing connections": "requests", "A connection for each request": "connections", "Bulk transfer": "bulk",
@@ -216,9 +226,12 @@ var columnNames = map[string]string{
 }
 
 func (n Need) column() SummaryColumn {
-	c := SummaryColumn{Name: cmp.Or(columnNames[n.Name], n.Name), Unit: n.Scale().Unit}
+	c := SummaryColumn{Name: n.short(), Unit: n.Scale().Unit}
 	if l, ok := n.Cores(); ok {
 		c.Unit = l.Short
+	}
+	if _, model, ok := strings.Cut(n.Name, ", "); ok {
+		c.Unit += ", " + model
 	}
 	return c
 }
@@ -307,12 +320,34 @@ var proofWords = []struct{ word, text string }{
 	{"none", "nothing is proven"},
 }
 
-// keys explain the letters and words that rows have.
-func keys(rows []SummaryRow) (functions, proofs string) {
+// compared is the name under which a workload was compared with a real cluster.
+func compared(w plan.Workload) string { return w.Without("congestion", "buffer", "nic").String() }
+
+// uncovered names the needs whose cost was not compared with a real cluster's although that of other needs was.
+func (b *builder) uncovered(needs []Need, all []Ability) []string {
+	var names []string
+	for _, n := range needs {
+		known := slices.ContainsFunc(all, func(a Ability) bool {
+			nic := b.analysis.NIC(plan.Case{Profile: a.Profile, Workload: n.Workload})
+			return a.Proof.Word() == "both" && a.Proof.Fidelity.Covers(compared(n.Workload), string(nic))
+		})
+		if name := strings.TrimSuffix(n.short()+" with "+b.nicLabel(n.Workload), " with "); !known && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// keys explain the letters and words that rows have. uncovered are needs that "both" does not hold for.
+func keys(rows []SummaryRow, uncovered []string) (functions, proofs string) {
 	var words []string
 	for _, x := range proofWords {
 		if slices.ContainsFunc(rows, func(r SummaryRow) bool { return strings.TrimSuffix(r.Proof, "*") == x.word }) {
-			words = append(words, x.word+": "+x.text)
+			text := x.word + ": " + x.text
+			if x.word == "both" && len(uncovered) > 0 {
+				text += ", but not for " + listed(uncovered)
+			}
+			words = append(words, text)
 		}
 	}
 	if len(words) == 0 {
@@ -374,7 +409,7 @@ func doubts(needs []Need) []string {
 		for _, s := range n.Standings {
 			shown++
 			if s.Cell.Failed > 0 {
-				notes = append(notes, fmt.Sprintf("%s, %s: %s.", number.Clean(s.Cell.Profile), cmp.Or(columnNames[n.Name], n.Name), failures(s.Cell)))
+				notes = append(notes, fmt.Sprintf("%s, %s: %s.", number.Clean(s.Cell.Profile), n.short(), failures(s.Cell)))
 			}
 			for _, w := range s.Cell.Warnings {
 				if id := number.Clean(w.ID); w.Trials > 0 && 2*w.Trials >= s.Cell.N {

@@ -39,6 +39,8 @@ type Ends struct {
 	// Ready prepares the route for its next trial, which another route of the variant may have come before; nil if there is
 	// nothing to prepare.
 	Ready func() error
+	// Connected is called when the connections of a trial are established and nothing is sent yet; nil if nothing is left to do.
+	Connected func() error
 }
 
 // Backend is one of the servers of a route through a Service; Index counts from 0.

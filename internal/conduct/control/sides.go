@@ -37,6 +37,11 @@ func (s Sides) Apart() bool {
 
 // Prepare makes the servers ready for a workload, then the client. ask has what both sides are asked for.
 func (s Sides) Prepare(ctx context.Context, e Ends, ask Prepare) error {
+	if e.Ready != nil {
+		if err := e.Ready(); err != nil {
+			return err
+		}
+	}
 	ask.Apart = s.Apart()
 	port, err := Listen(ctx, s.Servers, s.Client.Hello(), e, ask)
 	if err != nil {
@@ -50,6 +55,9 @@ func (s Sides) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 	}
 	if _, err := s.Client.Prepare(ctx, ask); err != nil {
 		return &SideError{SideClient, err}
+	}
+	if e.Connected != nil {
+		return e.Connected()
 	}
 	return nil
 }

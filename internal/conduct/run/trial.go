@@ -111,6 +111,9 @@ func (c *conductor) conditions(k plan.Case) outcome.Conditions {
 		own := k.Profile.Lab(c.plan.Lab)
 		x.MTU, x.NIC = own.MTU, own.NIC
 	}
+	if own := k.Workload.Traits().NIC; own != "" {
+		x.NIC = own
+	}
 	if !k.Path.Crosses() {
 		x.LineRate = 0
 	}
@@ -205,11 +208,6 @@ func (c *conductor) ask(j job) control.Prepare {
 
 // prepare starts an agent at each end that has none and makes both sides ready.
 func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (s control.Sides, err error) {
-	if e.Ready != nil {
-		if err := e.Ready(); err != nil {
-			return s, err
-		}
-	}
 	if s, err = c.started(ctx, e); err != nil {
 		return s, err
 	}

@@ -376,10 +376,10 @@ func (b *builder) attach(at *link.Handle, n dataplane.Node, p dataplane.Pod, in 
 
 // nics applies the NIC model and the CPU placement to all devices.
 func (b *builder) nics(context.Context) error {
+	b.inst.nic = plan.NICIdeal
 	for h, at := range b.at {
 		if b.spec.Lab.NIC == plan.NICWire {
-			var err error
-			if h.uncut, err = at.SegmentationOff(b.merging(h)); err != nil {
+			if err := b.inst.offload(h, at, plan.NICWire); err != nil {
 				return fmt.Errorf("%s: %w", h.Name, err)
 			}
 		}
@@ -392,10 +392,11 @@ func (b *builder) nics(context.Context) error {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
+	b.inst.nic = b.spec.Lab.NIC
 	if b.spec.Lab.LineRate == 0 {
 		return nil
 	}
-	for _, h := range b.senders() {
+	for _, h := range b.inst.senders() {
 		if err := b.at[h].Shape(dataplane.NIC, b.spec.Lab.LineRate); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
@@ -405,15 +406,6 @@ func (b *builder) nics(context.Context) error {
 
 // BigTCP is how long a super-packet may be with BIG TCP, in bytes.
 const BigTCP = 192 << 10
-
-// merging says what a host merges and passes on whole: nodes do, and pods with a NIC of their own. Load is sent by others, so
-// nothing is whole that was not merged.
-func (b *builder) merging(h *Host) *link.Merge {
-	if b.spec.Lab.GRO == plan.GROOff || !slices.Contains(b.senders(), h) {
-		return nil
-	}
-	return &link.Merge{NIC: dataplane.NIC, UDP: b.spec.Lab.GRO == plan.GROUDP}
-}
 
 // errOneCPU is the error of a variant with or without RPS where it changes nothing.
 var errOneCPU = advice.With(errors.New("all work is on one CPU, so receive packet steering changes nothing"), "take --cpu split")
@@ -432,21 +424,6 @@ func (b *builder) steer(h *Host, at *link.Handle) error {
 		return advice.With(err, "leave out rps=on: without it a machine that cannot be steered is measured as it is")
 	}
 	return nil
-}
-
-// senders are the nodes, and the pods that are connected to the switch and not to their node.
-func (b *builder) senders() []*Host {
-	_, switched := b.spec.dataplane.(dataplane.Switched)
-	var list []*Host
-	for _, n := range b.inst.Nodes {
-		list = append(list, &n.Host)
-		for _, p := range n.Pods {
-			if switched {
-				list = append(list, &p.Host)
-			}
-		}
-	}
-	return list
 }
 
 // rules loads the netfilter rules of the node's daemons. A raw node has no daemons.

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/impair"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
+	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -36,6 +37,8 @@ type Instance struct {
 	Raised map[string]float64
 
 	lab *Lab
+	// nic is the NIC model in force.
+	nic plan.NIC
 	// changing is the object that changes, nil if none does.
 	changing *changes
 	// owned are the namespaces to close, lines the impaired links between the hosts and the switch.
@@ -57,8 +60,8 @@ type Host struct {
 
 	// aside has the CPUs on which its processes start; nil is any.
 	aside []int
-	// uncut are devices whose super-packets can only be limited: another device can cut them, as a macvlan's NIC does.
-	uncut []string
+	// cut is what the NIC model "wire" changed in its namespace.
+	cut link.Cut
 	// group holds the processes of the node and its pods; nil without cgroup v2.
 	group *cgroup.Group
 }

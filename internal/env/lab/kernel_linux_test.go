@@ -16,7 +16,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/control"
 	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
-	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/kernel/link"
@@ -331,76 +330,6 @@ func checkCutting(t *testing.T, i *Instance, h *Host, want bool) {
 		cuts := len(on) == 0 || d.GSOMaxSegs == 1
 		if cuts != want && d.Name != link.Loopback {
 			t.Errorf("%s %s %s: segmentation on %v, up to %d segments", i.Name, h.Name, d.Name, on, d.GSOMaxSegs)
-		}
-	}
-}
-
-// TestMacvlanIsCutWhereFramesAreMade: between nodes TCP hands macvlan super-packets, as it does a host's NIC, and only frames
-// are on the wire. On one node nothing would cut them, so TCP makes none. Whatever came before.
-func TestMacvlanIsCutWhereFramesAreMade(t *testing.T) {
-	l := up(t, plan.Lab{}, "macvlan", "sriov")
-	paths, err := plan.ParsePaths("pod-to-pod/cross-node,pod-to-pod/same-node")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cross, same := paths[0], paths[1]
-	for _, i := range standing(t, l) {
-		pod := &i.Nodes[0].Pods[0].Host
-		for _, p := range []plan.Path{cross, same, cross} {
-			ends, err := l.Endpoints(plan.Single(i.Name, p))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if i.Name == "sriov" {
-				if ends.Ready != nil {
-					t.Errorf("sriov %s: there is something to prepare, and its device cuts what it sends", p)
-				}
-				continue
-			}
-			if err := ends.Ready(); err != nil {
-				t.Fatal(err)
-			}
-			at, arrives := pod.NS, handle(t, pod)
-			if p == cross {
-				at = i.Nodes[1].NS
-			}
-			onWire, err := capture.Open(at, capture.Options{Device: dataplane.NIC})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer onWire.Close()
-			way, err := i.Spec.Ends(p)
-			if err == nil {
-				err = connect(i, way)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			frames, err := onWire.Drain()
-			if err != nil {
-				t.Fatal(err)
-			}
-			full := 0
-			for _, f := range frames {
-				if f.Length > 1514 {
-					t.Errorf("%s: %d bytes at once: %s", p, f.Length, &f)
-				}
-				if f.Length == 1514 {
-					full++
-				}
-			}
-			if full < 20000/1460 {
-				t.Errorf("%s: %d full frames of %d, and 20000 bytes were sent each way", p, full, len(frames))
-			}
-			devices, err := arrives.Devices()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, d := range devices {
-				if limited := d.GSOMaxSegs == 1; d.Name == dataplane.NIC && limited != (p == same) {
-					t.Errorf("%s: super-packets of up to %d segments", p, d.GSOMaxSegs)
-				}
-			}
 		}
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
-	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -306,42 +305,14 @@ func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
 	}
 	client, server := l.endpoint(inst, ends.Client), l.endpoint(inst, ends.Server)
 	client.Address = inst.Host(ends.Client).Addr.String()
-	ready := inst.cutting(r.Path, inst.Host(ends.Client), inst.Host(ends.Server))
+	ready, connected := inst.offloads(r, inst.Host(ends.Client), inst.Host(ends.Server))
 	if r.Servers > 1 {
 		servers, err := l.backends(inst, r)
-		return control.Ends{Client: client, Servers: servers, Ready: ready}, err
+		return control.Ends{Client: client, Servers: servers, Ready: ready, Connected: connected}, err
 	}
 	server.Address, server.Port, server.ListenPort = ends.Address.String(), ends.Port, ends.ListenPort
 	server.ListenAddress = inst.Host(ends.Server).Addr.String()
-	return control.Ends{Client: client, Servers: []control.Endpoint{server}, Ready: ready}, nil
-}
-
-// cutting returns what has super-packets of a path cut where the path's frames are made. Between nodes the NIC cuts them,
-// which is below a macvlan as below the stack of a bare host. On the same node none does, and TCP must send segment by
-// segment.
-func (i *Instance) cutting(p plan.Path, ends ...*Host) func() error {
-	ends = slices.DeleteFunc(ends, func(h *Host) bool { return len(h.uncut) == 0 })
-	if len(ends) == 0 {
-		return nil
-	}
-	segments := link.AnySegments
-	if p.Neighbours() {
-		segments = 1
-	}
-	return func() error {
-		for _, h := range ends {
-			_, err := link.At(h.NS, func(at *link.Handle) (none struct{}, err error) {
-				for _, dev := range h.uncut {
-					err = errors.Join(err, at.LimitSegments(dev, segments))
-				}
-				return none, err
-			})
-			if err != nil {
-				return fmt.Errorf("%s/%s: %w", i.Name, h.Name, err)
-			}
-		}
-		return nil
-	}
+	return control.Ends{Client: client, Servers: []control.Endpoint{server}, Ready: ready, Connected: connected}, nil
 }
 
 func (l *Lab) endpoint(inst *Instance, name string) control.Endpoint {

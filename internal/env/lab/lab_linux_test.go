@@ -145,7 +145,10 @@ func lacking(t *testing.T, p profile.Profile) string {
 }
 
 // connect opens a TCP connection along a path, sends a line and reads it back.
-func connect(i *Instance, e Ends) error {
+func connect(i *Instance, e Ends) error { return carry(i, e, func() error { return nil }) }
+
+// carry is connect with something to do between the handshake and the first byte.
+func carry(i *Instance, e Ends, connected func() error) error {
 	var listener net.Listener
 	var err error
 	// A process that another test is starting holds a copy of the listener of the path before for a moment.
@@ -183,7 +186,7 @@ func connect(i *Instance, e Ends) error {
 		return err
 	}
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := errors.Join(c.SetDeadline(time.Now().Add(5*time.Second)), connected()); err != nil {
 		return err
 	}
 	// More than one segment in each direction, so that a wrong MTU shows.

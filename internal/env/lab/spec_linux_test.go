@@ -226,7 +226,7 @@ func TestSpecRefuses(t *testing.T) {
 		{"canal", plan.Lab{Services: -1}, "lab.services: -1 is out of range: want 0 to 10000"},
 		{"canal", plan.Lab{Family: 5}, "lab.family: 5 is not 4 or 6"},
 		{"canal", plan.Lab{TrafficPolicy: "Near"}, `lab.trafficPolicy: "Near" is not one of Cluster, Local`},
-		{"canal", plan.Lab{NIC: "fast"}, `lab.nic: "fast" is not one of wire, ideal`},
+		{"canal", plan.Lab{NIC: "fast"}, `lab.nic: "fast" is not one of ideal, wire`},
 		{"canal", plan.Lab{CPU: "two"}, `lab.cpu: "two"`},
 		{"canal", plan.Lab{CPU: "one split"}, `lab.cpu: "one split" is not one of auto, one, split`},
 		{"canal", plan.Lab{Iptables: "bpf"}, `lab.iptables: "bpf"`},

@@ -143,7 +143,7 @@ var directionsApart = []beside{{margin: apartWays,
 			other.Workload = other.Workload.Normalize()
 			cases = append(cases, other)
 		}
-		if crosses(c.Path) && c.Path.From != c.Path.To && !c.Path.ByService() && c.Path.From != plan.External && c.Path.To != plan.External {
+		if c.Path.Crosses() && c.Path.From != c.Path.To && !c.Path.ByService() && c.Path.From != plan.External && c.Path.To != plan.External {
 			cases = append(cases, on(c, plan.Path{From: c.Path.To, To: c.Path.From, Locality: c.Path.Locality})...)
 		}
 		return cases

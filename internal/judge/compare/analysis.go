@@ -84,6 +84,14 @@ type index struct {
 	residual  map[Key]stat.Scatter
 }
 
+// NIC returns the NIC model under which bulk data of a case was sent in the lab; "" for other workloads and other places.
+func (a *Analysis) NIC(c plan.Case) plan.NIC {
+	if !c.Workload.Traits().Bulk() {
+		return ""
+	}
+	return c.NIC(plan.NIC(a.Facts[facts.NIC]))
+}
+
 // Analyse judges the trials among recs; records of other types are passed over. The error, about a baseline of which
 // there is nothing, carries a hint.
 func Analyse(h result.Header, recs []result.Record, o Options) (*Analysis, error) {

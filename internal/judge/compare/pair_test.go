@@ -124,13 +124,13 @@ func TestDiffer(t *testing.T) {
 		t.Errorf("names, seeds, repetitions and the load of the moment are no conditions: %v", d)
 	}
 	b.Facts = facts.Facts{facts.Kernel: "6.12", facts.CPUModel: "y", facts.MTU: "9000"}
-	b.Plan.Duration, b.Plan.Lab.NIC, b.Plan.Lab.MTU = time.Second, "ideal", 9000
+	b.Plan.Duration, b.Plan.Lab.NIC, b.Plan.Lab.MTU = time.Second, "wire", 9000
 	a.Profiles = []result.Profile{{Name: "calico-ipip", StandIn: []string{"IPIP by BPF"}}, {Name: "only in A"}}
 	b.Profiles = []result.Profile{{Name: "calico-ipip"}}
 	b.Origin = "netperf"
 	want := []Difference{
 		{"origin", "", "netperf"}, {"cpu.model", "", "y"}, {"kernel", "6.1", "6.12"}, {"lab.mtu", "1500", "9000"},
-		{"duration", "0s", "1s"}, {"lab.nic", "wire", "ideal"}, {"stand_in of calico-ipip", "IPIP by BPF", ""},
+		{"duration", "0s", "1s"}, {"lab.nic", "ideal", "wire"}, {"stand_in of calico-ipip", "IPIP by BPF", ""},
 	}
 	if got := Differ(a, b); !slices.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)

@@ -68,6 +68,8 @@ type Ratio struct {
 	// more than Low times, or less than High times.
 	Low  float64 `yaml:"low"`
 	High float64 `yaml:"high"`
+	// Rates are the two rates that the ratio is of, in base units, where the publication has them.
+	Rates []float64 `yaml:"rates"`
 }
 
 // Bound claims that a cell's value is at most Most, in the metric's base unit.
@@ -163,6 +165,7 @@ func (c Claim) faults() []string {
 	if r := c.Ratio; r != nil {
 		positive := r.Low > 0 && r.High >= 0 || r.Low == 0 && r.High > 0
 		add(!positive || r.Low > 0 && r.High > 0 && r.High < r.Low, "ratio %v to %v: want 0 < low <= high, or one of them", r.Low, r.High)
+		add(len(r.Rates) != 0 && (len(r.Rates) != 2 || !(r.Rates[0] > 0) || !(r.Rates[1] > 0)), "rates %v: want two above 0, or none", r.Rates)
 		add(r.Profile == "" || r.Against == "", "a ratio needs a profile and one to stand against")
 	}
 	add(c.Order != nil && len(c.Order) < 2, "an order needs two groups")

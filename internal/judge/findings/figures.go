@@ -102,7 +102,7 @@ func (f *Figure) against(a *compare.Analysis, base compare.Cell) {
 	switch x, y := string(mine.Profile), string(theirs.Profile); {
 	case mine.Median > 0 && theirs.Median > 0:
 		f.Claimed = mine.Median / theirs.Median
-		c.Ratio = &Ratio{Profile: x, Against: y, Low: f.Claimed, High: f.Claimed}
+		c.Ratio = &Ratio{Profile: x, Against: y, Low: f.Claimed, High: f.Claimed, Rates: f.rates(base)}
 	case mine.Median == theirs.Median:
 		c.Similar = []string{x, y}
 	case (mine.Median > theirs.Median) == (m.Better == metric.Higher):
@@ -112,6 +112,14 @@ func (f *Figure) against(a *compare.Analysis, base compare.Cell) {
 	}
 	judged := judge(a, c)
 	f.Outcome, f.Why = judged.Outcome, judged.Evidence[0]
+}
+
+// rates are the publication's rates of bulk data behind a ratio, nil for other metrics.
+func (f *Figure) rates(base compare.Cell) []float64 {
+	if f.Published.Metric != metric.Goodput || !f.Published.Workload.Traits().Bulk() {
+		return nil
+	}
+	return []float64{f.Published.Median, base.Median}
 }
 
 // absent says why a result has no trial of a case, "" if its header does not know.

@@ -116,6 +116,8 @@ type judgement struct {
 	// missing are cells that are not there, each said once; asked is how often cells were asked for.
 	missing []string
 	asked   int
+	// unlike says that the result has bulk data without NIC offload, which no publication had.
+	unlike bool
 }
 
 // on judges the claim on one path.
@@ -145,10 +147,13 @@ func (j *judgement) on(p plan.Path) {
 
 // sum is the outcome of the whole claim. Evidence lists what was not measured; that does not hide what was seen.
 func (j *judgement) sum() Outcome {
+	if j.unlike && len(j.missing) > 0 {
+		j.evidence = append(j.evidence, "the result has bulk data with "+plan.NICWire.Label()+", and NICs of the publication have it: measure under nic="+string(plan.NICIdeal))
+	}
 	for _, m := range j.missing {
 		j.evidence = append(j.evidence, "not measured: "+m)
 	}
-	for _, o := range []Outcome{Contradicted, Inconclusive, InPart} {
+	for _, o := range []Outcome{Contradicted, Inconclusive, InPart, NotTestable} {
 		if slices.Contains(j.outcomes, o) {
 			return o
 		}
@@ -177,7 +182,12 @@ func (j *judgement) at(profile string, p plan.Path) plan.Case {
 // sends it only. A miss is noted.
 func (j *judgement) cell(of plan.Case) (compare.Cell, bool) {
 	for _, w := range append([]plan.Workload{of.Workload}, j.a.Workloads...) {
-		k := compare.Key{Case: plan.Case{Profile: of.Profile, Path: of.Path, Workload: w}, Metric: j.claim.Metric}
+		at := plan.Case{Profile: of.Profile, Path: of.Path, Workload: w}
+		if coarse(w) == coarse(of.Workload) && j.a.NIC(at) == plan.NICWire {
+			j.unlike = true
+			continue
+		}
+		k := compare.Key{Case: at, Metric: j.claim.Metric}
 		if c, ok := j.a.Cell(k); ok && c.N > 0 && coarse(w) == coarse(of.Workload) {
 			return c, true
 		}
@@ -247,7 +257,10 @@ func (j *judgement) ratio(p plan.Path) {
 	high := cmp.Or(r.High, math.Inf(1))
 	direction := r.Low > 1 && b.Low > 1 || high < 1 && b.High < 1
 	const around = 1.1 // a claimed size is taken with a tenth around it
+	far := r.apart(b)
 	switch apart := b.Low > high*around || b.High < r.Low/around; {
+	case direction && far != "":
+		j.add(NotTestable, "%s, claimed %s: %s", b.saw, r, far)
 	case r.Low == 0 || r.High == 0: // a direction alone
 		outcome := Inconclusive
 		if b.Low > r.Low && b.High < high {
@@ -267,6 +280,26 @@ func (j *judgement) ratio(p plan.Path) {
 	default:
 		j.add(Inconclusive, "%s, claimed %s", b.saw, r)
 	}
+}
+
+// farApart is how many times apart rates of bulk data may be on two machines that do the same.
+const farApart = 4
+
+// apart says that the rates here are far from those of the publication, "" if they are not. A ratio of such rates agrees by
+// chance: another thing limits them.
+func (r *Ratio) apart(b beside) string {
+	for i, c := range []compare.Cell{b.x, b.y} {
+		if len(r.Rates) != 2 {
+			return ""
+		}
+		factor := r.Rates[i] / c.Median
+		if factor = max(factor, 1/factor); factor > farApart {
+			scale := number.Common(c.Unit, r.Rates[i], c.Median)
+			return fmt.Sprintf("not comparable, since the rates of %s are %s apart: %s there, %s %s here", number.Clean(c.Profile),
+				number.Ratio(factor), scale.Format(r.Rates[i]), scale.Format(c.Median), scale.Unit)
+		}
+	}
+	return ""
 }
 
 func (j *judgement) bound(p plan.Path) {

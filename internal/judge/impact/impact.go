@@ -75,14 +75,28 @@ func Assess(a *compare.Analysis, path plan.Path, works []Work) ([]Estimate, erro
 	var out []Estimate
 	var errs []error
 	for _, w := range works {
-		if load, ok := workload(a.Workloads, w.Kind); ok {
+		load, ok := workload(a, w.Kind)
+		switch {
+		case ok:
 			out = append(out, estimate(a, path, w, load))
-		} else {
+		case len(fitting(a.Workloads, w.Kind)) > 0:
+			errs = append(errs, fmt.Errorf("%s needs a TCP stream under NIC model %s: this result has it with %s, which costs several times as much",
+				w.Kind, plan.NICIdeal, plan.NICWire.Label()))
+		default:
 			errs = append(errs, fmt.Errorf("%s needs a workload that this result does not have: %s", w.Kind, needs[w.Kind].what))
 		}
 	}
 	names := each.Of(a.Workloads, func(w plan.Workload) string { return w.String() })
-	return out, advice.With(errors.Join(errs...), "the result has: "+strings.Join(names, ", "))
+	hint := "the result has: " + strings.Join(names, ", ")
+	if slices.ContainsFunc(a.Workloads, func(w plan.Workload) bool { return offloaded(a, w) == plan.NICWire }) {
+		hint += "; measure bulk as NICs carry it: cnibench run --nic " + string(plan.NICIdeal) + " --workloads stream"
+	}
+	return out, advice.With(errors.Join(errs...), hint)
+}
+
+// offloaded returns the NIC model under which a workload was sent, that of the baseline.
+func offloaded(a *compare.Analysis, w plan.Workload) plan.NIC {
+	return a.NIC(plan.Case{Profile: a.Baseline, Workload: w})
 }
 
 // needs are the workloads that tell of a kind of work, and the metric that its time follows from.
@@ -106,9 +120,15 @@ var needs = map[Kind]struct {
 // closedLoop says whether the rate of w is what the network gave; that of an open loop is what was asked for.
 func closedLoop(w plan.Workload) bool { t := w.Traits(); return t.Arrival == "" && t.Burst <= 1 }
 
-// workload picks the first that fits; with the most flows for Sync, with the fewest for all else.
-func workload(all []plan.Workload, k Kind) (plan.Workload, bool) {
-	all = slices.DeleteFunc(slices.Clone(all), func(w plan.Workload) bool { return !needs[k].fits(w) })
+// fitting returns the workloads that tell of a kind of work.
+func fitting(all []plan.Workload, k Kind) []plan.Workload {
+	return slices.DeleteFunc(slices.Clone(all), func(w plan.Workload) bool { return !needs[k].fits(w) })
+}
+
+// workload picks the first that fits; with the most flows for Sync, with the fewest for all else. Bulk without NIC offload
+// says nothing about a job: jobs run on machines that have it.
+func workload(a *compare.Analysis, k Kind) (plan.Workload, bool) {
+	all := slices.DeleteFunc(fitting(a.Workloads, k), func(w plan.Workload) bool { return offloaded(a, w) == plan.NICWire })
 	if len(all) == 0 {
 		return plan.Workload{}, false
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -255,6 +256,28 @@ func TestCores(t *testing.T) {
 		l, ok := LoadOf(w)
 		if got := l.Cores(c.demand); !ok || l.Text != c.load || math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%s: %g cores for %s, want %g for %s", c.workload, got, l.Text, c.want, c.load)
+		}
+	}
+}
+
+// Bulk without NIC offload says nothing of a job, whether the run or the workload has that model.
+func TestBulkWithoutOffloadIsRefused(t *testing.T) {
+	works, err := Parse("transfer=100GB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := map[string][]float64{"canal stream goodput": around(8e9), "canal stream(nic=wire) goodput": around(1e9)}
+	a := measured(t, both)
+	a.Facts = facts.Facts{facts.NIC: "ideal"}
+	if es, err := Assess(a, path, works); err != nil || !near(es[0].Rows[0].Time.Value, 100e9) {
+		t.Errorf("both models: %+v, %v", es, err)
+	}
+	delete(both, "canal stream goodput")
+	for name, a := range map[string]*compare.Analysis{"of the workload": measured(t, both), "of the run": measured(t, map[string][]float64{"canal stream goodput": around(1e9)})} {
+		a.Facts = facts.Facts{facts.NIC: "wire"}
+		_, err := Assess(a, path, works)
+		if err == nil || !strings.Contains(err.Error(), "transfer needs a TCP stream under NIC model ideal") || !strings.Contains(advice.Of(err), "--nic ideal --workloads stream") {
+			t.Errorf("%s: %v, hint %q", name, err, advice.Of(err))
 		}
 	}
 }

@@ -6,7 +6,7 @@
 //		link.Veth{Name: "veth1", Peer: "eth0", PeerIn: pod, MTU: 1500},
 //		link.Route{To: prefix, Dev: "veth1", LinkScope: true},
 //	)
-//	kept, err := node.SegmentationOff(nil)           // every device but lo: each frame pays for itself
+//	cut, err := node.SegmentationOff(nil)            // every device but lo: each frame pays for itself
 //	node.Close()
 //
 // Devices are up when the call that makes them returns. Every error names the device or the entry that it is about,

@@ -282,10 +282,10 @@ func TestSegmentationGoesOffAndStaysOff(t *testing.T) {
 	}
 	for _, at := range []*Handle{h, pod} {
 		for range 2 { // twice is as good as once
-			kept, err := at.SegmentationOff(nil)
+			cut, err := at.SegmentationOff(nil)
 			must(t, err)
-			if want := map[*Handle][]string{pod: {"mv"}}[at]; !slices.Equal(kept, want) {
-				t.Errorf("devices %v keep features, want %v", kept, want)
+			if want := map[*Handle][]string{pod: {"mv"}}[at]; !slices.Equal(cut.Kept, want) {
+				t.Errorf("devices %v keep features, want %v", cut.Kept, want)
 			}
 		}
 		all, err := at.Devices()

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -45,13 +46,22 @@ func (m *Merge) leaves(l netlink.Link, feature string) bool {
 	return m != nil && strings.HasPrefix(feature, "tx-")
 }
 
+// Cut is what SegmentationOff changed in a namespace.
+type Cut struct {
+	// Off are the features that it switched off, by device.
+	Off map[string][]string
+	// Kept are devices that keep a feature, and whose super-packets are limited instead.
+	Kept []string
+}
+
 // SegmentationOff makes every device of the namespace but lo refuse super-packets in both directions: no TSO, no GSO
 // (inside tunnels neither), no GRO but what merge says (optional). A device that keeps a feature (macvlan always does) is
-// limited to super-packets of one segment, and its name is returned. What is in force is read back.
-func (h *Handle) SegmentationOff(merge *Merge) (kept []string, err error) {
+// limited to super-packets of one segment. What is in force is read back. SegmentationOn takes what is returned.
+func (h *Handle) SegmentationOff(merge *Merge) (Cut, error) {
+	cut := Cut{Off: map[string][]string{}}
 	links, _, err := h.links()
 	if err != nil {
-		return nil, err
+		return cut, err
 	}
 	err = h.withEthtool(func(e ethtool) error {
 		for _, l := range links {
@@ -59,9 +69,12 @@ func (h *Handle) SegmentationOff(merge *Merge) (kept []string, err error) {
 			if name == Loopback {
 				continue
 			}
-			left, err := off(e, name, func(feature string) bool { return merge.leaves(l, feature) })
+			gone, left, err := off(e, name, func(feature string) bool { return merge.leaves(l, feature) })
+			if len(gone) > 0 {
+				cut.Off[name] = gone
+			}
 			if err == nil && len(left) > 0 {
-				kept = append(kept, name)
+				cut.Kept = append(cut.Kept, name)
 				err = h.LimitSegments(name, 1)
 			}
 			if err != nil {
@@ -75,7 +88,47 @@ func (h *Handle) SegmentationOff(merge *Merge) (kept []string, err error) {
 			err = h.SetFeatures(l.Attrs().Name, map[string]bool{rxGRO: true, rxForwarded: merge.UDP})
 		}
 	}
-	return kept, err
+	return cut, err
+}
+
+// SegmentationOn takes back what SegmentationOff did, and reads it back.
+func (h *Handle) SegmentationOn(cut Cut) error {
+	devices := slices.Sorted(maps.Keys(cut.Off))
+	err := h.withEthtool(func(e ethtool) error {
+		for _, dev := range devices {
+			known, err := e.features(dev)
+			if err == nil {
+				err = e.set(dev, known, switched(cut.Off[dev], true))
+			}
+			if err != nil {
+				return fmt.Errorf("switch segmentation of %s on: %w", dev, err)
+			}
+		}
+		return nil
+	})
+	for _, dev := range cut.Kept {
+		if err == nil {
+			err = h.LimitSegments(dev, AnySegments)
+		}
+	}
+	// A bridge has what its ports have, so that it is read when all are done.
+	for _, dev := range devices {
+		on, read := h.Segmentation(dev)
+		missing := func(feature string) bool { return !slices.Contains(on, feature) }
+		if err = cmp.Or(err, read); err == nil && slices.ContainsFunc(cut.Off[dev], missing) {
+			err = fmt.Errorf("switch segmentation of %s on: it has %v of %v", dev, on, cut.Off[dev])
+		}
+	}
+	return err
+}
+
+// switched are features to be on or off.
+func switched(features []string, on bool) map[string]bool {
+	want := map[string]bool{}
+	for _, name := range features {
+		want[name] = on
+	}
+	return want
 }
 
 // LimitSegments limits how many segments a super-packet that is made for a device may have.
@@ -122,25 +175,25 @@ func (h *Handle) LimitSize(bytes int) error {
 	return err
 }
 
-// off switches off what can be switched off, and returns what stays on besides what leave names.
-func off(e ethtool, dev string, leave func(feature string) bool) ([]string, error) {
+// off switches off what can be switched off. It returns what it switched off, and what stays on besides what leave names.
+func off(e ethtool, dev string, leave func(feature string) bool) (gone, left []string, err error) {
 	known, err := e.features(dev)
 	if err != nil {
-		return nil, fmt.Errorf("read its features: %w", err)
+		return nil, nil, fmt.Errorf("read its features: %w", err)
 	}
-	change := map[string]bool{}
 	for name, f := range known {
 		if segments(name) && f.available && f.active && !leave(name) {
-			change[name] = false
+			gone = append(gone, name)
 		}
 	}
-	if len(change) > 0 {
-		if err := e.set(dev, known, change); err != nil {
-			return nil, fmt.Errorf("set its features: %w", err)
+	if len(gone) > 0 {
+		if err := e.set(dev, known, switched(gone, false)); err != nil {
+			return nil, nil, fmt.Errorf("set its features: %w", err)
 		}
 	}
 	on, err := active(e, dev)
-	return slices.DeleteFunc(on, leave), err
+	gone = slices.DeleteFunc(gone, func(feature string) bool { return slices.Contains(on, feature) })
+	return gone, slices.DeleteFunc(on, leave), err
 }
 
 // Segmentation returns the segmentation and aggregation features that a device has on.

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,8 +25,7 @@ import (
 // Columns are the names of Render's fields in order. Later versions add columns at the end only.
 var Columns = []string{
 	"profile", "path", "workload", "metric", "unit", "n", "median", "low", "high", "confidence", "failed", "warnings",
-	"baseline", "baseline_path", "ratio", "ratio_low", "ratio_high", "p", "p_adjusted", "verdict",
-	"typical",
+	"baseline", "baseline_path", "ratio", "ratio_low", "ratio_high", "p", "p_adjusted", "verdict", "typical", "nic",
 }
 
 // Numbers are the columns that hold a number or nothing.
@@ -49,8 +49,7 @@ func Rows(a *compare.Analysis) [][]string {
 	var rows [][]string
 	for i := range a.Cells {
 		c := &a.Cells[i]
-		typical := formatNumber(c.Recorded().Median)
-		rows = append(rows, append(append(cell(c), comparison(at[c.Key])...), typical))
+		rows = append(rows, slices.Concat(cell(c), comparison(at[c.Key]), []string{formatNumber(c.Recorded().Median), text(string(a.NIC(c.Case)))}))
 	}
 	return rows
 }

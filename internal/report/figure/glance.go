@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -108,7 +109,7 @@ func Card(d report.Document) (out chart.Drawing, ok bool) {
 	}
 	const most = 14
 	sum := *d.Summary
-	foot := "Blue: best of its column."
+	foot := strings.TrimSpace(sum.Lacks + " Blue: best of its column.")
 	if sum.Certainty != "" {
 		foot += " " + sum.Certainty + "."
 	}
@@ -116,5 +117,9 @@ func Card(d report.Document) (out chart.Drawing, ok bool) {
 		sum.Rows = sum.Rows[:most]
 		foot += " " + number.Counted(more, "more profile") + " in the report."
 	}
-	return chart.Card(d.Title, sum.Title, [2]string{foot, d.Citation}, bars(sum, nil, false).Draw()), true
+	title, under := cmp.Or(sum.Message, d.Title), sum.Title
+	if model, _, _ := strings.Cut(strings.TrimSuffix(sum.Model, "."), ";"); model != "" { // columns name what is beside it
+		under = model + ". " + under
+	}
+	return chart.Card(title, under, [2]string{foot, d.Citation}, bars(sum, nil, false).Draw()), true
 }

@@ -6,6 +6,7 @@ package github
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
@@ -54,7 +55,7 @@ func summary(w io.Writer, d report.Document) error {
 	var b strings.Builder
 	item := func(i report.Item) string { return "**" + number.Markdown(i.Name) + "** " + number.Markdown(i.Text) }
 	fmt.Fprintf(&b, "### %s\n\n", number.Markdown(d.Title))
-	for _, line := range s.Lead {
+	for _, line := range slices.Concat(s.Ground(), s.Lead) {
 		fmt.Fprintf(&b, "%s\n\n", number.Markdown(line))
 	}
 	for _, n := range s.Needs {

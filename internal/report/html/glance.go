@@ -24,6 +24,9 @@ func (b *builder) unique(names string) string {
 
 // glance draws the answer in bars, and the image to share.
 func (b *builder) glance(v *view) {
+	if b.d.Summary != nil {
+		v.Ground = b.d.Summary.Ground()
+	}
 	broad, ok := figure.Glance(b.d, b.series, false)
 	card, carded := figure.Card(b.d)
 	if !ok || !carded {

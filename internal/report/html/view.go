@@ -20,6 +20,8 @@ import (
 // view is what page.tmpl shows. Profiles, paths, workloads and metrics go by number, from 1, in attributes; 0 means absent.
 type view struct {
 	CSP, Title, Sub string
+	// Ground is where it was measured, and what the best profiles lack.
+	Ground          []string
 	Style           template.CSS
 	Script          template.JS
 	Nav             []link

@@ -46,6 +46,8 @@ type run struct {
 
 type cell struct {
 	compare.Cell
+	// NIC is the NIC model under which bulk data was sent in the lab.
+	NIC plan.NIC `json:"nic,omitempty"`
 	// Samples are the values in the order of repetition.
 	Samples []float64 `json:"samples"`
 	// Undisturbed is what comparisons stand on, absent if that is the typical estimate.
@@ -58,6 +60,14 @@ type undisturbed struct {
 	High   float64 `json:"high"`
 	N      int     `json:"n"`
 	Slices int     `json:"slices"`
+}
+
+func cellsOf(a *compare.Analysis) []cell {
+	return each.Of(a.Cells, func(c compare.Cell) cell {
+		out := cellOf(c)
+		out.NIC = a.NIC(c.Case)
+		return out
+	})
 }
 
 func cellOf(c compare.Cell) cell {
@@ -129,7 +139,7 @@ func reportOf(d report.Document) Report {
 			WallSeconds: r.Wall.Seconds(), WindowSeconds: r.Windows.Seconds(), Command: r.Command,
 		},
 		Margin: a.Margin, NoiseFloor: a.Floors, Comparisons: each.Of(a.Comparisons, comparisonOf), LoadCurves: loadCurves(d.Loads),
-		Cells: each.Of(a.Cells, cellOf), Needs: each.Of(d.Needs, needOf), Abilities: d.Abilities,
+		Cells: cellsOf(a), Needs: each.Of(d.Needs, needOf), Abilities: d.Abilities,
 		Explained: explained(d.Sides),
 		Growth:    growthCurves(d.Growths), Crossings: crossings(d.Growths),
 	}

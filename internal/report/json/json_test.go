@@ -56,6 +56,10 @@ func TestContract(t *testing.T) {
 		}
 		for _, c := range doc.Cells {
 			hasKeys(t, name+": cell", c, cell)
+			if bulk := strings.HasPrefix(c["workload"].(string), "stream"); bulk != (c["nic"] == "ideal") {
+				t.Errorf("%s: %s has NIC model %v", name, c["workload"], c["nic"])
+			}
+			delete(c, "nic")
 			if len(c) != len(cell) {
 				t.Errorf("%s: a cell has %d keys, the contract %d", name, len(c), len(cell))
 			}

@@ -84,7 +84,7 @@ func header(p plan.Plan) result.Header {
 		Schema: result.Schema, Created: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Plan: p,
 		Facts: facts.Facts{
 			facts.Kernel: "6.18.44", facts.Architecture: "amd64", facts.CPUs: "2", facts.Virtualization: "firecracker",
-			facts.Placement: "one, cpu 1", facts.NIC: "wire", facts.MTU: "1500", facts.Congestion: "cubic", facts.LoadAverage: "0.42",
+			facts.Placement: "one, cpu 1", facts.NIC: "ideal", facts.MTU: "1500", facts.Congestion: "cubic", facts.LoadAverage: "0.42",
 		},
 		Profiles: []result.Profile{
 			{Name: "raw", Assertions: 4, NotServed: raw}, {Name: plan.Variant("raw").Twin(), Assertions: 4, NotServed: raw},

@@ -56,6 +56,7 @@ const briefest = 3
 // answers writes the answer for each need, the more briefly the less room there is.
 func (p *printer) answers(d report.Document, brief int) {
 	p.heading(d.Title)
+	p.bullets(d.Summary.Ground()...)
 	p.bullets(d.Summary.Lead...)
 	needs := d.Summary.Needs
 	const few = 3
@@ -126,8 +127,8 @@ func (p *printer) toBest(v compare.Verdict) string {
 	return p.mark(v)
 }
 
-// tableLines are those of the table that are not rows: one above it, its title, two of headings.
-const tableLines = 4
+// tableLines are those of the table that are not rows: one above it, its title, up to three of headings.
+const tableLines = 5
 
 // summaryTable writes the table in at most so many lines, and as many of its columns as fit; a line names what is left out.
 func (p *printer) summaryTable(s *report.Summary, most int) {
@@ -161,8 +162,16 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 	}
 	p.line("")
 	p.styled(s.Title, bold)
-	p.line(p.style(row("", func(c column) string { return number.Left(c.heading[0], c.width) }, after), bold))
-	p.line(p.style(row("", func(c column) string { return number.Left(c.heading[1], c.width) }, ""), bold))
+	high := 0
+	for _, c := range columns {
+		high = max(high, len(c.heading))
+	}
+	for i := range high {
+		heading := func(c column) string {
+			return number.Left(strings.Join(c.heading[i:min(i+1, len(c.heading))], ""), c.width)
+		}
+		p.line(p.style(strings.TrimRight(row("", heading, []string{after, "", ""}[i]), " "), bold))
+	}
 	rows := s.Rows
 	left := len(s.Columns) - len(columns)
 	if room := most - tableLines - min(1, left); len(rows) > room {
@@ -195,7 +204,7 @@ func (p *printer) elsewhere() string {
 
 // summaryColumn lines up the values of a need.
 func (p *printer) summaryColumn(c report.SummaryColumn, entries []report.Entry) column {
-	out := column{heading: []string{p.plain(c.Name), p.plain(c.Unit)}}
+	out := column{heading: append([]string{p.plain(c.Name)}, strings.Split(p.plain(c.Unit), ", ")...)}
 	value, spread := 0, 0
 	for _, e := range entries {
 		value = max(value, number.Width(e.Value))
@@ -217,6 +226,8 @@ func (p *printer) summaryColumn(c report.SummaryColumn, entries []report.Entry) 
 		out.entries = append(out.entries, cell{text, styled})
 		out.width = max(out.width, number.Width(text))
 	}
-	out.width = max(out.width, number.Width(out.heading[0]), number.Width(out.heading[1]))
+	for _, line := range out.heading {
+		out.width = max(out.width, number.Width(line))
+	}
 	return out
 }

@@ -47,7 +47,7 @@ const (
 // shaped returns the truths of a line rate: what is left for payload is arithmetic.
 func shaped(line float64, name string) link {
 	share := func(payload, frame float64) float64 { return line * payload / frame }
-	return link{name, []string{"--line-rate", name, "--duration", "1s", "--warmup", "300ms"}, []truth{
+	return link{name, []string{"--nic", "wire", "--line-rate", name, "--duration", "1s", "--warmup", "300ms"}, []truth{
 		{"stream", metric.Goodput, share(fullSegment, fullFrame)},
 		{"stream(flows=4)", metric.Goodput, share(fullSegment, fullFrame)},
 		{"stream(reverse)", metric.Goodput, share(fullSegment, fullFrame)},

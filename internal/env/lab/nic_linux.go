@@ -1,0 +1,114 @@
+package lab
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// The NIC model is a state of an instance, which a trial may change: both models are measured on the same devices, rules
+// and addresses. Under "ideal" super-packets cross everything. Under "wire" each device cuts what it sends:
+//
+//	TCP ─ super-packet ─ pod's device ─ frames ─ ... ─ frames ─ pod's device ─ TCP
+//
+// A veth cuts because its features are off. macvlan and ipvlan keep theirs. The kernel cuts what has more segments than
+// such a device may send, and TCP makes nothing longer on connections that are made under that limit. So the limit follows
+// when the trial's connections are established: TCP then pays for super-packets and the path for frames, as with a veth.
+
+// offload switches the devices of a host to a NIC model.
+func (i *Instance) offload(h *Host, at *link.Handle, model plan.NIC) (err error) {
+	if model == plan.NICWire {
+		h.cut, err = at.SegmentationOff(i.merging(h))
+		return err
+	}
+	return at.SegmentationOn(h.cut)
+}
+
+// switchTo brings a NIC model into force on all hosts.
+func (i *Instance) switchTo(model plan.NIC) error {
+	if i.nic == model {
+		return nil
+	}
+	i.nic = "" // in between
+	for _, h := range i.Distinct() {
+		if err := i.on(h, func(at *link.Handle) error { return i.offload(h, at, model) }); err != nil {
+			return err
+		}
+	}
+	i.nic = model
+	return nil
+}
+
+// on does something to the devices of a host.
+func (i *Instance) on(h *Host, do func(*link.Handle) error) error {
+	_, err := link.At(h.NS, func(at *link.Handle) (none struct{}, err error) { return none, do(at) })
+	if err != nil {
+		return fmt.Errorf("%s/%s: %w", i.Name, h.Name, err)
+	}
+	return nil
+}
+
+// offloads returns what prepares the ends of a route for its NIC model, and what is left to do when they are connected.
+func (i *Instance) offloads(r plan.Route, ends ...*Host) (ready, connected func() error) {
+	model := cmp.Or(r.NIC, i.Spec.Lab.NIC)
+	ready = func() error {
+		err := i.switchTo(model)
+		if err == nil {
+			err = i.limit(link.AnySegments, ends)
+		}
+		return err
+	}
+	return ready, func() error { return i.limit(1, ends) }
+}
+
+// limit limits the super-packets of devices that keep their features. Without "wire" nothing is limited.
+func (i *Instance) limit(segments int, ends []*Host) error {
+	if i.nic != plan.NICWire {
+		return nil
+	}
+	for _, h := range distinct(ends) {
+		if len(h.cut.Kept) == 0 {
+			continue
+		}
+		err := i.on(h, func(at *link.Handle) error {
+			for _, dev := range h.cut.Kept {
+				if err := at.LimitSegments(dev, segments); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merging says what a host merges and passes on whole: nodes do, and pods with a NIC of their own. Load is sent by others, so
+// nothing is whole that was not merged.
+func (i *Instance) merging(h *Host) *link.Merge {
+	if i.Spec.Lab.GRO == plan.GROOff || !slices.Contains(i.senders(), h) {
+		return nil
+	}
+	return &link.Merge{NIC: dataplane.NIC, UDP: i.Spec.Lab.GRO == plan.GROUDP}
+}
+
+// senders are the nodes, and the pods that are connected to the switch and not to their node.
+func (i *Instance) senders() []*Host {
+	_, switched := i.Spec.dataplane.(dataplane.Switched)
+	var list []*Host
+	for _, n := range i.Nodes {
+		list = append(list, &n.Host)
+		for _, p := range n.Pods {
+			if switched {
+				list = append(list, &p.Host)
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,137 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/check"
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// nicLabel says under which NIC model bulk data of a workload was sent: "ideal NIC" or "no NIC offload". It is "" for
+// other workloads, outside the lab, and where profiles differ in it, since their names say so.
+func (b *builder) nicLabel(w plan.Workload) string {
+	models := each.Of(b.analysis.Profiles, func(v plan.Variant) plan.NIC { return b.analysis.NIC(plan.Case{Profile: v, Workload: w}) })
+	slices.Sort(models)
+	if models = slices.Compact(models); len(models) != 1 {
+		return ""
+	}
+	return models[0].Label()
+}
+
+// labelled is a workload's title with its NIC model.
+func (b *builder) labelled(title string, w plan.Workload) string {
+	if label := b.nicLabel(w); label != "" {
+		title += ", " + label
+	}
+	return title
+}
+
+// Ground says where it was measured, under which NIC model, and what the best profiles lack.
+func (s Summary) Ground() []string {
+	lines := []string{s.Lacks}
+	if s.Model != "" {
+		lines = []string{s.Model + " Machine: " + s.Machine + ".", s.Lacks}
+	}
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+}
+
+// model says whether a lab or a cluster was measured, and under which NIC model; "" for what was imported.
+func (b *builder) model() string {
+	nic := plan.NIC(b.header.Facts[facts.NIC])
+	switch {
+	case b.header.Origin != "":
+		return ""
+	case !b.inLab():
+		return "Real cluster."
+	case nic.Label() == "":
+		return "Lab model."
+	}
+	text := "Lab model, NIC model " + string(nic)
+	if labels := each.Of(b.analysis.Workloads, b.nicLabel); nic != plan.NICWire && slices.Contains(labels, plan.NICWire.Label()) {
+		text += "; bulk with " + plan.NICWire.Label() + " beside it"
+	}
+	return text + "."
+}
+
+// machine names what everything ran on.
+func (b *builder) machine() string {
+	f := b.header.Facts
+	parts := []string{number.Clean(cmp.Or(f[facts.CPUModel], "unknown"))}
+	if f[facts.CPUs] != "" {
+		parts = append(parts, number.Clean(f[facts.CPUs])+" CPUs")
+	}
+	if f[facts.Kernel] != "" {
+		parts = append(parts, "kernel "+number.Clean(f[facts.Kernel]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// implausible says which rules of check sound an alarm, so that a report never passes over what check fails for; "" for none.
+func implausible(r check.Report) string {
+	var rules []string
+	for _, f := range r.Findings {
+		if f.Severity.Alarm() && !slices.Contains(rules, f.ID) {
+			rules = append(rules, f.ID)
+		}
+	}
+	if len(rules) == 0 {
+		return ""
+	}
+	return "Not plausible by the rules " + listed(rules) + ": `cnibench check` says which numbers, and why."
+}
+
+// message is the answer in a line: the best profile with the number of needs, and the worst of the first need; "" without claims.
+func message(needs []Need) string {
+	wins := map[plan.Variant]int{}
+	var best, worst string
+	most := 0
+	for _, n := range needs {
+		if len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone || n.Bounds {
+			continue
+		}
+		first, last := n.Choice[0].Cell.Profile, n.Choice[len(n.Choice)-1]
+		if wins[first]++; wins[first] > most {
+			best, most = number.Clean(first), wins[first]
+		}
+		if worst == "" && last.ToBest.Verdict == compare.Worse && number.Finite(last.ToBest.Ratio) {
+			worst = fmt.Sprintf("; %s last in %s, %s", number.Clean(last.Cell.Profile), n.short(), number.Ratio(last.ToBest.Ratio))
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s first in %d of %d", best, most, len(needs)) + worst
+}
+
+// lacks says which functions of a cluster the best profiles of the needs do not have; "" if each has all.
+func lacks(needs []Need) string {
+	var best []plan.Variant
+	for _, n := range needs {
+		if v := n.Choice[0].Cell.Profile; !n.Bounds && dataplane(v) && !slices.Contains(best, v) {
+			best = append(best, v)
+		}
+	}
+	var said []string
+	for _, v := range best {
+		p, known := profile.Lookup(v.Profile())
+		if !known {
+			continue
+		}
+		missing := slices.DeleteFunc(slices.Clone(profile.Expected), func(f profile.Function) bool { return f.By(p) != "" })
+		if len(missing) > 0 {
+			said = append(said, "without "+listed(each.Of(missing, func(f profile.Function) string { return f.Name }))+": "+number.Clean(v))
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return "Best, but " + strings.Join(said, "; ") + "."
+}
