@@ -22,6 +22,8 @@ type Summary struct {
 	Needs []NeedSummary
 	Grids []Grid
 	Lead  []string
+	// Message is the first answer in a few words, "" where nothing is decided: the title of a picture to share.
+	Message string
 	// Title is that of the table. Rows are profiles: those below a dataplane first, then the best of the first need.
 	Title   string
 	Columns []SummaryColumn
@@ -51,6 +53,8 @@ type SummaryColumn struct{ Name, Unit string }
 type SummaryRow struct {
 	Profile string
 	Entries []Entry
+	// Bare says that it is the host, or two bare namespaces: compared with the best, and no choice.
+	Bare bool
 	// Letters are the functions that it has, Proof what is proven, in a word.
 	Letters, Proof string
 }
@@ -106,7 +110,7 @@ func (b *builder) summary(d Document, file string) *Summary {
 	}
 	s.Columns = each.Of(needs, Need.column)
 	for _, p := range b.summaryOrder(needs) {
-		row := SummaryRow{Profile: number.Clean(p), Entries: each.Of(needs, func(n Need) Entry { return b.summaryEntry(n, p) })}
+		row := SummaryRow{Profile: number.Clean(p), Bare: !dataplane(p), Entries: each.Of(needs, func(n Need) Entry { return b.summaryEntry(n, p) })}
 		if !dataplane(p) && !slices.ContainsFunc(row.Entries, func(e Entry) bool { return e.Kind == Value || e.Kind == Failed }) {
 			continue
 		}
@@ -120,6 +124,9 @@ func (b *builder) summary(d Document, file string) *Summary {
 	}
 	if len(needs) > 0 {
 		s.Letters, s.Proofs = keys(s.Rows)
+	}
+	if len(needs) > 0 {
+		s.Message = needs[0].message()
 	}
 	s.Margin = number.Percent(b.analysis.Margin)
 	var claims Conclusion
@@ -184,6 +191,23 @@ func (b *builder) needSummary(n Need) NeedSummary {
 	return out
 }
 
+// message says who is best and who is worst, "" where that is not decided.
+func (n Need) message() string {
+	last := n.Choice[len(n.Choice)-1]
+	if n.Bounds || len(n.Choice) < 2 || last.ToBest.Verdict != compare.Worse || !number.Finite(last.ToBest.Ratio) {
+		return ""
+	}
+	best := "is best"
+	if markOfFirst(n.Choice[1:2]) != compare.Better {
+		best = "leads"
+	}
+	what := "has " + number.Ratio(last.ToBest.Ratio) + " of its " + n.Metric.Title
+	if n.Metric.Name == metric.ServiceDemand {
+		what = "needs " + number.Ratio(last.ToBest.Ratio) + " its CPU time"
+	}
+	return fmt.Sprintf("%s: %s %s, %s %s", capitalized(cmp.Or(columnNames[n.Name], n.Name)), number.Clean(n.Choice[0].Cell.Profile), best, number.Clean(last.Cell.Profile), what)
+}
+
 // Cores returns the load that CPUs are planned by where the values of a need are CPU time, and whether they are.
 func (n Need) Cores() (impact.Load, bool) {
 	if n.Metric.Name != metric.ServiceDemand {
@@ -245,13 +269,28 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	}
 	i := slices.IndexFunc(n.Choice, func(s compare.Standing) bool { return s.Cell.Profile == p })
 	switch {
-	case i < 0 || len(n.Choice) < 2 || n.Bounds:
+	case n.Bounds:
+	case i < 0:
+		e.Verdict = b.toBest(n, p)
+	case len(n.Choice) < 2:
 	case i > 0:
 		e.Verdict = n.Choice[i].ToBest.Verdict
 	default:
 		e.Verdict = markOfFirst(n.Choice[1:])
 	}
 	return e
+}
+
+// toBest is the verdict of a bare network on the best dataplane of a need.
+func (b *builder) toBest(n Need, bare plan.Variant) compare.Verdict {
+	two := b.rank(n.Path, n.Workload, n.Metric.Name, func(p plan.Variant) bool { return p == bare || p == n.Choice[0].Cell.Profile })
+	switch {
+	case len(two) < 2:
+		return compare.None
+	case two[0].Cell.Profile == bare:
+		return markOfFirst(two[1:])
+	}
+	return two[1].ToBest.Verdict
 }
 
 // markOfFirst is the mark of the first of a choice: better if another is shown to be worse, the same if others are shown to be the

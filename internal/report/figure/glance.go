@@ -31,7 +31,7 @@ func bars(sum report.Summary, s Series, stacked bool) chart.Bars {
 			if e.Cell != nil {
 				row.Series = s[e.Cell.Profile]
 			}
-			row.Bars = append(row.Bars, bar(e, longest(sum, j)))
+			row.Bars = append(row.Bars, bar(e, longest(sum, j), best(sum, j)))
 		}
 		b.Rows = append(b.Rows, row)
 	}
@@ -79,9 +79,19 @@ func longest(sum report.Summary, j int) float64 {
 	return most
 }
 
-// bar is the bar of an entry: coloured by its verdict to the best of the column.
-func bar(e report.Entry, most float64) chart.Bar {
-	out := chart.Bar{Text: e.Text, Share: math.NaN(), Low: math.NaN(), High: math.NaN(), Color: chart.Neutral}
+// best is the value of the best dataplane of a column, NaN where none is shown to be the best.
+func best(sum report.Summary, j int) float64 {
+	for _, r := range sum.Rows {
+		if e := r.Entries[j]; e.Cell != nil && e.Verdict == compare.Better && !r.Bare {
+			return e.Cell.Median
+		}
+	}
+	return math.NaN()
+}
+
+// bar is the bar of an entry: coloured by its verdict to the best of the column, the worse by how many times.
+func bar(e report.Entry, most, best float64) chart.Bar {
+	out := chart.Bar{Text: e.Text, Share: math.NaN(), Low: math.NaN(), High: math.NaN(), Color: chart.BarOther}
 	if e.Kind != report.Value || e.Cell == nil || !(most > 0) {
 		out.Text += e.Value
 		return out
@@ -92,11 +102,11 @@ func bar(e report.Entry, most float64) chart.Bar {
 	}
 	switch e.Verdict {
 	case compare.Better:
-		out.Color, out.Strong = chart.Level(3), true
+		out.Color, out.Strong = chart.BarBest, true
 	case compare.Same:
-		out.Color = chart.Level(1)
+		out.Color = chart.BarSame
 	case compare.Worse:
-		out.Color = chart.Level(-2)
+		out.Color = chart.BarWorse(step(e.Cell.Median / best))
 	}
 	return out
 }
@@ -108,7 +118,7 @@ func Card(d report.Document) (out chart.Drawing, ok bool) {
 	}
 	const most = 14
 	sum := *d.Summary
-	foot := "Blue: best of its column."
+	foot := "Blue: best of its column; orange: worse, the darker the more."
 	if sum.Certainty != "" {
 		foot += " " + sum.Certainty + "."
 	}
@@ -116,5 +126,9 @@ func Card(d report.Document) (out chart.Drawing, ok bool) {
 		sum.Rows = sum.Rows[:most]
 		foot += " " + number.Counted(more, "more profile") + " in the report."
 	}
-	return chart.Card(d.Title, sum.Title, [2]string{foot, d.Citation}, bars(sum, nil, false).Draw()), true
+	title, under := d.Title, sum.Title
+	if sum.Message != "" {
+		title, under = sum.Message, d.Title+": "+sum.Title
+	}
+	return chart.Card(title, under, [2]string{foot, d.Citation}, bars(sum, nil, false)), true
 }

@@ -77,12 +77,16 @@ var Steps = [chart.Levels - 1]float64{1.1, 1.5, 2.5}
 
 // size is the shade of a ratio, 1 to chart.Levels; that of the least where there is no ratio.
 func size(x *compare.Comparison) int {
-	if x == nil || !(x.Ratio > 0) {
+	if x == nil {
 		return 1
 	}
+	return step(x.Ratio)
+}
+
+func step(ratio float64) int {
 	n := 1
-	for _, step := range Steps {
-		if math.Exp(math.Abs(math.Log(x.Ratio))) > step {
+	for _, above := range Steps {
+		if ratio > 0 && math.Exp(math.Abs(math.Log(ratio))) > above {
 			n++
 		}
 	}
