@@ -35,6 +35,9 @@ func (c *Collector) Interim(h result.Header) (Interim, error) {
 	s := b.summary(d, "")
 	for _, r := range s.Rows {
 		for _, e := range r.Entries {
+			if r.Bare {
+				continue
+			}
 			if e.Verdict != compare.None {
 				out.Compared++
 			}

@@ -3,8 +3,10 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/impact"
@@ -30,6 +32,8 @@ type Summary struct {
 	Rows    []SummaryRow
 	// Certainty says how sure the answers are; Margin is what the same is within.
 	Certainty, Margin string
+	// Equal is what the baseline beside its twin was called, "" without a twin.
+	Equal string
 	// Letters, Proofs and Notes say how to read the table and what changes a reading.
 	Letters, Proofs string
 	Notes           []string
@@ -41,10 +45,9 @@ type NeedSummary struct {
 	// Heading says what was measured; Name is short for it.
 	Name, Heading string
 	Lines         []Item
+	// Line is the answer in one line, Brief the same without its intervals.
+	Line, Brief string
 }
-
-// Worst is the name of the line about the last of the order.
-const Worst = "worst"
 
 // SummaryColumn is a need: its name and its unit.
 type SummaryColumn struct{ Name, Unit string }
@@ -92,7 +95,7 @@ const mostNeeds = 5
 
 // summary makes the report on one screen.
 func (b *builder) summary(d Document, file string) *Summary {
-	s := &Summary{Title: "CPU cores for the load of each column: both ends, and the kernel between them"}
+	s := &Summary{Title: "CPU cores that each load needs: both ends, and the kernel between them"}
 	if len(d.Growths) > 0 {
 		d.Needs = nil // the profiles are points of curves
 	}
@@ -102,8 +105,10 @@ func (b *builder) summary(d Document, file string) *Summary {
 		s.Lead = d.Answer
 	}
 	s.Needs = each.Of(needs, b.needSummary)
-	if slices.ContainsFunc(needs, func(n Need) bool { return n.Metric.Name != metric.ServiceDemand }) {
-		s.Title = "CPU cores for the loads, both ends and the kernel between; values elsewhere"
+	if others := slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { _, ok := n.Cores(); return ok }); len(others) > 0 {
+		s.Title = "CPU cores that each load needs; " + strings.Join(each.Of(others, func(n Need) string {
+			return n.column().Name + ": " + n.Metric.Title
+		}), "; ")
 	}
 	if !slices.ContainsFunc(needs, func(n Need) bool { _, ok := n.Cores(); return ok }) {
 		s.Title = "Values"
@@ -138,6 +143,7 @@ func (b *builder) summary(d Document, file string) *Summary {
 	if len(ranks) > 0 {
 		s.Certainty = b.certainty(claims, ranks)
 	}
+	s.Equal = b.equalPairs()
 	s.Notes = b.summaryNotes(needs, d)
 	s.Next = b.next(d, file)
 	return s
@@ -164,7 +170,18 @@ func (b *builder) needSummary(n Need) NeedSummary {
 	out := NeedSummary{Name: n.Name, Heading: fmt.Sprintf("%s: %s %s, %s", n.Name, number.Clean(n.Workload.String()), n.Path, n.Metric.Title)}
 	if len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone {
 		out.Lines = []Item{{Name: "answer", Text: n.Conclusion.Text}}
+		out.Line, out.Brief = n.Conclusion.Text, n.Conclusion.Text
 		return out
+	}
+	first := number.Clean(n.Choice[0].Cell.Profile)
+	if len(n.Near) > 0 {
+		first += " or " + few(n.Near)
+	}
+	out.Line, out.Brief = first, first
+	add := func(name string, s compare.Standing, x compare.Comparison) {
+		long, short := toBestOf(x)
+		out.Line += "; " + name + " " + number.Clean(s.Cell.Profile) + " " + long
+		out.Brief += "; " + strings.TrimPrefix(name, "with ") + " " + number.Clean(s.Cell.Profile) + " " + short
 	}
 	lines := []Item{{Name: "best", Text: n.standing(n.Choice, compare.Comparison{}, true)}}
 	if slices.ContainsFunc(n.Choice, func(s compare.Standing) bool { return s.ToBest.Verdict == compare.Inconclusive }) {
@@ -178,6 +195,7 @@ func (b *builder) needSummary(n Need) NeedSummary {
 			too = append(too, x.With.Name)
 		default:
 			lines = append(lines, Item{Name: "with " + x.With.Name, Text: n.standing(x.Choice, x.ToBest, false)})
+			add("with "+x.With.Name, x.Choice[0], x.ToBest)
 		}
 	}
 	if len(too) > 0 {
@@ -185,10 +203,24 @@ func (b *builder) needSummary(n Need) NeedSummary {
 	}
 	last := n.Choice[len(n.Choice)-1]
 	if last.ToBest.Verdict == compare.Worse && len(n.Choice) > 2 {
-		lines = append(lines, Item{Name: Worst, Text: n.standing([]compare.Standing{last}, last.ToBest, false)})
+		lines = append(lines, Item{Name: "worst", Text: n.standing([]compare.Standing{last}, last.ToBest, false)})
+		add("worst", last, last.ToBest)
 	}
 	out.Lines = lines
 	return out
+}
+
+// toBestOf writes a comparison with the best with its interval and without.
+func toBestOf(x compare.Comparison) (long, short string) {
+	switch {
+	case x.Verdict == compare.Worse && number.Finite(x.Ratio):
+		return sized(x), number.Ratio(x.Ratio)
+	case x.Verdict == compare.Worse:
+		return "(worse)", "(worse)"
+	case x.Verdict == compare.Same:
+		return "(the same)", "(the same)"
+	}
+	return "(undecided)", "(undecided)"
 }
 
 // message says who is best and who is worst, "" where that is not decided.
@@ -257,6 +289,8 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	switch {
 	case tried && cell.MostlyFailed():
 		return Entry{Kind: Failed, Text: fmt.Sprintf("failed %d/%d", cell.Failed, cell.Failed+cell.N)}
+	case !tried && b.standsIn(n, p) != nil:
+		cell = *b.standsIn(n, p)
 	case !tried || cell.N == 0:
 		if of, ok := b.profile(p); ok && of.NotServed[n.Path.String()] != "" {
 			return Entry{Kind: NotServed, Text: number.Absent}
@@ -279,18 +313,6 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 		e.Verdict = markOfFirst(n.Choice[1:])
 	}
 	return e
-}
-
-// toBest is the verdict of a bare network on the best dataplane of a need.
-func (b *builder) toBest(n Need, bare plan.Variant) compare.Verdict {
-	two := b.rank(n.Path, n.Workload, n.Metric.Name, func(p plan.Variant) bool { return p == bare || p == n.Choice[0].Cell.Profile })
-	switch {
-	case len(two) < 2:
-		return compare.None
-	case two[0].Cell.Profile == bare:
-		return markOfFirst(two[1:])
-	}
-	return two[1].ToBest.Verdict
 }
 
 // markOfFirst is the mark of the first of a choice: better if another is shown to be worse, the same if others are shown to be the
@@ -354,6 +376,12 @@ func (b *builder) summaryNotes(needs []Need, d Document) []string {
 		notes = append(notes, "The machine was never quiet: differences may be those of its other work.")
 	}
 	notes = append(notes, doubts(needs)...)
+	if text := b.aheadOfHost(needs); text != "" {
+		notes = append(notes, text)
+	}
+	if base := b.analysis.Baseline; slices.ContainsFunc(needs, func(n Need) bool { return b.standsIn(n, base) != nil }) {
+		notes = append(notes, fmt.Sprintf("%s is the baseline, measured host to host.", number.Clean(base)))
+	}
 	if len(needs) > 0 && len(needs[0].Best) > 0 {
 		for i, x := range needs[0].Best {
 			if !slices.ContainsFunc(needs, func(n Need) bool { return len(n.Best) > i && len(n.Best[i].Choice) > 0 }) {
@@ -364,6 +392,9 @@ func (b *builder) summaryNotes(needs []Need, d Document) []string {
 	if left := b.leftOut(); len(left) > 0 {
 		names := each.Of(left, func(i Item) string { return i.Name })
 		notes = append(notes, "Not measured here: "+number.Few(names)+".")
+	}
+	if text := b.equalPairs(); text != "" && len(needs) > 0 {
+		notes = append(notes, text)
 	}
 	if more := len(d.Needs) - len(needs); more > 0 {
 		notes = append(notes, number.Counted(more, "more answer")+": --all.")
@@ -398,7 +429,7 @@ func doubts(needs []Need) []string {
 	}
 	if len(kinds) > 0 {
 		texts := each.Of(kinds, func(id string) string { return fmt.Sprintf("%s in %d", id, counts[id]) })
-		notes = append(notes, fmt.Sprintf("Doubts about %s: %s (--all says why).", number.Counted(shown, "value"), number.Few(texts)))
+		notes = append(notes, fmt.Sprintf("Doubts, of %s: %s (--all says why).", number.Counted(shown, "value"), number.Few(texts)))
 	}
 	return notes
 }
@@ -429,10 +460,23 @@ func (b *builder) next(d Document, file string) []Item {
 		open = append(open, n.Conclusion.Ties...)
 	}
 	if _, run := decisive(open); run > 0 && b.header.Origin == "" {
-		items = append(items, Item{Name: "decide the rest", Text: fmt.Sprintf("cnibench run --resume -o %s --repetitions %d", file, run), Code: true})
+		items = append(items, Item{Name: "decide the rest" + b.lasting(d.Run, run), Text: fmt.Sprintf("cnibench run --resume -o %s --repetitions %d", file, run), Code: true})
 	}
 	if b.inLab() {
 		items = append(items, Item{Name: "on your cluster", Text: "cnibench run --env kubernetes", Code: true})
 	}
 	return items
+}
+
+// lasting is how long it takes to go on to so many repetitions, from what those before took: ", 4 min"; "" if not known.
+func (b *builder) lasting(r Run, repetitions int) string {
+	done := 0
+	for i := range b.analysis.Cells {
+		done = max(done, b.analysis.Cells[i].N)
+	}
+	if done == 0 || r.Wall <= 0 || repetitions <= done {
+		return ""
+	}
+	more := r.Wall / time.Duration(done) * time.Duration(repetitions-done)
+	return fmt.Sprintf(", %.0f min", math.Ceil(more.Minutes()))
 }

@@ -122,6 +122,9 @@ func Card(d report.Document) (out chart.Drawing, ok bool) {
 	if sum.Certainty != "" {
 		foot += " " + sum.Certainty + "."
 	}
+	if sum.Equal != "" {
+		foot += " " + sum.Equal
+	}
 	if more := len(sum.Rows) - most; more > 0 {
 		sum.Rows = sum.Rows[:most]
 		foot += " " + number.Counted(more, "more profile") + " in the report."
