@@ -202,9 +202,13 @@ func (b *builder) needSummary(n Need) NeedSummary {
 		lines[0].Name += ", " + strings.Join(too, " and ") + " too"
 	}
 	last := n.Choice[len(n.Choice)-1]
-	if last.ToBest.Verdict == compare.Worse && len(n.Choice) > 2 {
-		lines = append(lines, Item{Name: "worst", Text: n.standing([]compare.Standing{last}, last.ToBest, false)})
-		add("worst", last, last.ToBest)
+	if last.ToBest.Verdict == compare.Worse {
+		name := "worst"
+		if len(n.Choice) == 2 {
+			name = "next"
+		}
+		lines = append(lines, Item{Name: name, Text: n.standing([]compare.Standing{last}, last.ToBest, false)})
+		add(name, last, last.ToBest)
 	}
 	out.Lines = lines
 	return out
@@ -468,7 +472,7 @@ func (b *builder) next(d Document, file string) []Item {
 	return items
 }
 
-// lasting is how long it takes to go on to so many repetitions, from what those before took: ", 4 min"; "" if not known.
+// lasting is how long further repetitions up to that number take, from what those before took: ", 4 min"; "" if not known.
 func (b *builder) lasting(r Run, repetitions int) string {
 	done := 0
 	for i := range b.analysis.Cells {

@@ -27,9 +27,9 @@ func scaleOf(t report.Table) number.Scale {
 	return number.Common(base, medians...)
 }
 
-// heat is the map of a table: profiles down, paths across.
-func heat(t report.Table, s Series) Figure {
-	p := chart.Heat{Title: t.Title, Desc: "Heat map: profiles down, paths across. " + strings.Join(t.Notes, " "), Unit: t.Unit}
+// heat is the map of a table: profiles down, paths across. note is a line below it.
+func heat(t report.Table, s Series, note string) Figure {
+	p := chart.Heat{Note: note, Title: t.Title, Desc: "Heat map: profiles down, paths across. " + strings.Join(t.Notes, " "), Unit: t.Unit}
 	n := Numbers{}
 	for _, r := range t.Rows {
 		p.Columns = append(p.Columns, r.Short)

@@ -139,7 +139,7 @@ func TestTableFirst(t *testing.T) {
 			name, rest, _ := strings.Cut(l, " ")
 			rows[name] = rest
 		}
-		worse := map[bool]string{true: " w", false: " ▼"}[ascii]
+		worse := map[bool]string{true: " w ", false: " ▼ "}[ascii]
 		if !strings.Contains(rows["host"], worse) || strings.Contains(rows["raw"], worse) || rows["raw"] == "" {
 			t.Errorf("host %q, raw %q", rows["host"], rows["raw"])
 		}
