@@ -15,7 +15,7 @@ func TestValidated(t *testing.T) {
 		"Costs validated on a real cluster: flannel-vxlan. Others: path verified, cost not.": {
 			{Profile: "host", Proof: proven}, {Profile: "flannel-vxlan", Proof: both}, {Profile: "canal", Proof: proven}},
 		"Costs validated on a real cluster: none. Others: not.":                     {{Profile: "canal", Proof: proven}, {Profile: "ptp"}},
-		"Costs validated on a real cluster: flannel-vxlan and canal.":                  {{Profile: "flannel-vxlan", Proof: both}, {Profile: "canal", Proof: both}},
+		"Costs validated on a real cluster: flannel-vxlan and canal.":               {{Profile: "flannel-vxlan", Proof: both}, {Profile: "canal", Proof: both}},
 		"Costs validated on a real cluster: none. Others: path verified, cost not.": {{Profile: "canal", Proof: proven}},
 	} {
 		if got := Validated(all); got != want {
