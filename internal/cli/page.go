@@ -192,9 +192,13 @@ func briefly(set *pflag.FlagSet) (lines string, cut bool) {
 	set.VisitAll(func(f *pflag.Flag) {
 		_, text := pflag.UnquoteUsage(f)
 		head := number.Left(heads[f.Name], width)
-		said := shortened(text, helpWidth-number.Width(head)-2)
+		unless := ""
+		if !slices.Contains([]string{"", "false", "0", "0s", "[]"}, f.DefValue) {
+			unless = " (default " + f.DefValue + ")"
+		}
+		said := shortened(text, helpWidth-number.Width(head)-2-number.Width(unless))
 		cut = cut || said != text
-		fmt.Fprintf(&b, "%s  %s\n", head, said)
+		fmt.Fprintf(&b, "%s  %s\n", head, said+unless)
 	})
 	return b.String(), cut
 }

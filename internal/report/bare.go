@@ -51,8 +51,8 @@ func (b *builder) toBest(n Need, bare plan.Variant) compare.Verdict {
 	switch {
 	case len(two) < 2:
 		return compare.None
-	case two[0].Cell.Profile == bare:
-		return markOfFirst(two[1:])
+	case two[0].Cell.Profile == bare && two[1].ToBest.Verdict == compare.Worse:
+		return compare.Better
 	}
 	return two[1].ToBest.Verdict
 }

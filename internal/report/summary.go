@@ -30,6 +30,8 @@ type Summary struct {
 	Title   string
 	Columns []SummaryColumn
 	Rows    []SummaryRow
+	// Loads says which workload and path each column is of.
+	Loads string
 	// Certainty says how sure the answers are; Margin is what the same is within.
 	Certainty, Margin string
 	// Equal is what the baseline beside its twin was called, "" without a twin.
@@ -113,7 +115,7 @@ func (b *builder) summary(d Document, file string) *Summary {
 	if !slices.ContainsFunc(needs, func(n Need) bool { _, ok := n.Cores(); return ok }) {
 		s.Title = "Values"
 	}
-	s.Columns = each.Of(needs, Need.column)
+	s.Columns, s.Loads = each.Of(needs, Need.column), loadsOf(needs)
 	for _, p := range b.summaryOrder(needs) {
 		row := SummaryRow{Profile: number.Clean(p), Bare: !dataplane(p), Entries: each.Of(needs, func(n Need) Entry { return b.summaryEntry(n, p) })}
 		if !dataplane(p) && !slices.ContainsFunc(row.Entries, func(e Entry) bool { return e.Kind == Value || e.Kind == Failed }) {
@@ -264,6 +266,16 @@ func (n Need) column() SummaryColumn {
 		c.Unit = l.Short
 	}
 	return c
+}
+
+// loadsOf says which workload and path the column of each need is of: "requests rr, bulk stream: pod-to-pod/cross-node".
+func loadsOf(needs []Need) string {
+	var parts []string
+	for _, same := range Grouped(needs, func(n Need) plan.Path { return n.Path }) {
+		names := each.Of(same, func(n Need) string { return n.column().Name + " " + number.Clean(n.Workload.String()) })
+		parts = append(parts, strings.Join(names, ", ")+": "+same[0].Path.String())
+	}
+	return strings.Join(parts, "; ")
 }
 
 // summaryOrder is the order of rows: bare networks, then by the first need that has a profile.

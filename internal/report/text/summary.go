@@ -112,6 +112,9 @@ func (p *printer) reading(s *report.Summary) {
 		}
 		p.bullets(strings.Join(append(marks, s.Certainty), "; ") + ".")
 	}
+	if s.Loads != "" {
+		p.bullets(s.Loads + ".")
+	}
 	if s.Letters != "" {
 		p.bullets("does: "+s.Letters+".", "proof: "+s.Proofs+".")
 	}
