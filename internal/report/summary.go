@@ -34,7 +34,7 @@ type Summary struct {
 	Loads string
 	// Certainty says how sure the answers are; Margin is what the same is within.
 	Certainty, Margin string
-	// Equal is what the baseline beside its twin was called, "" without a twin.
+	// Equal is what the baseline beside its twin was called, in a few words; "" without a twin.
 	Equal string
 	// Letters, Proofs and Notes say how to read the table and what changes a reading.
 	Letters, Proofs string
@@ -145,7 +145,9 @@ func (b *builder) summary(d Document, file string) *Summary {
 	if len(ranks) > 0 {
 		s.Certainty = b.certainty(claims, ranks)
 	}
-	s.Equal = b.equalPairs()
+	if _, verdicts, ok := strings.Cut(b.equalPairs(), ": "); ok {
+		s.Equal = "A/A: " + verdicts
+	}
 	s.Notes = b.summaryNotes(needs, d)
 	s.Next = b.next(d, file)
 	return s

@@ -118,7 +118,7 @@ func Card(d report.Document) (out chart.Drawing, ok bool) {
 	}
 	const most = 14
 	sum := *d.Summary
-	foot := "Blue: best of its column; orange: worse, the darker the more."
+	foot := "Blue: best; orange: worse, the darker the more."
 	if sum.Certainty != "" {
 		foot += " " + sum.Certainty + "."
 	}
@@ -131,7 +131,7 @@ func Card(d report.Document) (out chart.Drawing, ok bool) {
 	}
 	title, under := d.Title, sum.Title
 	if sum.Message != "" {
-		title, under = sum.Message, d.Title+": "+sum.Title
+		title = sum.Message
 	}
 	return chart.Card(title, under, [2]string{foot, d.Citation}, bars(sum, nil, false)), true
 }

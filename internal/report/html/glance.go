@@ -53,5 +53,5 @@ func icon() template.URL {
 // shades says at which ratio to the best a bar takes the next shade of orange.
 func shades() string {
 	steps := each.Of(figure.Steps[:], func(s float64) string { return fmt.Sprintf("%gx", s) })
-	return "it is darker from " + strings.Join(steps[:len(steps)-1], ", ") + " and " + steps[len(steps)-1] + " of the best on"
+	return "its next shades begin at " + strings.Join(steps[:len(steps)-1], ", ") + " and " + steps[len(steps)-1] + " of the best"
 }
