@@ -47,7 +47,7 @@ func (c *Collector) Interim(h result.Header) (Interim, error) {
 		}
 	}
 	for _, n := range d.Needs {
-		if len(n.Conclusion.Claims) > 0 {
+		if len(n.Choice) > 1 && len(n.Conclusion.Claims) > 0 { // a dataplane alone is ahead of none
 			lead := fmt.Sprintf("%s %s", cmp.Or(columnNames[n.Name], n.Name), number.Clean(n.Choice[0].Cell.Profile))
 			out.Leads = append(out.Leads, lead)
 		}
