@@ -60,7 +60,8 @@ var commands = map[string]func(){}
 // TestScripts runs testdata/script: whole command lines with their output and exit code.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir:         "testdata/script",
+		WorkdirRoot: t.TempDir(), // removed also where -run chooses some scripts
 		Setup: func(e *testscript.Env) error {
 			traces, err := filepath.Abs("../judge/itinerary/testdata")
 			e.Setenv("TRACES", traces)
