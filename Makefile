@@ -15,7 +15,7 @@ deps: ## install what the lab needs and this machine lacks
 
 demo: deps build ## measure every dataplane that this machine can build; result.jsonl and report.md
 	@[ ! -e result.jsonl ] || mv -f result.jsonl result.jsonl.old
-	$(SUDO) bin/cnibench run -f examples/demo.yaml -o result.jsonl
+	$(SUDO) bin/cnibench run --file examples/demo.yaml -o result.jsonl
 	bin/cnibench report -f markdown result.jsonl > report.md
 	@echo "result.jsonl has every trial, report.md the comparison" >&2
 

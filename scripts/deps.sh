@@ -43,6 +43,7 @@ if [ "$want" = test ]; then
 	# The HTML report is tried in a browser.
 	wish chromium chromium chromium-headless
 	wish chromedriver chromium-driver chromedriver
+	wish npm npm nodejs-npm
 fi
 if [ "$want" = bench ]; then
 	need strace strace strace
@@ -119,5 +120,14 @@ packages() {
 	done
 }
 
+# The rules that the HTML report's accessibility is tested by; the test is skipped without them.
+axe() {
+	[ "$want" = test ] && have chromium && have npm || return 0
+	[ ! -e "$(npm root --global)/axe-core" ] || return 0
+	echo "installing: axe-core" >&2
+	npm install --global --silent axe-core@4 || echo "axe-core is not available: tests that need it are skipped" >&2
+}
+
 packages
+axe
 toolchain

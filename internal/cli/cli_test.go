@@ -38,7 +38,20 @@ func TestMain(m *testing.M) {
 		os.Exit(p.main(p.calledAs(os.Args)))
 	}
 	commands["cnibench"], commands[pluginName], commands[completionName] = pretend, pretend, pretend
-	testscript.Main(m, commands)
+	testscript.Main(tidy{m}, commands)
+}
+
+// tidy is a run of tests that ends with afterwards, which removes what tests share.
+type tidy struct{ *testing.M }
+
+var afterwards []func()
+
+func (t tidy) Run() int {
+	code := t.M.Run()
+	for _, f := range afterwards {
+		f()
+	}
+	return code
 }
 
 // commands are what this binary is under another name.
@@ -47,7 +60,8 @@ var commands = map[string]func(){}
 // TestScripts runs testdata/script: whole command lines with their output and exit code.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir:         "testdata/script",
+		WorkdirRoot: t.TempDir(), // removed also where -run chooses some scripts
 		Setup: func(e *testscript.Env) error {
 			traces, err := filepath.Abs("../judge/itinerary/testdata")
 			e.Setenv("TRACES", traces)

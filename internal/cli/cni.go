@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -17,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 func (p *program) cniCommand() *cobra.Command {
@@ -139,20 +142,45 @@ func (p *program) cniListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "PROFILE\tFOR\tINSTALLS\tNEEDS")
-			for _, r := range all {
-				for n, v := range r.Variants {
-					name, needs := "", ""
-					if n == 0 {
-						name, needs = r.Profile, strings.Join(r.Conditions(), "; ")
-					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, v.Name, strings.Join(r.Versions(v), ", "), needs)
-				}
-			}
-			return w.Flush()
+			return writeRecipes(p.stdout, all)
 		},
 	}
+}
+
+// recipeWidth is how wide a list of recipes is.
+const recipeWidth = 100
+
+// writeRecipes writes a line for each way to install a profile, and below them what the profile needs.
+func writeRecipes(out io.Writer, all []recipe.Recipe) error {
+	var table bytes.Buffer
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "PROFILE\tFOR\tINSTALLS")
+	needs := []string{""} // below each line
+	for _, r := range all {
+		for n, v := range r.Variants {
+			name := ""
+			if n == 0 {
+				name = r.Profile
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\n", name, v.Name, strings.Join(r.Versions(v), ", "))
+			needs = append(needs, "")
+		}
+		needs[len(needs)-1] = strings.Join(r.Conditions(), "; ")
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	var b strings.Builder
+	i := 0
+	for line := range strings.Lines(table.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+		if needs[i] != "" {
+			b.WriteString(strings.Join(number.Hang("  needs: ", "         ", needs[i], recipeWidth), "\n") + "\n")
+		}
+		i++
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 const cniShowLong = `Print exactly what would be applied to install a profile: values of a Helm chart, objects, files, as one YAML stream whose

@@ -116,11 +116,18 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 		scale := number.Common("B", n)
 		row("memory", fmt.Sprintf("about %s %s for Services, policies and connections", scale.Format(n), scale.Unit))
 	}
-	expected := "about " + p.Expected(cases).Round(time.Second).String()
-	if p.Budget > 0 {
-		expected += ", at most " + p.Budget.String()
-	}
-	row("time", expected)
+	row("time", timed(p.Expected(cases).Round(time.Second), p.Budget))
 	row("seed", fmt.Sprint(p.Seed))
 	return w.Flush()
+}
+
+// timed says how long a run takes: no longer than its budget.
+func timed(expected, budget time.Duration) string {
+	switch {
+	case budget <= 0:
+		return "about " + expected.String()
+	case expected > budget:
+		return fmt.Sprintf("%s, the budget; all repetitions need about %s", budget, expected)
+	}
+	return fmt.Sprintf("about %s, at most %s", expected, budget)
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-const explainLong = `Say where the difference between two profiles goes: CPU time per unit of work, in parts that add up.
+const explainLong = `Split the difference between two profiles into parts that add up: CPU time per unit of work.
 
 Without FILE it measures A and B in the lab, in at most a minute. Trials without samples give the service demand;
 sampled trials beside them give its parts. With FILE it explains a result of cnibench run --explain.
@@ -53,7 +53,7 @@ type explainArgs struct {
 func (p *program) explainCommand() *cobra.Command {
 	var a explainArgs
 	cmd := &cobra.Command{
-		Use: "explain [FILE] A [B]", Short: "Say where the difference between two profiles goes", Long: explainLong, Example: explainExample,
+		Use: "explain [FILE] A [B]", Short: "Split the difference between two profiles into parts", Long: explainLong, Example: explainExample,
 		ValidArgsFunction: arguments(profile.Names, cobra.ShellCompDirectiveDefault), // a file, too
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := len(args); a.whatIf != "" && n != 1 && n != 2 {
@@ -66,14 +66,13 @@ func (p *program) explainCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return p.explain(cmd, &a, args) },
 	}
 	a.plan.declare(cmd)
-	a.format = explainNames[0]
-	choose(cmd, &a.format, "format", "`format` of the explanation", explainNames)
+	formatFlag(cmd, &a.format, explainNames)
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "", "keep the result in `file`; default none")
 	f.StringVar(&a.whatIf, "what-if", "", "`change` whose cost is predicted and measured: "+strings.Join(whatIfs(), " or "))
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	group(cmd, groupOutput, true, "output", "format", "quiet", "what-if")
-	grouped(cmd)
+	hide(cmd, "profiles", "explain", "sweep", "no-twin")
 	return cmd
 }
 
@@ -82,6 +81,9 @@ func (p *program) explain(cmd *cobra.Command, a *explainArgs, args []string) err
 	names, file, err := a.asksAbout(args)
 	if err != nil {
 		return usage(err)
+	}
+	if cmd.Flags().Changed("profiles") {
+		return usageOf(cmd, errors.New("the profiles are arguments of explain: leave out --profiles"))
 	}
 	if file != "" {
 		if a.plan.said(cmd) || a.output != "" {

@@ -49,13 +49,12 @@ func (p *program) fidelityCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "fidelity.jsonl", "result `file`")
 	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
-	a.format = "text"
-	choose(cmd, &a.format, "format", "`format`", documentNames)
+	formatFlag(cmd, &a.format, documentNames)
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
 	group(cmd, plan.GroupCluster, true, "kubeconfig")
-	grouped(cmd)
+	hide(cmd, "env", "sweep")
 	return cmd
 }
 

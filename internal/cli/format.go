@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/cnibench/cnibench/internal/report"
@@ -65,8 +66,27 @@ var (
 // formatFlag declares -f with the formats called names, text by default.
 func formatFlag(cmd *cobra.Command, format *string, names []string) {
 	*format = names[0]
-	cmd.Flags().VarP(choice{format, "format", names}, "format", "f", "`format`: "+strings.Join(names, ", "))
+	var value pflag.Value = choice{format, "format", names}
+	if cmd.Flags().Lookup("file") != nil {
+		value = formatOrPlan{choice{format, "format", names}, cmd}
+	}
+	cmd.Flags().VarP(value, "format", "f", "`format`: "+strings.Join(names, ", "))
 	complete(cmd, "format", fixed(names...))
+}
+
+// formatOrPlan is the value of -f of a command that takes a plan too: a format, or as before a plan file by its name.
+type formatOrPlan struct {
+	choice
+	cmd *cobra.Command
+}
+
+// Set takes a plan file for --file.
+func (v formatOrPlan) Set(s string) error {
+	err := v.choice.Set(s)
+	if _, missing := os.Stat(s); err == nil || missing != nil && !strings.HasSuffix(s, ".yaml") && !strings.HasSuffix(s, ".yml") {
+		return err
+	}
+	return v.cmd.Flags().Set("file", s)
 }
 
 // choose declares a flag that takes one of a few words, by default the one at *at.

@@ -42,52 +42,11 @@ func group(cmd *cobra.Command, g plan.Group, common bool, names ...string) {
 	}
 }
 
-// grouped makes help of cmd list its flags by group: the common ones, or all with --all.
-func grouped(cmd *cobra.Command) {
-	if cmd.Flags().Lookup("all") == nil {
-		cmd.Flags().Bool("all", false, "with --help: list every flag")
+// hide takes flags out of the help of cmd: those of a plan that the command sets by itself.
+func hide(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		cmd.Flags().Lookup(name).Hidden = true
 	}
-	group(cmd, groupOutput, true, "all")
-	cobra.AddTemplateFunc("groupedFlags", groupedFlags)
-	cmd.SetUsageTemplate(`Usage:
-  {{.UseLine}}
-
-Examples:
-{{.Example}}
-
-{{groupedFlags .}}`)
-}
-
-// groupedFlags returns the flags of cmd by group.
-func groupedFlags(cmd *cobra.Command) string {
-	everything := cmd.Flags().Changed("all")
-	var b strings.Builder
-	hidden := 0
-	for _, g := range groups {
-		set := pflag.NewFlagSet(string(g), pflag.ContinueOnError)
-		set.SortFlags = false
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			own := groupOutput
-			if named := f.Annotations[groupOf]; named != nil {
-				own = plan.Group(named[0])
-			}
-			_, common := f.Annotations[isCommon]
-			switch {
-			case own != g || f.Hidden:
-			case !everything && !common:
-				hidden++
-			default:
-				set.AddFlag(f)
-			}
-		})
-		if set.HasFlags() {
-			b.WriteString(string(g) + ":\n" + set.FlagUsages() + "\n")
-		}
-	}
-	if hidden > 0 {
-		b.WriteString("More flags, for conditions of the lab and clusters: " + cmd.CommandPath() + " --help --all\n")
-	}
-	return b.String()
 }
 
 // parent returns a command that has only subcommands.
@@ -118,7 +77,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 func nearestFlag(cmd *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {
 		switch invalid.GetFlag().Value.(type) {
-		case choice, planFile:
+		case choice, formatOrPlan:
 			return invalid.Unwrap()
 		}
 	}

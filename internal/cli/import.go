@@ -20,7 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-const importLong = `Make a result file of the output of other tools, for report, compare and check. The contents tell the format:
+const importLong = `Convert other tools' output to a result file, for report, compare and check. The contents tell the format:
 
 %s
 Most output names neither profile nor path: give them for all files, or for each as PROFILE=FILE or PROFILE:PATH=FILE.
@@ -44,7 +44,7 @@ func (p *program) importCommand() *cobra.Command {
 		fmt.Fprintf(&listing, "  %-13s %s\n", names[i], about[i])
 	}
 	cmd := &cobra.Command{
-		Use: "import [PROFILE[:PATH]=]FILE...", Short: "Make a result file of the output of other tools",
+		Use: "import [PROFILE[:PATH]=]FILE...", Short: "Convert other tools' output to a result file",
 		Long: fmt.Sprintf(importLong, listing.String()), Example: importExample, Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return p.importFiles(args, a) },
 	}

@@ -48,7 +48,7 @@ const journeyExample = `  sudo cnibench journey flannel-vxlan canal cilium-nativ
 func (p *program) journeyCommand() *cobra.Command {
 	var a journeyArgs
 	cmd := &cobra.Command{
-		Use: "journey PROFILE...", Short: "Show where a packet is, when", Long: journeyLong, Example: journeyExample,
+		Use: "journey PROFILE...", Short: "Show a packet's position over time", Long: journeyLong, Example: journeyExample,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageOf(cmd, errors.New("no profile: name one or more (cnibench list profiles)"))
@@ -69,7 +69,6 @@ func (p *program) journeyCommand() *cobra.Command {
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	group(cmd, plan.GroupWhat, true, "transactions")
 	group(cmd, groupOutput, true, "format", "events", "quiet", "verbose")
-	grouped(cmd)
 	return cmd
 }
 

@@ -101,6 +101,8 @@ func (p *program) labUpCommand() *cobra.Command {
 	}
 	a.declare(cmd, false)
 	cmd.Flags().StringVar(&a.name, "name", "", "`name` by which lab exec finds it; the profile's if not given")
+	group(cmd, groupOutput, true, "name", "verbose")
+	group(cmd, plan.GroupLab, true, "cpu", "family", "mtu", "nodes", "pods-per-node", "services", "service-proxy", "policies")
 	return cmd
 }
 

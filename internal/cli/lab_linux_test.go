@@ -30,6 +30,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	afterwards = append(afterwards, func() { _ = os.RemoveAll(dir) })
 	name := filepath.Join(dir, "cnibench")
 	out, err := exec.Command("go", "build", "-o", name, "github.com/cnibench/cnibench").CombinedOutput()
 	if err != nil {

@@ -29,7 +29,7 @@ var listings = []struct {
 
 func (p *program) listCommand() *cobra.Command {
 	list := parent(&cobra.Command{
-		Use: "list", Short: "List the profiles, CNIs, paths, workloads and metrics that there are",
+		Use: "list", Short: "List available profiles, CNIs, paths, workloads and metrics",
 		Example: "  cnibench list profiles\n  cnibench list metrics",
 	})
 	for _, l := range listings {

@@ -117,10 +117,8 @@ func (p *program) interruptible(parent context.Context) (context.Context, func()
 	}
 }
 
-const rootLong = `cnibench measures what a Kubernetes network costs, compared with another and with two empty namespaces.
-
-Without a cluster it raises a lab: nodes, pods, Services and CNI dataplanes in network namespaces of this machine,
-which are gone when the command ends. It needs root, or a user namespace with the rights of root (unshare -Urnm).`
+const rootLong = `cnibench measures what a Kubernetes network costs, compared with another. Without a cluster it raises a lab of network
+namespaces on this machine. The lab needs root, or a user namespace (unshare -Urnm), and is gone when the command ends.`
 
 // root returns the tree of commands that args may mean. An agent, of which a trial waits for two, is built alone.
 func (p *program) root(args []string) *cobra.Command {
@@ -152,6 +150,8 @@ func (p *program) root(args []string) *cobra.Command {
 	if completion, _, err := root.Find([]string{"completion"}); err == nil && completion != root {
 		parent(completion)
 	}
+	root.InitDefaultHelpCmd()
+	paged(root)
 	p.watch(root)
 	if p.plugin {
 		asPlugin(root)

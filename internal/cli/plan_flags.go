@@ -91,7 +91,7 @@ func fixed(words ...string) func() []string { return func() []string { return wo
 // declare adds all flags that shape a plan to cmd.
 func (a *planArgs) declare(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.VarP(planFile{&a.file, cmd}, "file", "f", "plan `file` (examples/*.yaml)")
+	f.StringVar(&a.file, "file", "", "plan `file` (examples/*.yaml)")
 	a.preset = plan.Presets[0]
 	choose(cmd, &a.preset, "preset", plan.PresetHelp, plan.Presets)
 	f.BoolVar(&a.noTwin, "no-twin", false, "do not measure the baseline a second time")
@@ -237,30 +237,6 @@ func (a *planArgs) resumed(cmd *cobra.Command, was plan.Plan) (plan.Plan, error)
 func (a *planArgs) setTools(p *plan.Plan, s string) (err error) {
 	p.Workloads, a.left, err = plan.WithTools(p.Workloads, strings.Split(strings.ReplaceAll(s, " ", ""), ","))
 	return err
-}
-
-// planFile is the value of -f of a command that takes a plan. Commands without a plan choose their format by -f.
-type planFile struct {
-	at  *string
-	cmd *cobra.Command
-}
-
-func (v planFile) String() string { return *v.at }
-
-// Type returns the word for the value in help.
-func (v planFile) Type() string { return "string" }
-
-// Set refuses the name of a format, unless there is such a file.
-func (v planFile) Set(s string) error {
-	if format := v.cmd.Flags().Lookup("format"); format != nil {
-		if c, ok := format.Value.(choice); ok && slices.Contains(c.words, s) {
-			if _, err := os.Stat(s); err != nil {
-				return fmt.Errorf("-f is the plan file of %s, and there is no file %q: for the format give --format %s", v.cmd.CommandPath(), s, s)
-			}
-		}
-	}
-	*v.at = s
-	return nil
 }
 
 // base is the plan that the flags are applied to, and the file that it is of.

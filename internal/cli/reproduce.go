@@ -78,9 +78,10 @@ func (p *program) reproduceCommand() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("exact", "own")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
 	group(cmd, plan.GroupWhat, true, "exact", "own")
-	group(cmd, groupOutput, true, "output", "result", "fail-on", "format", "all", "dry-run", "force", "quiet", "verbose")
+	group(cmd, groupOutput, true, "output", "result", "fail-on", "format", "dry-run", "quiet")
+	group(cmd, groupOutput, false, "all", "force", "verbose")
+	hide(cmd, "sweep")
 	group(cmd, plan.GroupCluster, false, "kubeconfig", chartsFlag)
-	grouped(cmd)
 	return cmd
 }
 

@@ -44,7 +44,7 @@ paths, under stream, rr and crr, in about four minutes. Every trial is on the di
 continues a run that was killed. With more --repetitions it extends a run that is complete.`
 
 const runExample = `  sudo cnibench run
-  sudo cnibench run --profiles 'calico-vxlan,calico-vxlan(service-proxy=nftables,services=1000)' --workloads rr,crr`
+  sudo cnibench run --profiles 'canal,canal(services=1000)' --workloads rr,crr`
 
 func (p *program) runCommand() *cobra.Command {
 	var a runArgs
@@ -56,8 +56,7 @@ func (p *program) runCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`; "+timeMark+" in its name is when the run began")
 	f.IntVar(&a.keep, "keep", 0, "with "+timeMark+" in the output: how `many` results of that name to keep, the newest")
-	a.format = "text"
-	choose(cmd, &a.format, "format", "`format` of the report at the end", append(slices.Clone(formatNames), noFormat))
+	formatFlag(cmd, &a.format, append(slices.Clone(formatNames), noFormat))
 	f.StringArrayVar(&a.failOn, "fail-on", nil, failOnRun)
 	f.BoolVar(&a.all, "all", false, allUsage)
 	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
@@ -69,9 +68,9 @@ func (p *program) runCommand() *cobra.Command {
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	cmd.MarkFlagsMutuallyExclusive("resume", "force")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
-	group(cmd, groupOutput, true, "output", "format", "fail-on", "dry-run", "resume", "force", "quiet", "verbose")
+	group(cmd, groupOutput, true, "output", "format", "fail-on", "dry-run", "resume", "quiet", "verbose")
+	group(cmd, groupOutput, false, "force")
 	group(cmd, plan.GroupCluster, false, "kubeconfig", chartsFlag)
-	grouped(cmd)
 	return cmd
 }
 

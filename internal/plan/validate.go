@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -229,6 +230,7 @@ func (p Plan) Notes(cases int) []string {
 		notes = append(notes, fmt.Sprintf("the pods end after %s (ttl), and %d repetitions of %d cases may take %s: a run that needs them all is cut short",
 			ttl, max(p.Repetitions, p.MaxRepetitions), cases, most.Round(time.Second)))
 	}
+	notes = append(notes, p.alike()...)
 	for _, w := range p.Workloads {
 		if barred := p.barred(w); len(barred) > 0 && w.Traits().NIC == "" {
 			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, strings.Join(Texts(barred), ", "), w.Barred(barred[0])))
@@ -239,6 +241,21 @@ func (p Plan) Notes(cases int) []string {
 	}
 	if size := p.largestDatagram(); p.Lab.Family == 6 && p.Lab.MTU-tunnelIPv6 < size {
 		notes = append(notes, fmt.Sprintf("datagrams of %d bytes do not fit through every tunnel of IPv6 in one piece; message=%d does", size, p.Lab.MTU-tunnelIPv6))
+	}
+	return notes
+}
+
+// alike names variants that would be measured under the conditions of another one of their profile: mtu=1500 changes nothing
+// where that is the MTU of the run.
+func (p Plan) alike() []string {
+	var notes []string
+	for i, v := range p.Profiles {
+		for _, w := range p.Profiles[:i] {
+			if v.Profile() == w.Profile() && v.Context() == w.Context() && !v.IsTwin() && !w.IsTwin() && v != w && reflect.DeepEqual(v.over(p), w.over(p)) {
+				notes = append(notes, fmt.Sprintf("%s and %s are measured under the same conditions: leave one out", w, v))
+				break
+			}
+		}
 	}
 	return notes
 }

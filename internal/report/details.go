@@ -34,9 +34,12 @@ type Curve struct {
 // Percentile says that the share Q, in [0,1), of all values took at most Ns, which is right within 0.4 %.
 type Percentile struct{ Q, Ns float64 }
 
+// Known reports whether ten values or more lie beyond the share q, as the metrics of a tail ask.
+func (c Curve) Known(q float64) bool { return float64(c.Count)*(1-q) >= 9.999999 }
+
 // At returns the time in ns below or at which the share q lies, NaN if there are too few values for that.
 func (c Curve) At(q float64) float64 {
-	if float64(c.Count)*(1-q) < 0.999999 {
+	if !c.Known(q) {
 		return math.NaN()
 	}
 	for _, p := range c.Points {

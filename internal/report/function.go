@@ -103,6 +103,33 @@ func few(names []string) string {
 	return listed(names)
 }
 
+// Validated says of which profiles the cost was compared with a real cluster's; "" where the lab measured none.
+func Validated(all []Ability) string {
+	var real []string
+	lab, others := 0, "Others: path verified, cost not."
+	for _, a := range all {
+		if !dataplane(a.Profile) || a.Proof.Real {
+			continue
+		}
+		lab++
+		if a.Proof.Assertions == 0 {
+			others = "Others: not."
+		}
+		if a.Proof.Fidelity != nil {
+			real = append(real, number.Clean(a.Profile))
+		}
+	}
+	switch {
+	case lab == 0:
+		return ""
+	case len(real) == 0:
+		return "Costs validated on a real cluster: none. " + others
+	case len(real) == lab:
+		others = ""
+	}
+	return strings.TrimSpace("Costs validated on a real cluster: " + few(real) + ". " + others)
+}
+
 // Ability is what a profile does beside its speed, and what is proven of its numbers.
 type Ability struct {
 	Profile plan.Variant `json:"profile"`

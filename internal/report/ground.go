@@ -2,12 +2,10 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/check"
-	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -86,29 +84,6 @@ func implausible(r check.Report) string {
 		return ""
 	}
 	return "Not plausible by the rules " + listed(rules) + ": `cnibench check` says which numbers, and why."
-}
-
-// message is the answer in a line: the best profile with the number of needs, and the worst of the first need; "" without claims.
-func message(needs []Need) string {
-	wins := map[plan.Variant]int{}
-	var best, worst string
-	most := 0
-	for _, n := range needs {
-		if len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone || n.Bounds {
-			continue
-		}
-		first, last := n.Choice[0].Cell.Profile, n.Choice[len(n.Choice)-1]
-		if wins[first]++; wins[first] > most {
-			best, most = number.Clean(first), wins[first]
-		}
-		if worst == "" && last.ToBest.Verdict == compare.Worse && number.Finite(last.ToBest.Ratio) {
-			worst = fmt.Sprintf("; %s last in %s, %s", number.Clean(last.Cell.Profile), n.short(), number.Ratio(last.ToBest.Ratio))
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s first in %d of %d", best, most, len(needs)) + worst
 }
 
 // lacks says which functions of a cluster the best profiles of the needs do not have; "" if each has all.

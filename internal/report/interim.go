@@ -34,6 +34,9 @@ func (c *Collector) Interim(h result.Header) (Interim, error) {
 	s := b.summary(d, "")
 	for _, r := range s.Rows {
 		for _, e := range r.Entries {
+			if r.Bare {
+				continue
+			}
 			if e.Verdict != compare.None {
 				out.Compared++
 			}
@@ -43,7 +46,7 @@ func (c *Collector) Interim(h result.Header) (Interim, error) {
 		}
 	}
 	for _, n := range d.Needs {
-		if len(n.Conclusion.Claims) > 0 {
+		if len(n.Choice) > 1 && len(n.Conclusion.Claims) > 0 { // a dataplane alone is ahead of none
 			lead := fmt.Sprintf("%s %s", n.short(), number.Clean(n.Choice[0].Cell.Profile))
 			if label := b.nicLabel(n.Workload); label != "" {
 				lead += " (" + label + ")"

@@ -252,9 +252,9 @@ func holdingText(b compare.Budget, h compare.Holding) string {
 	case h.State == compare.Undecided:
 		return fmt.Sprintf("%s (%s to %s)", where, say(h.Low), say(h.High))
 	case b.Above:
-		return fmt.Sprintf("%s (at least %s)", where, say(h.Low))
+		return fmt.Sprintf("%s (at least %s, one-sided)", where, say(h.Low))
 	}
-	return fmt.Sprintf("%s (at most %s)", where, say(h.High))
+	return fmt.Sprintf("%s (at most %s, one-sided)", where, say(h.High))
 }
 
 func (b *pairBuilder) legend(budgets bool) []string {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/impact"
@@ -19,19 +21,25 @@ import (
 
 // Summary is the report on one screen: the answer for each need, one table of all profiles, what to do next.
 type Summary struct {
-	// Message is the answer in a line. Model says whether a lab was measured and under which NIC model, Machine on what, Lacks
+	// Model says whether a lab was measured and under which NIC model, Machine on what, Lacks
 	// what the best profiles do not have; each may be "".
-	Message, Model, Machine, Lacks string
+	Model, Machine, Lacks string
 	// Needs are the answers, Grids tables of a report that is not about profiles. Lead the lines of a result that answers no need.
 	Needs []NeedSummary
 	Grids []Grid
 	Lead  []string
+	// Message is the first answer in a few words, "" where nothing is decided: the title of a picture to share.
+	Message string
 	// Title is that of the table. Rows are profiles: those below a dataplane first, then the best of the first need.
 	Title   string
 	Columns []SummaryColumn
 	Rows    []SummaryRow
+	// Loads says which workload and path each column is of.
+	Loads string
 	// Certainty says how sure the answers are; Margin is what the same is within.
 	Certainty, Margin string
+	// Equal is what the baseline beside its twin was called, in a few words; "" without a twin.
+	Equal string
 	// Letters, Proofs and Notes say how to read the table and what changes a reading.
 	Letters, Proofs string
 	Notes           []string
@@ -43,10 +51,9 @@ type NeedSummary struct {
 	// Heading says what was measured; Name is short for it.
 	Name, Heading string
 	Lines         []Item
+	// Line is the answer in one line, Brief the same without its intervals.
+	Line, Brief string
 }
-
-// Worst is the name of the line about the last of the order.
-const Worst = "worst"
 
 // SummaryColumn is a need: its name, and its unit with the NIC model of bulk data.
 type SummaryColumn struct{ Name, Unit string }
@@ -55,6 +62,8 @@ type SummaryColumn struct{ Name, Unit string }
 type SummaryRow struct {
 	Profile string
 	Entries []Entry
+	// Bare says that it is the host, or two bare namespaces: compared with the best, and no choice.
+	Bare bool
 	// Letters are the functions that it has, Proof what is proven, in a word.
 	Letters, Proof string
 }
@@ -105,7 +114,7 @@ const mostNeeds = 6
 
 // summary makes the report on one screen.
 func (b *builder) summary(d Document, file string) *Summary {
-	s := &Summary{Title: "CPU cores for the load of each column: both ends, and the kernel between them"}
+	s := &Summary{Title: "CPU cores that each load needs: both ends, and the kernel between them"}
 	if len(d.Growths) > 0 {
 		d.Needs = nil // the profiles are points of curves
 	}
@@ -114,17 +123,19 @@ func (b *builder) summary(d Document, file string) *Summary {
 	if len(needs) == 0 {
 		s.Lead = d.Answer
 	}
-	s.Message, s.Model, s.Machine, s.Lacks = message(needs), b.model(), b.machine(), lacks(needs)
+	s.Model, s.Machine, s.Lacks = b.model(), b.machine(), lacks(needs)
 	s.Needs = each.Of(needs, b.needSummary)
-	if slices.ContainsFunc(needs, func(n Need) bool { return n.Metric.Name != metric.ServiceDemand }) {
-		s.Title = "CPU cores for the loads, both ends and the kernel between; values elsewhere"
+	if others := slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { _, ok := n.Cores(); return ok }); len(others) > 0 {
+		s.Title = "CPU cores that each load needs; " + strings.Join(each.Of(others, func(n Need) string {
+			return n.column().Name + ": " + n.Metric.Title
+		}), "; ")
 	}
 	if !slices.ContainsFunc(needs, func(n Need) bool { _, ok := n.Cores(); return ok }) {
 		s.Title = "Values"
 	}
-	s.Columns = each.Of(needs, Need.column)
+	s.Columns, s.Loads = each.Of(needs, Need.column), loadsOf(needs)
 	for _, p := range b.summaryOrder(needs) {
-		row := SummaryRow{Profile: number.Clean(p), Entries: each.Of(needs, func(n Need) Entry { return b.summaryEntry(n, p) })}
+		row := SummaryRow{Profile: number.Clean(p), Bare: !dataplane(p), Entries: each.Of(needs, func(n Need) Entry { return b.summaryEntry(n, p) })}
 		if !dataplane(p) && !slices.ContainsFunc(row.Entries, func(e Entry) bool { return e.Kind == Value || e.Kind == Failed }) {
 			continue
 		}
@@ -139,6 +150,9 @@ func (b *builder) summary(d Document, file string) *Summary {
 	if len(needs) > 0 {
 		s.Letters, s.Proofs = keys(s.Rows, b.uncovered(needs, d.Abilities))
 	}
+	if len(needs) > 0 {
+		s.Message = needs[0].message()
+	}
 	s.Margin = number.Percent(b.analysis.Margin)
 	var claims Conclusion
 	var ranks []compare.Standing
@@ -148,6 +162,9 @@ func (b *builder) summary(d Document, file string) *Summary {
 	}
 	if len(ranks) > 0 {
 		s.Certainty = b.certainty(claims, ranks)
+	}
+	if _, verdicts, ok := strings.Cut(b.equalPairs(), ": "); ok {
+		s.Equal = "A/A: " + verdicts
 	}
 	s.Notes = b.summaryNotes(needs, d)
 	if note := wholeNote(cellsOf(s.Rows), nil); note != "" {
@@ -178,7 +195,18 @@ func (b *builder) needSummary(n Need) NeedSummary {
 	out := NeedSummary{Name: n.Name, Heading: fmt.Sprintf("%s: %s %s, %s", n.Name, number.Clean(n.Workload.String()), n.Path, n.Metric.Title)}
 	if len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone {
 		out.Lines = []Item{{Name: "answer", Text: n.Conclusion.Text}}
+		out.Line, out.Brief = n.Conclusion.Text, n.Conclusion.Text
 		return out
+	}
+	first := number.Clean(n.Choice[0].Cell.Profile)
+	if len(n.Near) > 0 {
+		first += " or " + few(n.Near)
+	}
+	out.Line, out.Brief = first, first
+	add := func(name string, s compare.Standing, x compare.Comparison) {
+		long, short := toBestOf(x)
+		out.Line += "; " + name + " " + number.Clean(s.Cell.Profile) + " " + long
+		out.Brief += "; " + strings.TrimPrefix(name, "with ") + " " + number.Clean(s.Cell.Profile) + " " + short
 	}
 	lines := []Item{{Name: "best", Text: n.standing(n.Choice, compare.Comparison{}, true)}}
 	if slices.ContainsFunc(n.Choice, func(s compare.Standing) bool { return s.ToBest.Verdict == compare.Inconclusive }) {
@@ -192,17 +220,53 @@ func (b *builder) needSummary(n Need) NeedSummary {
 			too = append(too, x.With.Name)
 		default:
 			lines = append(lines, Item{Name: "with " + x.With.Name, Text: n.standing(x.Choice, x.ToBest, false)})
+			add("with "+x.With.Name, x.Choice[0], x.ToBest)
 		}
 	}
 	if len(too) > 0 {
 		lines[0].Name += ", " + strings.Join(too, " and ") + " too"
 	}
 	last := n.Choice[len(n.Choice)-1]
-	if last.ToBest.Verdict == compare.Worse && len(n.Choice) > 2 {
-		lines = append(lines, Item{Name: Worst, Text: n.standing([]compare.Standing{last}, last.ToBest, false)})
+	if last.ToBest.Verdict == compare.Worse {
+		name := "worst"
+		if len(n.Choice) == 2 {
+			name = "next"
+		}
+		lines = append(lines, Item{Name: name, Text: n.standing([]compare.Standing{last}, last.ToBest, false)})
+		add(name, last, last.ToBest)
 	}
 	out.Lines = lines
 	return out
+}
+
+// toBestOf writes a comparison with the best with its interval and without.
+func toBestOf(x compare.Comparison) (long, short string) {
+	switch {
+	case x.Verdict == compare.Worse && number.Finite(x.Ratio):
+		return sized(x), number.Ratio(x.Ratio)
+	case x.Verdict == compare.Worse:
+		return "(worse)", "(worse)"
+	case x.Verdict == compare.Same:
+		return "(the same)", "(the same)"
+	}
+	return "(undecided)", "(undecided)"
+}
+
+// message says who is best and who is worst, "" where that is not decided.
+func (n Need) message() string {
+	last := n.Choice[len(n.Choice)-1]
+	if n.Bounds || len(n.Choice) < 2 || last.ToBest.Verdict != compare.Worse || !number.Finite(last.ToBest.Ratio) {
+		return ""
+	}
+	best := "is best"
+	if markOfFirst(n.Choice[1:2]) != compare.Better {
+		best = "leads"
+	}
+	what := "has " + number.Ratio(last.ToBest.Ratio) + " of its " + n.Metric.Title
+	if n.Metric.Name == metric.ServiceDemand {
+		what = "needs " + number.Ratio(last.ToBest.Ratio) + " its CPU time"
+	}
+	return fmt.Sprintf("%s: %s %s, %s %s", capitalized(cmp.Or(columnNames[n.Name], n.Name)), number.Clean(n.Choice[0].Cell.Profile), best, number.Clean(last.Cell.Profile), what)
 }
 
 // Cores returns the load that CPUs are planned by where the values of a need are CPU time, and whether they are.
@@ -236,6 +300,16 @@ func (n Need) column() SummaryColumn {
 	return c
 }
 
+// loadsOf says which workload and path the column of each need is of: "requests rr, bulk stream: pod-to-pod/cross-node".
+func loadsOf(needs []Need) string {
+	var parts []string
+	for _, same := range Grouped(needs, func(n Need) plan.Path { return n.Path }) {
+		names := each.Of(same, func(n Need) string { return n.column().Name + " " + number.Clean(n.Workload.String()) })
+		parts = append(parts, strings.Join(names, ", ")+": "+same[0].Path.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
 // summaryOrder is the order of rows: bare networks, then by the first need that has a profile.
 func (b *builder) summaryOrder(needs []Need) []plan.Variant {
 	out := slices.DeleteFunc(slices.Clone(b.analysis.Profiles), func(p plan.Variant) bool { return b.skipped(p) })
@@ -266,6 +340,8 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 			return Entry{Kind: Failed, Text: fmt.Sprintf("failed %d/%d", cell.Failed, cell.Failed+cell.N)}
 		}
 		return Entry{Kind: Failed, Text: "failed " + number.Percent(cell.Lost)}
+	case !tried && b.standsIn(n, p) != nil:
+		cell = *b.standsIn(n, p)
 	case !tried || cell.N == 0:
 		if of, ok := b.profile(p); ok && of.NotServed[n.Path.String()] != "" {
 			return Entry{Kind: NotServed, Text: number.Absent}
@@ -278,7 +354,10 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	}
 	i := slices.IndexFunc(n.Choice, func(s compare.Standing) bool { return s.Cell.Profile == p })
 	switch {
-	case i < 0 || len(n.Choice) < 2 || n.Bounds:
+	case n.Bounds:
+	case i < 0:
+		e.Verdict = b.toBest(n, p)
+	case len(n.Choice) < 2:
 	case i > 0:
 		e.Verdict = n.Choice[i].ToBest.Verdict
 	default:
@@ -370,6 +449,12 @@ func (b *builder) summaryNotes(needs []Need, d Document) []string {
 		notes = append(notes, "The machine was never quiet: differences may be those of its other work.")
 	}
 	notes = append(notes, doubts(needs)...)
+	if text := b.aheadOfHost(needs); text != "" {
+		notes = append(notes, text)
+	}
+	if base := b.analysis.Baseline; slices.ContainsFunc(needs, func(n Need) bool { return b.standsIn(n, base) != nil }) {
+		notes = append(notes, fmt.Sprintf("%s is the baseline, measured host to host.", number.Clean(base)))
+	}
 	if len(needs) > 0 && len(needs[0].Best) > 0 {
 		for i, x := range needs[0].Best {
 			if !slices.ContainsFunc(needs, func(n Need) bool { return len(n.Best) > i && len(n.Best[i].Choice) > 0 }) {
@@ -379,6 +464,9 @@ func (b *builder) summaryNotes(needs []Need, d Document) []string {
 	}
 	if left := b.leftOut(); len(left) > 0 {
 		notes = append(notes, "Not measured here: "+withReasons(left)+".")
+	}
+	if text := b.equalPairs(); text != "" && len(needs) > 0 {
+		notes = append(notes, text)
 	}
 	if more := len(d.Needs) - len(needs); more > 0 {
 		notes = append(notes, number.Counted(more, "more answer")+": --all.")
@@ -426,7 +514,7 @@ func doubts(needs []Need) []string {
 	}
 	if len(kinds) > 0 {
 		texts := each.Of(kinds, func(id string) string { return fmt.Sprintf("%s in %d", id, counts[id]) })
-		notes = append(notes, fmt.Sprintf("Doubts about %s: %s (--all says why).", number.Counted(shown, "value"), number.Few(texts)))
+		notes = append(notes, fmt.Sprintf("Doubts, of %s: %s (--all says why).", number.Counted(shown, "value"), number.Few(texts)))
 	}
 	return notes
 }
@@ -457,10 +545,23 @@ func (b *builder) next(d Document, file string) []Item {
 		open = append(open, n.Conclusion.Ties...)
 	}
 	if _, run := decisive(open); run > 0 && b.header.Origin == "" {
-		items = append(items, Item{Name: "decide the rest", Text: fmt.Sprintf("cnibench run --resume -o %s --repetitions %d", file, run), Code: true})
+		items = append(items, Item{Name: "decide the rest" + b.lasting(d.Run, run), Text: fmt.Sprintf("cnibench run --resume -o %s --repetitions %d", file, run), Code: true})
 	}
 	if b.inLab() {
 		items = append(items, Item{Name: "on your cluster", Text: "cnibench run --env kubernetes", Code: true})
 	}
 	return items
+}
+
+// lasting is how long further repetitions up to that number take, from what those before took: ", 4 min"; "" if not known.
+func (b *builder) lasting(r Run, repetitions int) string {
+	done := 0
+	for i := range b.analysis.Cells {
+		done = max(done, b.analysis.Cells[i].N)
+	}
+	if done == 0 || r.Wall <= 0 || repetitions <= done {
+		return ""
+	}
+	more := r.Wall / time.Duration(done) * time.Duration(repetitions-done)
+	return fmt.Sprintf(", %.0f min", math.Ceil(more.Minutes()))
 }

@@ -174,6 +174,15 @@ func (s Spec) PodMTU() int {
 	return s.Lab.MTU - s.Profile.ReservedOn(s.Lab.Family)
 }
 
+// TunnelMTU returns the MTU of a tunnel in bytes: what the overhead leaves of the underlay. A file that changes the MTU of
+// its base's pods leaves the base's tunnel as it is; a tunnel of its own has that of its pods.
+func (s Spec) TunnelMTU() int {
+	if s.file != nil && (s.file.BasedOn == "" || s.file.Expect.Tunnel != nil) {
+		return s.PodMTU()
+	}
+	return s.Lab.MTU - s.Profile.ReservedOn(s.Lab.Family)
+}
+
 // Plugged reports whether CNI plugins connect the pods.
 func (s Spec) Plugged() bool { return s.file != nil && s.file.CNI != nil }
 

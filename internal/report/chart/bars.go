@@ -15,6 +15,8 @@ type Bars struct {
 	Rows        []BarRow
 	// Stacked puts the columns below each other.
 	Stacked bool
+	// Row is the height of a row, 0 for the least. (optional)
+	Row float64
 }
 
 // BarColumn is a question: its name and the unit of its values.
@@ -45,7 +47,8 @@ const (
 // Draw lays the bars out.
 func (b Bars) Draw() Drawing {
 	name := namesWidth(barName, barMostName, each.Of(b.Rows, func(r BarRow) string { return r.Name })...)
-	d := Drawing{Title: b.Title, Desc: b.Desc, Width: name + barColumn*float64(len(b.Columns)), Height: barHead + barRow*float64(len(b.Rows))}
+	high := math.Max(b.Row, barRow)
+	d := Drawing{Title: b.Title, Desc: b.Desc, Width: name + barColumn*float64(len(b.Columns)), Height: barHead + high*float64(len(b.Rows))}
 	if b.Stacked {
 		d.Width, d.Height = barStacked, d.Height*float64(max(1, len(b.Columns)))
 	}
@@ -62,28 +65,29 @@ func (b Bars) Draw() Drawing {
 		head.Shapes = append(head.Shapes, bold(text(Ink, Point{x, y + 16}, fit(c.Name, textSize, width), Start)),
 			small(text(Muted, Point{x, y + 31}, fit(c.Unit, smallSize, width), Start)))
 		for i, r := range b.Rows {
-			at := y + barHead + barRow*(float64(i)+0.5)
+			at := y + barHead + high*(float64(i)+0.5)
 			if j == 0 || b.Stacked {
 				rows[i].Shapes = append(rows[i].Shapes, text(Ink, Point{0, at + 4}, fit(r.Name, textSize, name-6), Start))
 			}
-			rows[i].Shapes = append(rows[i].Shapes, r.Bars[j].draw(x, at, width)...)
+			rows[i].Shapes = append(rows[i].Shapes, r.Bars[j].draw(x, at, width, high/3)...)
 		}
 	}
 	d.Groups = append([]Group{head}, rows...)
 	return d
 }
 
-// draw lays out one bar from x on about the height y.
-func (b Bar) draw(x, y, width float64) []Shape {
+// draw lays out one bar from x on about the height y, half to either side.
+func (b Bar) draw(x, y, width, half float64) []Shape {
 	long := width - barText
 	if !number.Finite(b.Share) {
 		return []Shape{text(Muted, Point{x, y + 4}, fit(b.Text, textSize, width), Start)}
 	}
 	at := func(share float64) float64 { return x + math.Min(1, math.Max(0, share))*long }
 	end := math.Max(x+2, at(b.Share))
-	shapes := []Shape{rect(b.Color, Point{x, y - 8}, Point{end, y + 8})}
+	shapes := []Shape{rect(b.Color, Point{x, y - half}, Point{end, y + half})}
 	if number.Finite(b.Low) && number.Finite(b.High) && b.High > b.Low {
-		shapes = append(shapes, line(Muted, 1.4, Point{at(b.Low), y}, Point{at(b.High), y}))
+		low, high := Point{at(b.Low), y}, Point{at(b.High), y}
+		shapes = append(shapes, line(Paper, 3.4, low, high), line(Ink, 1.4, low, high))
 		end = math.Max(end, at(b.High))
 	}
 	value := text(Ink, Point{end + 5, y + 4}, fit(b.Text, textSize, barText-5), Start)
@@ -91,16 +95,19 @@ func (b Bar) draw(x, y, width float64) []Shape {
 	return append(shapes, value)
 }
 
-// Card is an image to share, of 1200 by 630 pixels: a title and a line above the picture, two lines below it.
-func Card(title, sub string, foot [2]string, picture Drawing) Drawing {
-	const width, height, margin, top, bottom = 1200.0, 630.0, 48.0, 122.0, 74.0
+// Card is an image to share, of 1200 by 630 pixels: a title and a line above the bars, which fill it, two lines below them.
+func Card(title, sub string, foot [2]string, bars Bars) Drawing {
+	const width, height, margin, top, bottom, tallest = 1200.0, 630.0, 48.0, 122.0, 74.0, 48.0
 	sized := func(s Shape, size float64) Shape {
 		s.Text, s.Size = fit(s.Text, size, width-2*margin), size
 		return s
 	}
+	picture := bars.Draw()
 	scale := math.Min((width-2*margin)/picture.Width, (height-top-bottom)/picture.Height)
+	bars.Row = math.Min(tallest, ((height-top-bottom)/scale-barHead)/float64(max(1, len(bars.Rows))))
+	picture = bars.Draw()
 	out := Drawing{Width: width, Height: height, Title: title, Desc: picture.Desc, Groups: []Group{{Shapes: []Shape{
-		sized(bold(text(Ink, Point{margin, 66}, title, Start)), 34),
+		sized(bold(text(Ink, Point{margin, 66}, title, Start)), 32),
 		sized(text(Muted, Point{margin, 98}, sub, Start), 18),
 		sized(text(Muted, Point{margin, height - 46}, foot[0], Start), 16),
 		sized(text(Muted, Point{margin, height - 22}, foot[1], Start), 14),

@@ -53,9 +53,9 @@ func drawings() map[string]Drawing {
 					Labels: []TripLabel{{1, 5, []string{"flannel.1; netfilter 4.0 µs, which is too long for this place", "flannel.1"}}, {1, 11, []string{"netfilter"}}}},
 				{Name: "macvlan", Rows: []string{"client", "server"}, Spans: []TripSpan{{0, 0, 2, 0, ""}, {1, 2, 4, 0, ""}, {0, 4, 6, 0, ""}}},
 			}}.Draw(),
-		"bars":       someBars(false),
+		"bars":       someBars(false).Draw(),
 		"cards":      Card("cnibench quick, lab", "CPU cores for the loads", [2]string{"Green: best.", "cnibench v1, run 0123"}, someBars(false)),
-		"stacked":    someBars(true),
+		"stacked":    someBars(true).Draw(),
 		"empty-bars": Bars{Stacked: true}.Draw(),
 		"odd-bars": Bars{Columns: []BarColumn{{"c", "u"}}, Rows: []BarRow{
 			{Name: "a", Bars: []Bar{{"1", math.Inf(1), 0, 0, Neutral, false}}}, {Name: "b", Bars: []Bar{{"1", 3, -2, math.Inf(1), Neutral, false}}},
@@ -77,11 +77,11 @@ func drawings() map[string]Drawing {
 	}
 }
 
-func someBars(stacked bool) Drawing {
+func someBars(stacked bool) Bars {
 	return Bars{Title: "cores", Desc: "two profiles", Stacked: stacked, Columns: []BarColumn{{"requests", "100k/s"}, {"bulk", "10 Gbit/s"}}, Rows: []BarRow{
-		{Name: "cilium-native", Series: 1, Bars: []Bar{{"2.09", 0.5, 0.48, 0.52, Level(3), true}, {"3.41", 0.3, nan, nan, Level(3), true}}},
-		{Name: "canal", Series: 2, Bars: []Bar{{"4.38", 0.97, 0.9, 1, Level(-2), false}, {"failed 2/5", nan, nan, nan, Neutral, false}}},
-	}}.Draw()
+		{Name: "cilium-native", Series: 1, Bars: []Bar{{"2.09", 0.5, 0.48, 0.52, BarBest, true}, {"3.41", 0.3, nan, nan, BarBest, true}}},
+		{Name: "canal", Series: 2, Bars: []Bar{{"4.38", 0.97, 0.9, 1, BarWorse(2), false}, {"failed 2/5", nan, nan, nan, BarOther, false}}},
+	}}
 }
 
 func TestGolden(t *testing.T) {
@@ -290,6 +290,20 @@ func TestContrast(t *testing.T) {
 		for _, c := range []Color{Muted, Accent} {
 			if got := contrast(palette[c][theme], paper); got < 4.5 {
 				t.Errorf("theme %d: %s has %.2f", theme, c, got)
+			}
+		}
+		bars := []Color{BarBest, BarSame, BarOther}
+		for n := 1; n <= Levels; n++ {
+			bars = append(bars, BarWorse(n))
+			if n > 1 {
+				if got := contrast(palette[BarWorse(n)][theme], palette[BarWorse(n-1)][theme]); got < 1.25 {
+					t.Errorf("theme %d: %s and the shade before have %.2f", theme, BarWorse(n), got)
+				}
+			}
+		}
+		for _, c := range bars {
+			if got := contrast(palette[c][theme], paper); got < 3 {
+				t.Errorf("theme %d: a bar of %s has %.2f", theme, c, got)
 			}
 		}
 		for n := 1; n <= seriesColors; n++ {

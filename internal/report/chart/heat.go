@@ -1,6 +1,9 @@
 package chart
 
-import "github.com/cnibench/cnibench/internal/vocab/each"
+import (
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
 
 // Heat is a heat map: names down, columns across, each place with its text and the shade of its difference.
 type Heat struct {
@@ -8,6 +11,8 @@ type Heat struct {
 	Unit        string
 	Columns     []string
 	Rows        []HeatRow
+	// Note is a line below the map. (optional)
+	Note string
 }
 
 // HeatRow is one name.
@@ -26,6 +31,7 @@ type HeatCell struct {
 const (
 	heatCell   = 92.0
 	heatHeight = 36.0
+	noteHeight = 17.0
 )
 
 // Draw lays the map out.
@@ -54,6 +60,14 @@ func (p Heat) Draw() Drawing {
 				small(text(Ink, Point{x + heatCell/2, y + 29}, fit(c.Claim, smallSize, heatCell-6), Middle)))
 		}
 		d.Groups = append(d.Groups, row)
+	}
+	if p.Note != "" {
+		note := Group{}
+		for _, l := range number.Wrap(number.Clean(p.Note), int(d.Width/(smallSize*0.55))) {
+			d.Height += noteHeight
+			note.Shapes = append(note.Shapes, small(text(Muted, Point{0, d.Height - 4}, l, Start)))
+		}
+		d.Groups = append(d.Groups, note)
 	}
 	return d
 }

@@ -20,6 +20,10 @@ const (
 	// Neutral fills places without a claim, Same those known to be equal.
 	Neutral Color = "neutral"
 	Same    Color = "same"
+	// BarBest, BarSame and BarOther fill bars: the best, what does not differ from it, and what is not compared.
+	BarBest  Color = "bar-best"
+	BarSame  Color = "bar-same"
+	BarOther Color = "bar-other"
 )
 
 // seriesColors is how many colours there are for series; after them the same come again with another dash.
@@ -45,6 +49,9 @@ func Level(n int) Color {
 	return Same
 }
 
+// BarWorse returns the fill of a bar that is worse by more and more, 1 to 4.
+func BarWorse(n int) Color { return Color(fmt.Sprintf("bar-worse%d", max(1, min(n, Levels)))) }
+
 // Theme chooses the values of colours.
 type Theme int
 
@@ -56,12 +63,14 @@ const (
 
 // palette has the value of each colour in the two themes, as 0xRRGGBB. Series follow Okabe and Ito's palette for
 // colour-blind readers, darkened on white until lines stand out; blue is better and orange worse, which the common
-// forms of colour blindness tell apart.
+// forms of colour blindness tell apart. Cells of a table carry text on a pale ground; bars carry none and stand out by themselves.
 var palette = map[Color][2]uint32{
 	Ink: {0x1b1f24, 0xe9ecf1}, Muted: {0x59626e, 0xa3acb9}, Grid: {0xe3e7ec, 0x2c333d}, Paper: {0xffffff, 0x161a20},
 	Accent: {0x8a4b00, 0xffb454}, Neutral: {0xf3f5f7, 0x1f252d}, Same: {0xe6e9ee, 0x2a313b},
 	"s1": {0x0069a8, 0x56b4e9}, "s2": {0xc24e00, 0xff9a57}, "s3": {0x007a59, 0x34cfa2}, "s4": {0xa0407f, 0xe79bca},
 	"s5": {0x8a5d00, 0xf0c84b}, "s6": {0x2286bd, 0xa5d8f7}, "s7": {0x5a626e, 0xb9c0ca}, "s8": {0x8f2d2d, 0xff9c92},
+	BarBest: {0x0069a8, 0x56b4e9}, BarSame: {0x4f97cb, 0x3f7ea8}, BarOther: {0x7d8793, 0x6b7683},
+	"bar-worse1": {0xd67c2c, 0x8f6038}, "bar-worse2": {0xbd6417, 0xb5743a}, "bar-worse3": {0x9c4c0a, 0xdd8a3c}, "bar-worse4": {0x7f3a05, 0xffab5c},
 	"better1": {0xdcebf8, 0x16293c}, "better2": {0xb8d7ef, 0x1a3b59}, "better3": {0x8fbfe3, 0x1f4f7a}, "better4": {0x68a6d6, 0x28659a},
 	"worse1": {0xfdebdb, 0x33261b}, "worse2": {0xf9d1ac, 0x4c3019}, "worse3": {0xf1b27b, 0x6b3f18}, "worse4": {0xe4914f, 0x8a501a},
 }

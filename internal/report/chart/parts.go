@@ -58,9 +58,9 @@ func (p Waterfall) Draw() Drawing {
 	bar(p.First, 0, p.First.By, total)
 	at := p.First.By
 	for _, s := range p.Steps {
-		c := Level(-3)
+		c := BarWorse(1)
 		if s.By < 0 {
-			c = Level(3)
+			c = BarSame
 		}
 		bar(s, at, at+s.By, c)
 		at += s.By

@@ -22,6 +22,9 @@ func curves(all []report.Curve, workloads []plan.Workload, s Series) []Figure {
 	scales := map[plan.Workload][]float64{}
 	for _, c := range all {
 		for _, p := range c.Points {
+			if len(scales[c.Workload]) > 0 && !c.Known(p.Q) {
+				break
+			}
 			scales[c.Workload] = append(scales[c.Workload], p.Ns)
 		}
 	}
@@ -61,6 +64,9 @@ func curves(all []report.Curve, workloads []plan.Workload, s Series) []Figure {
 func curveLine(c report.Curve, s Series, scale number.Scale) chart.CurveLine {
 	l := chart.CurveLine{Name: number.Clean(c.Profile), Series: s[c.Profile]}
 	for _, p := range c.Points {
+		if !c.Known(p.Q) {
+			break // a line that ends at single events would say more than the table
+		}
 		l.Points = append(l.Points, chart.CurvePoint{Q: p.Q, Value: p.Ns / scale.Size})
 	}
 	return l

@@ -107,7 +107,7 @@ func All(d report.Document) []Figure {
 	}
 	for _, sec := range d.Sections {
 		for _, t := range sec.Tables {
-			out = append(out, heat(t, s))
+			out = append(out, heat(t, s, report.Validated(d.Abilities)))
 			out = append(out, dots(d.Analysis, t, s)...)
 		}
 	}

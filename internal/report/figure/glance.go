@@ -32,7 +32,7 @@ func bars(sum report.Summary, s Series, stacked bool) chart.Bars {
 			if e.Cell != nil {
 				row.Series = s[e.Cell.Profile]
 			}
-			row.Bars = append(row.Bars, bar(e, longest(sum, j)))
+			row.Bars = append(row.Bars, bar(e, longest(sum, j), best(sum, j)))
 		}
 		b.Rows = append(b.Rows, row)
 	}
@@ -80,9 +80,19 @@ func longest(sum report.Summary, j int) float64 {
 	return most
 }
 
-// bar is the bar of an entry: coloured by its verdict to the best of the column.
-func bar(e report.Entry, most float64) chart.Bar {
-	out := chart.Bar{Text: e.Text, Share: math.NaN(), Low: math.NaN(), High: math.NaN(), Color: chart.Neutral}
+// best is the value of the best dataplane of a column, NaN where none is shown to be the best.
+func best(sum report.Summary, j int) float64 {
+	for _, r := range sum.Rows {
+		if e := r.Entries[j]; e.Cell != nil && e.Verdict == compare.Better && !r.Bare {
+			return e.Cell.Median
+		}
+	}
+	return math.NaN()
+}
+
+// bar is the bar of an entry: coloured by its verdict to the best of the column, the worse by how many times.
+func bar(e report.Entry, most, best float64) chart.Bar {
+	out := chart.Bar{Text: e.Text, Share: math.NaN(), Low: math.NaN(), High: math.NaN(), Color: chart.BarOther}
 	if e.Kind != report.Value || e.Cell == nil || !(most > 0) {
 		out.Text += e.Value
 		return out
@@ -93,11 +103,11 @@ func bar(e report.Entry, most float64) chart.Bar {
 	}
 	switch e.Verdict {
 	case compare.Better:
-		out.Color, out.Strong = chart.Level(3), true
+		out.Color, out.Strong = chart.BarBest, true
 	case compare.Same:
-		out.Color = chart.Level(1)
+		out.Color = chart.BarSame
 	case compare.Worse:
-		out.Color = chart.Level(-2)
+		out.Color = chart.BarWorse(step(e.Cell.Median / best))
 	}
 	return out
 }
@@ -109,9 +119,12 @@ func Card(d report.Document) (out chart.Drawing, ok bool) {
 	}
 	const most = 14
 	sum := *d.Summary
-	foot := strings.TrimSpace(sum.Lacks + " Blue: best of its column.")
+	foot := strings.TrimSpace(sum.Lacks + " Blue: best; orange: worse, the darker the more.")
 	if sum.Certainty != "" {
 		foot += " " + sum.Certainty + "."
+	}
+	if sum.Equal != "" {
+		foot += " " + sum.Equal
 	}
 	if more := len(sum.Rows) - most; more > 0 {
 		sum.Rows = sum.Rows[:most]
@@ -121,5 +134,5 @@ func Card(d report.Document) (out chart.Drawing, ok bool) {
 	if model, _, _ := strings.Cut(strings.TrimSuffix(sum.Model, "."), ";"); model != "" { // columns name what is beside it
 		under = model + ". " + under
 	}
-	return chart.Card(title, under, [2]string{foot, d.Citation}, bars(sum, nil, false).Draw()), true
+	return chart.Card(title, under, [2]string{foot, d.Citation}, bars(sum, nil, false)), true
 }

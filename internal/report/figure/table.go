@@ -27,9 +27,9 @@ func scaleOf(t report.Table) number.Scale {
 	return number.Common(base, medians...)
 }
 
-// heat is the map of a table: profiles down, paths across.
-func heat(t report.Table, s Series) Figure {
-	p := chart.Heat{Title: t.Title, Desc: "Heat map: profiles down, paths across. " + strings.Join(t.Notes, " "), Unit: t.Unit}
+// heat is the map of a table: profiles down, paths across. note is a line below it.
+func heat(t report.Table, s Series, note string) Figure {
+	p := chart.Heat{Note: note, Title: t.Title, Desc: "Heat map: profiles down, paths across. " + strings.Join(t.Notes, " "), Unit: t.Unit}
 	n := Numbers{}
 	for _, r := range t.Rows {
 		p.Columns = append(p.Columns, r.Short)
@@ -77,12 +77,16 @@ var Steps = [chart.Levels - 1]float64{1.1, 1.5, 2.5}
 
 // size is the shade of a ratio, 1 to chart.Levels; that of the least where there is no ratio.
 func size(x *compare.Comparison) int {
-	if x == nil || !(x.Ratio > 0) {
+	if x == nil {
 		return 1
 	}
+	return step(x.Ratio)
+}
+
+func step(ratio float64) int {
 	n := 1
-	for _, step := range Steps {
-		if math.Exp(math.Abs(math.Log(x.Ratio))) > step {
+	for _, above := range Steps {
+		if ratio > 0 && math.Exp(math.Abs(math.Log(ratio))) > above {
 			n++
 		}
 	}

@@ -186,6 +186,13 @@ func (b *browser) press(keys ...string) {
 	b.call("POST", "/actions", map[string]any{"actions": []any{map[string]any{"type": "key", "id": "keyboard", "actions": actions}}}, nil)
 }
 
+// unfold opens a place and waits for what the page builds in it.
+func (b *browser) unfold(place, until string) {
+	b.t.Helper()
+	script[any](b, `document.querySelector(arguments[0]).open = true;
+		return new Promise(done => { const look = () => document.querySelector(arguments[1]) ? done(null) : requestAnimationFrame(look); look(); })`, place, until)
+}
+
 func (b *browser) screenshot(name string) {
 	b.t.Helper()
 	if *screenshots == "" {
@@ -315,6 +322,73 @@ func TestBrowserWideTable(t *testing.T) {
 	b.screenshot("wide-table")
 }
 
+// axe returns the source of axe-core, which finds what readers with other eyes or hands cannot use; the test is skipped where
+// npm has not installed it.
+func axe(t *testing.T) string {
+	t.Helper()
+	folders := []string{os.Getenv("NODE_PATH")}
+	if root, err := exec.CommandContext(t.Context(), "npm", "root", "--global").Output(); err == nil {
+		folders = append(folders, strings.TrimSpace(string(root)))
+	}
+	for _, f := range folders {
+		if text, err := os.ReadFile(filepath.Join(f, "axe-core", "axe.min.js")); err == nil {
+			return string(text)
+		}
+	}
+	t.Skip("no axe-core (npm install --global axe-core): its rules are not tried on the page")
+	return ""
+}
+
+// TestBrowserAccessible: axe-core finds nothing on the page, at three widths in both themes, with all of it open.
+func TestBrowserAccessible(t *testing.T) {
+	source := axe(t)
+	b := open(t)
+	b.call("POST", "/timeouts", map[string]any{"script": 300000}, nil)
+	page := render(t, document(t, reporttest.Small(5)))
+	for _, theme := range []string{"light", "dark"} {
+		for _, width := range []int{390, 1280, 1920} {
+			b.size(width, 900, theme)
+			b.visit(page)
+			b.unfold("#table", "#cells tbody td")
+			b.unfold(".samples", ".samples svg")
+			for _, fault := range script[[]string](b, source+`; return axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }).then(
+				found => found.violations.map(v => v.id + ": " + v.help + ": " + v.nodes.length + ", as " + v.nodes[0].html.slice(0, 200)))`) {
+				t.Errorf("%s, %d: %s", theme, width, fault)
+			}
+			if cut := script[[]string](b, `const w = document.documentElement.clientWidth;
+				return [...document.querySelectorAll('.bar a')].filter(a => a.getBoundingClientRect().right > w).map(a => a.textContent)`); len(cut) > 0 {
+				t.Errorf("%s, %d: the navigation is cut before %q", theme, width, cut)
+			}
+			b.screenshot(fmt.Sprintf("accessible-%s-%d", theme, width))
+		}
+	}
+}
+
+// TestBrowserBuildsOnDemand: what is packed is built when it is opened, as the filters say, and the CSV has each cell.
+func TestBrowserBuildsOnDemand(t *testing.T) {
+	b := open(t)
+	b.size(1024, 900, "light")
+	d := document(t, reporttest.NinePaths(5))
+	b.visit(render(t, d))
+	before := script[int](b, "return document.querySelectorAll('svg').length")
+	b.click("#filters summary")
+	b.click("#filters button[data-k=p]")
+	b.unfold(".samples", ".samples svg")
+	if after := script[int](b, "return document.querySelectorAll('svg').length"); after <= before {
+		t.Errorf("%d drawings before, %d after", before, after)
+	}
+	if got := script[int](b, "return [...document.querySelectorAll('.samples [data-p=\"1\"]')].filter(e => e.checkVisibility()).length"); got != 0 {
+		t.Errorf("the first profile is off, and %d parts of it were built", got)
+	}
+	b.unfold("#table", "#cells tbody td")
+	if got := script[int](b, "return document.querySelectorAll('#cells tbody tr').length"); got != len(d.Analysis.Cells) {
+		t.Errorf("%d rows for %d cells", got, len(d.Analysis.Cells))
+	}
+	if c := b.complaints(); len(c) > 0 {
+		t.Errorf("the console says %q", c)
+	}
+}
+
 // values are the values of a column of the table as it stands, null where there is none.
 const values = `return [...document.querySelectorAll('#cells tbody tr')].map(r => {
 	const c = r.cells[arguments[0]]; return c.dataset.v === undefined ? null : Number(c.dataset.v); })`
@@ -323,6 +397,7 @@ func TestBrowserSorts(t *testing.T) {
 	b := open(t)
 	b.size(1400, 900, "light")
 	b.visit(render(t, document(t, reporttest.NinePaths(5))))
+	b.unfold("#table", "#cells th button")
 	before := script[[]*float64](b, values, 14)
 	sorted := func(sign float64) {
 		t.Helper()
@@ -444,7 +519,6 @@ func TestBrowserThemeAndCopy(t *testing.T) {
 	if paper() != light {
 		t.Error("the page does not become light again")
 	}
-	script[any](b, "document.querySelector('.csv').open = true")
 	b.click("#copy")
 	if got := script[bool](b, `return new Promise(done => {
 		const say = () => { const s = document.getElementById('copied').textContent; if (s) done(s.startsWith('Copied')); else requestAnimationFrame(say); };

@@ -5,9 +5,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"html/template"
+	"strings"
 
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/report/figure"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // anchor is the address of a list within the page.
@@ -35,11 +38,23 @@ func (b *builder) glance(v *view) {
 	narrow, _ := figure.Glance(b.d, b.series, true)
 	v.Glance, v.GlanceNarrow = b.svg(broad), b.svg(narrow)
 	v.GlanceTitle = b.d.Summary.Title
-	v.GlanceNote = b.d.Summary.Statistics() + " The line on it is the interval. Blue is the best of a column, pale blue the same, orange worse, grey undecided or beside the choice."
+	v.GlanceNote = b.d.Summary.Statistics() + " The line on it is the interval. Blue is the best of a column, pale blue the same, grey undecided. Orange is worse: " + shades() + ". " + report.Validated(b.d.Abilities)
 	var file bytes.Buffer
 	if err := chart.WriteLight(&file, card); err != nil && b.err == nil {
 		b.err = err
 	}
 	v.Card = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(file.Bytes()))
 	v.CardName = "cnibench-" + b.d.RunID() + ".svg"
+}
+
+// icon is the page's sign in a tab: three bars.
+func icon() template.URL {
+	const drawing = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M2 3h5v2H2zM2 7h8v2H2zM2 11h12v2H2z" fill="#2286bd"/></svg>`
+	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing)))
+}
+
+// shades says at which ratio to the best a bar takes the next shade of orange.
+func shades() string {
+	steps := each.Of(figure.Steps[:], func(s float64) string { return fmt.Sprintf("%gx", s) })
+	return "its next shades begin at " + strings.Join(steps[:len(steps)-1], ", ") + " and " + steps[len(steps)-1] + " of the best"
 }

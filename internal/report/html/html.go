@@ -5,7 +5,8 @@
 // style.css and script.js. A result file may come from a stranger: every text goes through html/template, which escapes
 // it by its place; nothing that a file can say ever becomes an attribute name, an address, a style or a script; and the
 // page's own policy lets a browser run the one script and apply the one style sheet whose digests it names, and load
-// nothing at all.
+// nothing at all. What few readers open, the table of all numbers and the small charts, is packed (pack.go), and the
+// script builds it on demand.
 package html
 
 import (
@@ -50,13 +51,13 @@ func Render(w io.Writer, d report.Document) error {
 	return nil
 }
 
-// policy is the page's Content-Security-Policy: this style sheet, this script, and nothing else from anywhere.
+// policy is the page's Content-Security-Policy: this style sheet, this script, its own icon, and nothing from anywhere else.
 func policy(style, script string) string {
 	digest := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
 		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 	}
-	return "default-src 'none'; style-src " + digest(style) + "; script-src " + digest(script) + "; base-uri 'none'; form-action 'none'"
+	return "default-src 'none'; style-src " + digest(style) + "; script-src " + digest(script) + "; img-src data:; base-uri 'none'; form-action 'none'"
 }
 
 // styles is the style sheet: the colours of both themes, those of the drawings, then the page's own. Paper is white, so

@@ -2,8 +2,11 @@ package html
 
 import (
 	"bytes"
-	"encoding/csv"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,6 +23,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/tool/golden"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // document is the report of r with details: round trips for all but streams.
@@ -52,6 +56,34 @@ func render(t testing.TB, d report.Document) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+var packText = regexp.MustCompile(`<template id="pack">([A-Za-z0-9+/=]+)</template>`)
+
+// unpack returns what is packed in a page.
+func unpack(t testing.TB, page []byte) (p pack) {
+	t.Helper()
+	m := packText.FindSubmatch(page)
+	if m == nil {
+		return p
+	}
+	if err := json.NewDecoder(flate.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(m[1])))).Decode(&p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// expanded is a page with the parts of its pack in their places, as the script puts them.
+func expanded(t testing.TB, page []byte) []byte {
+	t.Helper()
+	for i, part := range unpack(t, page).Parts {
+		place := regexp.MustCompile(fmt.Sprintf(`(<div class="figures" data-pack="%d">)<p class="note">[^<]*</p>`, i+1))
+		if len(place.FindAll(page, -1)) != 1 {
+			t.Fatalf("part %d has not one place", i+1)
+		}
+		page = place.ReplaceAllFunc(page, func(b []byte) []byte { return append(place.FindSubmatch(b)[1], part...) })
+	}
+	return page
 }
 
 // results are those that every property below must hold for.
@@ -91,7 +123,7 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out := string(render(t, d))
+		out := string(packText.ReplaceAll(expanded(t, render(t, d)), nil))
 		_, body, ok := strings.Cut(out, "<body>")
 		if !ok {
 			t.Fatal("no body")
@@ -132,18 +164,18 @@ func parse(t *testing.T, b []byte) *html.Node {
 // known are the elements and attributes that a page is made of; anything else would have come out of a name.
 var (
 	knownElements = strings.Fields(`html head meta title style body a header nav ul ol li details summary div fieldset legend button p main
-		section h1 h2 h3 h4 article figure figcaption table caption thead tbody tr th td b i br sup span dl dt dd code textarea script
+		section h1 h2 h3 h4 article figure figcaption table caption thead tbody tr th td b i br sup span dl dt dd code template link script
 		svg desc g path text rect`)
-	knownAttributes = strings.Fields(`lang charset http-equiv content name class href id hidden type value role scope title tabindex readonly
-		spellcheck open xmlns viewbox width height d x y font-size text-anchor stroke-width stroke-linejoin stroke-linecap stroke-dasharray
+	knownAttributes = strings.Fields(`lang charset http-equiv content name property rel class href id hidden type value role scope title tabindex
+		xmlns viewbox width height d x y font-size text-anchor stroke-width stroke-linejoin stroke-linecap stroke-dasharray
 		opacity fill download`)
-	ownAttribute = regexp.MustCompile(`^(data-(p|l|w|m|k|v|row|numbers|script|part|copy)|aria-(label|labelledby|pressed))$`)
+	ownAttribute = regexp.MustCompile(`^(data-(p|l|w|m|k|row|script|part|copy|pack)|aria-(label|labelledby|pressed))$`)
 )
 
 // Whatever a file says, a page consists of our elements and attributes, asks nothing of the network, and holds together.
 func TestPagesAreSafeAndSound(t *testing.T) {
 	for name, r := range results() {
-		out := render(t, document(t, r))
+		out := expanded(t, render(t, document(t, r)))
 		ids, hrefs := map[string]bool{}, []string{}
 		walk(parse(t, out), func(n *html.Node) {
 			if !slices.Contains(knownElements, n.Data) {
@@ -212,7 +244,8 @@ func TestPolicy(t *testing.T) {
 		if scripts != 1 || csp != policy(style, script) {
 			t.Errorf("%s: %d scripts; the policy %q is not that of the page's style and script", name, scripts, csp)
 		}
-		if !strings.HasPrefix(csp, "default-src 'none'; ") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "http") || strings.Contains(csp, "data:") {
+		if !strings.HasPrefix(csp, "default-src 'none'; ") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "http") ||
+			strings.Count(csp, "data:") != 1 || !strings.Contains(csp, "; img-src data:; ") {
 			t.Errorf("%s: policy %q", name, csp)
 		}
 	}
@@ -272,8 +305,14 @@ func TestNothingIsLost(t *testing.T) {
 			t.Errorf("fact %s is lost", n)
 		}
 	}
-	if got := strings.Count(out, "<tr data-p") - strings.Count(out, `<tr data-p="0"`); got < len(d.Analysis.Cells) {
+	packed := unpack(t, []byte(out))
+	if got := len(packed.Rows); got != len(d.Analysis.Cells) || got == 0 || len(packed.Parts) == 0 {
 		t.Errorf("%d rows for %d cells", got, len(d.Analysis.Cells))
+	}
+	for _, row := range packed.Rows {
+		if slices.Contains(row.Keys[:], 0) {
+			t.Errorf("a filter does not reach %q", row.Fields)
+		}
 	}
 }
 
@@ -339,23 +378,17 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// The CSV is CSV, has a row for each cell, and no field that a spreadsheet would run.
-func TestCSV(t *testing.T) {
+// TestRaw: the pack has a row for each cell with all its digits, and no field that a spreadsheet would run.
+func TestRaw(t *testing.T) {
 	for name, r := range results() {
 		d := document(t, r)
-		b := &builder{d: d}
-		heads, rows, text := b.raw()
-		records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
+		p := unpack(t, render(t, d))
+		if len(p.Rows) != len(d.Analysis.Cells) {
+			t.Errorf("%s: %d rows, %d cells", name, len(p.Rows), len(d.Analysis.Cells))
 		}
-		if len(records) != len(rows)+1 || len(rows) != len(d.Analysis.Cells) {
-			t.Errorf("%s: %d records, %d rows, %d cells", name, len(records), len(rows), len(d.Analysis.Cells))
-		}
-		for i, rec := range records[1:] {
-			for j, f := range rec {
-				number := heads[j].Numbers
+		for i, row := range p.Rows {
+			for j, f := range row.Fields {
+				number := p.Heads[j].Numbers
 				if !number && f != "" && strings.ContainsAny(f[:1], "=+-@") {
 					t.Errorf("%s: a spreadsheet would run %q", name, f)
 				}
@@ -363,12 +396,24 @@ func TestCSV(t *testing.T) {
 					t.Errorf("%s: row %d has %q for a number", name, i, f)
 				}
 			}
-		}
-		if len(d.Analysis.Cells) > 0 && d.Analysis.Cells[0].N > 0 {
-			if got, want := records[1][6], strconv.FormatFloat(d.Analysis.Cells[0].Median, 'g', -1, 64); got != want {
-				t.Errorf("%s: median %s, want %s", name, got, want)
+			if c := d.Analysis.Cells[i]; c.N > 0 && number.Finite(c.Median) {
+				if got, want := row.Fields[6], strconv.FormatFloat(c.Median, 'g', -1, 64); got != want {
+					t.Errorf("%s: median %s, want %s", name, got, want)
+				}
 			}
 		}
+	}
+}
+
+// TestWeight: the page of a large result has its numbers once, and stays small.
+func TestWeight(t *testing.T) {
+	page := render(t, document(t, reporttest.NinePaths(12)))
+	rows := unpack(t, page).Rows
+	if most := 600 << 10; len(page) > most || len(rows) < 500 {
+		t.Errorf("%d bytes for %d rows, want at most %d", len(page), len(rows), most)
+	}
+	if n := bytes.Count(page, []byte("<svg")); n > 20 {
+		t.Errorf("%d drawings are on the page before a reader asks", n)
 	}
 }
 

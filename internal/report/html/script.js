@@ -22,8 +22,21 @@
   systemDark.addEventListener("change", sayTheme);
   sayTheme();
 
+  // The pack holds what is built on demand: deflated JSON in base64, unpacked once.
+  const element = (name, props, ...children) => {
+    const e = Object.assign(document.createElement(name), props);
+    e.append(...children);
+    return e;
+  };
+  let unpacked;
+  const unpack = () => unpacked ??= (async () => {
+    const bytes = Uint8Array.from(atob(one("pack").content.textContent.trim()), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+    return JSON.parse(await new Response(stream).text());
+  })();
+
   // A search in a flame graph leaves what does not match faint.
-  for (const field of all("input[data-find]")) {
+  const findIn = (field) => {
     const figure = field.closest("figure");
     const frames = all("svg g", figure);
     const found = figure.querySelector("[role=status]");
@@ -37,32 +50,34 @@
       }
       found.textContent = want === "" ? "" : `${n} found`;
     });
-  }
+  };
+  all("input[data-find]").forEach(findIn);
 
   // Filters: an element is shown unless one of its keys (profile, path, workload, metric) is switched off.
   const keys = ["p", "l", "w", "m"];
   const off = Object.fromEntries(keys.map((k) => [k, new Set()]));
-  const subjects = all("main [data-p], main [data-l], main [data-w], main [data-m]");
   const buttons = all("#filters button[data-k]");
   const status = one("status");
 
   // Rows of a drawing close up where one is taken out.
-  const drawings = all("svg.chart").map((svg) => ({
-    svg, rows: all("[data-row]", svg), width: svg.viewBox.baseVal.width, height: svg.viewBox.baseVal.height,
-  })).filter((d) => d.rows.length > 0);
+  const sizes = new Map();
   const closeUp = () => {
-    for (const d of drawings) {
+    for (const svg of all("svg.chart")) {
+      const rows = all("[data-row]", svg);
+      if (rows.length === 0) continue;
+      if (!sizes.has(svg)) sizes.set(svg, [svg.viewBox.baseVal.width, svg.viewBox.baseVal.height]);
+      const [width, height] = sizes.get(svg);
       let up = 0;
-      for (const row of d.rows) {
+      for (const row of rows) {
         if (row.classList.contains("off")) up += Number(row.dataset.row);
         else row.setAttribute("transform", `translate(0 ${-up})`);
       }
-      d.svg.setAttribute("viewBox", `0 0 ${d.width} ${d.height - up}`);
-      d.svg.setAttribute("height", String(d.height - up));
+      svg.setAttribute("viewBox", `0 0 ${width} ${height - up}`);
+      svg.setAttribute("height", String(height - up));
     }
   };
   const apply = () => {
-    for (const e of subjects) {
+    for (const e of all(keys.map((k) => `main [data-${k}]`).join())) {
       e.classList.toggle("off", keys.some((k) => e.dataset[k] !== undefined && off[k].has(e.dataset[k])));
     }
     for (const b of buttons) b.setAttribute("aria-pressed", String(!off[b.dataset.k].has(b.value)));
@@ -72,9 +87,9 @@
       part.classList.toggle("off", inside.length > 0 && inside.every((e) => e.classList.contains("off")));
     }
     closeUp();
-    const rows = all("#raw tbody tr");
+    const rows = all("main tr[data-p]");
     const shown = rows.filter((r) => !r.classList.contains("off")).length;
-    status.textContent = `${shown} of ${rows.length} rows of the table are shown.`;
+    status.textContent = `${shown} of ${rows.length} rows of tables are shown.`;
   };
   for (const b of buttons) {
     b.addEventListener("click", () => {
@@ -95,9 +110,48 @@
   });
   document.addEventListener("click", (e) => { if (!filters.contains(e.target)) filters.open = false; });
 
+  // What is packed is built when its place is opened.
+  for (const place of all("[data-pack]")) {
+    place.closest("details").addEventListener("toggle", async () => {
+      if (place.dataset.pack === "") return;
+      const part = (await unpack()).parts[Number(place.dataset.pack) - 1];
+      place.dataset.pack = "";
+      place.replaceChildren(...new DOMParser().parseFromString(part, "text/html").body.children);
+      all("[data-script]", place).forEach((e) => { e.hidden = false; });
+      apply();
+    });
+  }
+
+  // The table of all numbers: a cell's value has all its digits, its text five.
+  const rounded = (field) => field === "" ? "–" : String(Number(Number(field).toPrecision(5)));
+  const fill = ({ heads, rows }) => {
+    const table = one("cells");
+    table.createTHead().append(element("tr", {}, ...heads.map((h) => {
+      const head = element("th", { scope: "col" }, h.text);
+      if (h.numbers) head.dataset.numbers = "";
+      return head;
+    })));
+    table.append(element("tbody", {}, ...rows.map((r) => {
+      const row = element("tr", {}, ...r.fields.map((field, i) => {
+        if (!heads[i].numbers) return element("td", { className: "t" }, field);
+        const cell = element("td", {}, rounded(field));
+        if (field !== "") cell.dataset.v = field;
+        return cell;
+      }));
+      keys.forEach((k, i) => { row.dataset[k] = r.keys[i]; });
+      return row;
+    })));
+    sortable(table);
+    one("later").remove();
+    apply();
+  };
+  one("table")?.addEventListener("toggle", async () => {
+    const data = await unpack();
+    if (one("later")) fill(data);
+  });
+
   // Sorting: by value where a cell has one, else by text; what has neither stays last in both directions.
-  const table = one("cells");
-  if (table) {
+  const sortable = (table) => {
     const heads = all("thead th", table);
     const valueOf = (row, i) => {
       const cell = row.cells[i];
@@ -125,7 +179,7 @@
         body.append(...rows.map((r) => r[1]));
       });
     });
-  }
+  };
 
   // Copying: the CSV, and texts to type or to paste.
   const copied = async (text, select) => {
@@ -137,14 +191,21 @@
       return document.execCommand("copy");
     }
   };
-  const copy = one("copy");
-  if (copy) {
-    copy.addEventListener("click", async () => {
-      const area = one("csv");
-      const done = await copied(area.value, () => { area.closest("details").open = true; area.select(); });
-      one("copied").textContent = done ? "Copied." : "Press Ctrl+C to copy.";
-    });
-  }
+  const quoted = (field) => /[",\n\r]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field;
+  const csv = async () => {
+    const { heads, rows } = await unpack();
+    return [heads.map((h) => h.text), ...rows.map((r) => r.fields)].map((line) => line.map(quoted).join() + "\n").join("");
+  };
+  one("copy")?.addEventListener("click", async () => {
+    const area = element("textarea", { value: await csv(), readOnly: true, ariaLabel: "All numbers as CSV" });
+    const done = await copied(area.value, () => { one("raw").append(area); area.select(); });
+    one("copied").textContent = done ? "Copied." : "Press Ctrl+C to copy.";
+  });
+  one("save")?.addEventListener("click", async () => {
+    const href = URL.createObjectURL(new Blob([await csv()], { type: "text/csv" }));
+    element("a", { href, download: "cnibench.csv" }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 60000);
+  });
   for (const item of all("[data-copy]")) {
     const text = item.textContent;
     const button = document.createElement("button");

@@ -52,11 +52,13 @@ func (b *builder) table(t report.Table, figures []figure.Figure) table {
 	}
 	slices.Sort(doubts)
 	out.Doubts = b.notesOf(slices.Compact(doubts))
+	var samples []picture
 	for _, f := range figures {
 		if f.Kind == figure.Dots && f.Metric == t.Metric && f.Workload == t.Workload {
-			out.Figures = append(out.Figures, b.picture(f))
+			samples = append(samples, b.picture(f))
 		}
 	}
+	out.Samples = b.later(samples)
 	return out
 }
 
@@ -116,6 +118,11 @@ func (b *builder) pictures(figures []figure.Figure, of []chapter) []pictures {
 			}
 			at := &p.Parts[len(p.Parts)-1]
 			at.Figures = append(at.Figures, b.picture(f))
+		}
+		if c.kind == figure.Curves {
+			for i := range p.Parts {
+				p.Parts[i].Later, p.Parts[i].Figures = b.later(p.Parts[i].Figures), nil
+			}
 		}
 		if len(p.Parts) > 0 {
 			out = append(out, p)

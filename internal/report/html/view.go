@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"html/template"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
-	"github.com/cnibench/cnibench/internal/report/csv"
 	"github.com/cnibench/cnibench/internal/report/figure"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -44,9 +42,12 @@ type view struct {
 	Legend         []string
 	Footnotes      []footnote
 	Appendix       []report.Section
-	RawHead        []rawHead
-	Raw            []rawRow
-	Missing, CSV   string
+	// Raw counts the rows of the table of all numbers, which the page builds of its pack.
+	Raw, Missing string
+	Pack         template.HTML
+	// Description and Icon are for those who show a link to the page.
+	Description string
+	Icon        template.URL
 }
 
 // plain is a section without tables of numbers.
@@ -98,7 +99,8 @@ type table struct {
 	Conclusions []conclusion
 	Notes       []string
 	Doubts      []footnote
-	Figures     []picture
+	// Samples is the number of its dot plots in the pack, 0 for none.
+	Samples int
 }
 
 // conclusion is a row of a table in words.
@@ -142,6 +144,8 @@ type pictures struct {
 type part struct {
 	Heading string
 	Figures []picture
+	// Later is the number of the figures in the pack; then Figures is empty.
+	Later int
 }
 
 type picture struct {
@@ -165,6 +169,7 @@ type builder struct {
 	drawn int
 	// anchors counts the identifiers of tables and cells, so that no two are the same.
 	anchors map[string]int
+	pack    pack
 	err     error
 }
 
@@ -182,7 +187,10 @@ func viewOf(d report.Document) (view, error) {
 		enumerate(b.load, a.Workloads)
 		enumerate(b.metric, a.Metrics)
 		v.Filters = b.filters()
-		v.RawHead, v.Raw, v.CSV = b.raw()
+		b.pack.Heads, b.pack.Rows = b.raw()
+		if n := len(b.pack.Rows); n > 0 {
+			v.Raw = number.Counted(n, "row")
+		}
 		v.Tally, v.Claims = report.Claims(a)
 	}
 	for i, s := range d.Sections {
@@ -202,6 +210,8 @@ func viewOf(d report.Document) (view, error) {
 	}
 	v.Lead, v.Pictures = b.pictures(figures, leads), b.pictures(figures, chapters)
 	v.Nav = nav(v)
+	v.Description, v.Icon = description(d), icon()
+	v.Pack = b.packed()
 	return v, b.err
 }
 
@@ -235,6 +245,14 @@ func sub(d report.Document) string {
 		parts = append(parts, "compared with "+number.Clean(d.Analysis.Baseline))
 	}
 	return strings.Join(parts, ", ") + "."
+}
+
+// description is the page in a sentence or two, for those who show a link to it.
+func description(d report.Document) string {
+	if len(d.Answer) == 0 {
+		return sub(d)
+	}
+	return d.Answer[0]
 }
 
 // banners warn of what touches the whole page.
@@ -329,7 +347,7 @@ func nav(v view) []link {
 	add(len(v.Claims) > 0, "claims", "Published claims")
 	add(len(v.Legend)+len(v.Footnotes) > 0, "reading", "How to read this")
 	add(len(v.Appendix) > 0, "facts", "Conditions")
-	add(len(v.Raw) > 0, "raw", "All numbers")
+	add(v.Raw != "", "raw", "All numbers")
 	return out
 }
 
@@ -379,53 +397,4 @@ func choice(n report.Need) string {
 		return pick + " or " + near[0]
 	}
 	return fmt.Sprintf("%s or %d more", pick, len(near))
-}
-
-// rawHead is a column of the table of all numbers; Numbers says that it holds numbers.
-type rawHead struct {
-	Text    string
-	Numbers bool
-}
-
-// rawRow is a cell of the analysis.
-type rawRow struct {
-	P, L, W, M int
-	Cells      []rawCell
-}
-
-// rawCell is a text; Value is the number that it rounds, "" for none.
-type rawCell struct {
-	Text, Value string
-	Numbers     bool
-}
-
-// raw returns every cell of the analysis as a row, with the columns of the format csv, and the same as CSV.
-func (b *builder) raw() (heads []rawHead, rows []rawRow, text string) {
-	for _, c := range csv.Columns {
-		heads = append(heads, rawHead{c, slices.Contains(csv.Numbers, c)})
-	}
-	for i, fields := range csv.Rows(b.d.Analysis) {
-		c := &b.d.Analysis.Cells[i]
-		row := rawRow{P: b.series[c.Profile], L: b.path[c.Path], W: b.load[c.Workload], M: b.metric[c.Metric]}
-		for j, field := range fields {
-			cell := rawCell{Text: field, Numbers: heads[j].Numbers}
-			if cell.Numbers {
-				cell.Text, cell.Value = rounded(field), field
-			}
-			row.Cells = append(row.Cells, cell)
-		}
-		rows = append(rows, row)
-	}
-	var all strings.Builder
-	_ = csv.Render(&all, b.d) // to memory
-	return heads, rows, all.String()
-}
-
-// rounded writes a field of numbers with five digits.
-func rounded(field string) string {
-	v, err := strconv.ParseFloat(field, 64)
-	if err != nil {
-		return number.Absent
-	}
-	return strconv.FormatFloat(v, 'g', 5, 64)
 }

@@ -1,7 +1,6 @@
 package text
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
@@ -16,33 +15,28 @@ const screen = 60
 // fewRows is how many rows of the table are worth lines of the answers.
 const fewRows = 8
 
-// summary writes s, and of the sections of a document those that the reader asked for. Where all would be more than a
-// screen, the answers are written more briefly, then rows of the table give way, and at last what says how to read it.
+// summary writes s, and of the sections of a document those that the reader asked for: the table first, then a line for
+// each need. Where all would be more than a screen, rows of the table give way, then what says how to read it.
 func (p *printer) summary(d report.Document) {
 	s := d.Summary
+	p.letters = p.ascii && p.summaryWidth(s) > p.width
+	head := p.part(func(p *printer) { p.answers(d) })
+	needs := p.part(func(p *printer) { p.needs(s) })
 	tail := p.part(func(p *printer) { p.reading(s) })
 	var next string
 	if len(s.Next) > 0 {
 		next = p.part(func(p *printer) { p.line(""); p.items(s.Next) })
 	}
-	var head string
-	room := 0
-	for brief := range briefest + 1 {
-		head = p.part(func(p *printer) { p.answers(d, brief) })
-		room = screen - lines(head+tail+next)
-		if room >= min(len(s.Rows), fewRows)+tableLines {
-			break
-		}
-	}
 	p.WriteString(head)
 	if len(s.Columns) > 0 {
-		p.WriteString(p.part(func(p *printer) { p.summaryTable(s, max(room, tableLines+1)) }))
+		room := max(screen-lines(head+needs+tail+next), min(len(s.Rows), fewRows)+tableLines)
+		p.WriteString(p.part(func(p *printer) { p.summaryTable(s, room) }))
 	}
-	if over := lines(p.String()+tail+next) - screen; over > 0 {
+	if over := lines(p.String()+needs+tail+next) - screen; over > 0 {
 		kept := strings.SplitAfter(tail, "\n")
 		tail = strings.Join(kept[:max(0, len(kept)-2-over)], "") + "  More on how to read this: --all.\n"
 	}
-	p.WriteString(tail + next)
+	p.WriteString(tail + needs + next)
 	for _, x := range d.Sections {
 		if x.Asked {
 			p.section(x)
@@ -50,33 +44,39 @@ func (p *printer) summary(d report.Document) {
 	}
 }
 
-// briefest is how brief answers can be: 1 leaves out what was measured how, 2 the worst, 3 all needs but the first few.
-const briefest = 3
-
-// answers writes the answer for each need, the more briefly the less room there is.
-func (p *printer) answers(d report.Document, brief int) {
+// answers writes the title, what a document without a table answers, and its other tables.
+func (p *printer) answers(d report.Document) {
 	p.heading(d.Title)
 	p.bullets(d.Summary.Ground()...)
 	p.bullets(d.Summary.Lead...)
-	needs := d.Summary.Needs
-	const few = 3
-	if brief >= 3 {
-		needs = needs[:min(few, len(needs))]
-	}
-	for _, n := range needs {
-		heading := n.Heading
-		if brief >= 1 {
-			heading = n.Name
+	if len(d.Summary.Columns) == 0 {
+		for _, n := range d.Summary.Needs {
+			p.line("")
+			p.heading(number.Clean(n.Heading))
+			p.items(n.Lines)
 		}
-		p.line("")
-		p.heading(number.Clean(heading))
-		p.items(slices.DeleteFunc(slices.Clone(n.Lines), func(i report.Item) bool { return brief >= 2 && i.Name == report.Worst }))
-	}
-	if more := len(d.Summary.Needs) - len(needs); more > 0 {
-		p.bullets(number.Counted(more, "more answer") + ": --all.")
 	}
 	for _, g := range d.Summary.Grids {
 		p.grid(g)
+	}
+}
+
+// needs writes a line for each column of the table: without its intervals where they would make two of it.
+func (p *printer) needs(s *report.Summary) {
+	if len(s.Columns) == 0 {
+		return
+	}
+	name := 0
+	for _, c := range s.Columns {
+		name = max(name, number.Width(c.Name))
+	}
+	p.line("")
+	for j, n := range s.Needs {
+		lead, text := "  "+number.Left(s.Columns[j].Name, name)+"  ", n.Line
+		if number.Width(p.plain(lead+text)) > p.width {
+			text = n.Brief
+		}
+		p.hang(lead, text)
 	}
 }
 
@@ -104,7 +104,7 @@ func (p *printer) reading(s *report.Summary) {
 			verdict compare.Verdict
 			text    string
 		}{
-			{compare.Better, "best"}, {compare.Worse, "worse than the best of the column"},
+			{compare.Better, "best"}, {compare.Worse, "worse than the best"},
 			{compare.Same, "the same within " + s.Margin}, {compare.Inconclusive, "undecided"},
 		} {
 			if mark := p.toBest(m.verdict); seen[m.verdict] && mark != m.text {
@@ -113,14 +113,23 @@ func (p *printer) reading(s *report.Summary) {
 		}
 		p.bullets(strings.Join(append(marks, s.Certainty), "; ") + ".")
 	}
+	if s.Loads != "" {
+		p.bullets(s.Loads + ".")
+	}
 	if s.Letters != "" {
 		p.bullets("does: "+s.Letters+".", "proof: "+s.Proofs+".")
 	}
 	p.bullets(s.Notes...)
 }
 
+// verdictLetters are marks in ASCII where words have no room.
+var verdictLetters = map[compare.Verdict]string{compare.Better: "*", compare.Worse: "w", compare.Same: "=", compare.Inconclusive: "?"}
+
 // toBest is the mark of a verdict on a value beside the best one.
 func (p *printer) toBest(v compare.Verdict) string {
+	if p.letters {
+		return verdictLetters[v]
+	}
 	if p.ascii && v == compare.Better {
 		return "best"
 	}
@@ -130,18 +139,36 @@ func (p *printer) toBest(v compare.Verdict) string {
 // tableLines are those of the table that are not rows: one above it, its title, up to three of headings.
 const tableLines = 5
 
-// summaryTable writes the table in at most so many lines, and as many of its columns as fit; a line names what is left out.
-func (p *printer) summaryTable(s *report.Summary, most int) {
-	name, letters, proof := 0, len("does"), len("proof")
+// frameOf is the width of the names of s, of the letters and of the proofs, and its columns.
+func (p *printer) frameOf(s *report.Summary) (name, letters, proof int, all []column) {
+	letters, proof = len("does"), len("proof")
 	for _, r := range s.Rows {
 		name = max(name, min(number.Width(r.Profile), 32))
 		proof = max(proof, number.Width(r.Proof))
 	}
-	after := gap + number.Left("does", letters) + gap + "proof"
-	all := make([]column, len(s.Columns))
 	for j, c := range s.Columns {
-		all[j] = p.summaryColumn(c, each.Of(s.Rows, func(r report.SummaryRow) report.Entry { return r.Entries[j] }))
+		all = append(all, p.summaryColumn(c, each.Of(s.Rows, func(r report.SummaryRow) report.Entry { return r.Entries[j] })))
 	}
+	return name, letters, proof, all
+}
+
+// summaryWidth is how wide the whole table is.
+func (p *printer) summaryWidth(s *report.Summary) int {
+	name, letters, proof, all := p.frameOf(s)
+	width := name
+	if s.Letters != "" {
+		width += len(gap) + letters + len(gap) + proof
+	}
+	for _, c := range all {
+		width += len(gap) + c.width
+	}
+	return width
+}
+
+// summaryTable writes the table in at most so many lines, and as many of its columns as fit; a line names what is left out.
+func (p *printer) summaryTable(s *report.Summary, most int) {
+	name, letters, proof, all := p.frameOf(s)
+	after := gap + number.Left("does", letters) + gap + "proof"
 	used := name + len(gap) + letters + len(gap) + proof
 	if s.Letters == "" || used+len(gap)+all[0].width > p.width {
 		after, used = "", name

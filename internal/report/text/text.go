@@ -64,6 +64,8 @@ type printer struct {
 	live bool
 	// marked is true once an entry had the mark of a verdict.
 	marked bool
+	// letters are written for the verdicts of a summary's table, whose words have no room.
+	letters bool
 }
 
 func (p *printer) line(s string) {

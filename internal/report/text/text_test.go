@@ -116,10 +116,45 @@ func TestASCII(t *testing.T) {
 // A profile without policies is not best for a reader who needs them.
 func TestBestWithFunction(t *testing.T) {
 	out := string(render(t, reporttest.NinePaths(6), report.Options{}, Options{ASCII: true}))
-	for _, want := range []string{"best                macvlan: ", "with NetworkPolicy  calico-underlay: ", "With encryption: none was measured; flannel-wireguard has it."} {
+	for _, want := range []string{"requests     macvlan; NetworkPolicy calico-underlay 1.", "; worst canal 1.", "With encryption: none was measured; flannel-wireguard has it."} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
+	}
+}
+
+// TestTableFirst: the first screen begins with the table. It has every need at 80 columns, a verdict for the host, and the
+// baseline; a line for each need follows, and why a pod needs less than the host.
+func TestTableFirst(t *testing.T) {
+	for _, ascii := range []bool{true, false} {
+		out := string(render(t, reporttest.NinePaths(6), report.Options{}, Options{ASCII: ascii}))
+		all := strings.Split(out, "\n")
+		for _, want := range []string{"requests", "connections", "bulk", "Services", "tail", "does", "proof"} {
+			if !strings.Contains(all[3], want) {
+				t.Errorf("no column %s in %q", want, all[3])
+			}
+		}
+		rows := map[string]string{}
+		for _, l := range all[5:12] {
+			name, rest, _ := strings.Cut(l, " ")
+			rows[name] = rest
+		}
+		worse := map[bool]string{true: " w ", false: " ▼ "}[ascii]
+		if !strings.Contains(rows["host"], worse) || strings.Contains(rows["raw"], worse) || rows["raw"] == "" {
+			t.Errorf("host %q, raw %q", rows["host"], rows["raw"])
+		}
+		for _, want := range []string{"raw is the baseline, measured host to host.", "macvlan needs less than the host: its packets bypass"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("no %q in\n%s", want, out)
+			}
+		}
+	}
+	wide := string(render(t, reporttest.NinePaths(6), report.Options{}, Options{ASCII: true, Width: 140}))
+	if !regexp.MustCompile(`(?m)^  requests +macvlan; with NetworkPolicy calico-underlay 1\.\d+x \(1\.\d+x to 1\.\d+x\); worst canal \S+ \(.*\)$`).MatchString(wide) {
+		t.Errorf("no line with intervals in\n%s", wide)
+	}
+	if !strings.Contains(wide, "1.23 worse") {
+		t.Errorf("words have room:\n%s", wide)
 	}
 }
 

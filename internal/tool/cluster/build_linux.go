@@ -47,6 +47,9 @@ func (c cache) part(comp component) string {
 
 // build makes the missing parts of the cache and reports progress to w; with policies, also the policy controller.
 func (c cache) build(ctx context.Context, w io.Writer, policies bool) error {
+	if err := c.ready(policies); err != nil {
+		return err
+	}
 	for _, d := range []string{"bin", "images", "src"} {
 		if err := os.MkdirAll(filepath.Join(c.dir, d), 0o755); err != nil {
 			return err

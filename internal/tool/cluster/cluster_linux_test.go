@@ -428,3 +428,27 @@ func checkCPUs(t *testing.T, c *cluster) {
 		t.Errorf("saw %d daemons and %d processes of pods; there are more", daemons, pods)
 	}
 }
+
+// TestReadyBeforeBuild: a program that an image takes from this machine is looked for before anything is built, and only
+// for images that are missing.
+func TestReadyBeforeBuild(t *testing.T) {
+	dir := t.TempDir()
+	c := cache{home: dir, dir: filepath.Join(dir, "v")}
+	t.Setenv("PATH", t.TempDir())
+	var out strings.Builder
+	err := c.build(t.Context(), &out, true)
+	if err == nil || !strings.Contains(err.Error(), "xtables-nft-multi") || out.Len() > 0 {
+		t.Fatalf("%v, after %q", err, out.String())
+	}
+	if err := os.MkdirAll(filepath.Join(c.dir, "images"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range c.allImages() {
+		if err := os.WriteFile(c.image(m.name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.ready(true); err != nil {
+		t.Errorf("all images are there: %v", err)
+	}
+}

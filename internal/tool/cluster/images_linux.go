@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -51,12 +52,28 @@ func (c cache) allImages() []image {
 	}
 }
 
+// missing returns the images that the cache lacks; with policies, also the policy controller's.
+func (c cache) missing(policies bool) []image {
+	return slices.DeleteFunc(c.allImages(), func(m image) bool {
+		_, err := os.Stat(c.image(m.name))
+		return err == nil || m.policies && !policies
+	})
+}
+
+// ready says which programs of this machine the missing images need and do not find, before anything is built.
+func (c cache) ready(policies bool) error {
+	for _, m := range c.missing(policies) {
+		files := &fileSet{paths: map[string]string{}}
+		if m.add(files); files.err != nil {
+			return fmt.Errorf("image %s: %w", m.name, files.err)
+		}
+	}
+	return nil
+}
+
 // images writes the images that the cache lacks; with policies, also the policy controller's.
 func (c cache) images(w io.Writer, policies bool) error {
-	for _, m := range c.allImages() {
-		if _, err := os.Stat(c.image(m.name)); err == nil || m.policies && !policies {
-			continue
-		}
+	for _, m := range c.missing(policies) {
 		files := &fileSet{paths: map[string]string{}}
 		m.add(files)
 		spec, err := files.image()

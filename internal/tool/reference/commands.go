@@ -21,22 +21,28 @@ func writeCommands(w io.Writer) error {
 Every command with its flags. ` + "`cnibench COMMAND --help`" + ` prints the same. Many flags of run are settings of a plan:
 [settings](settings.md) says what each takes, in the lab and on clusters.
 `)
+	root := cli.Tree()
+	ofRun := map[string]string{}
+	if run, _, err := root.Find([]string{"run"}); err == nil {
+		run.Flags().VisitAll(func(f *pflag.Flag) { ofRun[f.Name] = f.Usage })
+	}
 	var visit func(*cobra.Command)
 	visit = func(c *cobra.Command) {
 		if !c.IsAvailableCommand() && c.HasParent() || c.Name() == "help" {
 			return
 		}
-		writeCommand(&b, c)
+		writeCommand(&b, c, ofRun)
 		for _, sub := range c.Commands() {
 			visit(sub)
 		}
 	}
-	visit(cli.Tree())
+	visit(root)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func writeCommand(b *strings.Builder, c *cobra.Command) {
+// writeCommand writes a command with its flags. Those that it shares with run are described there.
+func writeCommand(b *strings.Builder, c *cobra.Command, ofRun map[string]string) {
 	if c.Name() == "completion" || c.HasParent() && c.Parent().Name() == "completion" {
 		return // the library's own, whose help is long
 	}
@@ -48,9 +54,13 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 	if c.Example != "" {
 		fmt.Fprintf(b, "\nExamples:\n\n```\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(c.Example, "  "), "\n  ", "\n"))
 	}
-	flags := ""
+	flags, shared := "", []string{}
 	c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" {
+			return
+		}
+		if ofRun[f.Name] == f.Usage && c.Name() != "run" {
+			shared = append(shared, "`--"+f.Name+"`")
 			return
 		}
 		name, usage := pflag.UnquoteUsage(f)
@@ -62,6 +72,9 @@ func writeCommand(b *strings.Builder, c *cobra.Command) {
 	})
 	if flags != "" {
 		b.WriteString("\n| flag | what it does | default |\n|---|---|---|\n" + flags)
+	}
+	if len(shared) > 0 {
+		b.WriteString("\nAs for [run](#cnibench-run): " + strings.Join(shared, ", ") + ".\n")
 	}
 }
 

@@ -314,7 +314,7 @@ func tunnelDevice(t *tunnel) inspection {
 			return fmt.Sprintf("%s %s mtu %d vni %d port %d learning %v", d.Kind, d.Name, d.MTU, d.VNI, d.Port, d.Learning)
 		}
 		model := link.Device{Device: netstate.Device{
-			Kind: "vxlan", Name: t.device, MTU: s.podMTU(), VNI: t.vni, Port: t.port, External: t.external,
+			Kind: "vxlan", Name: t.device, MTU: s.inst.Spec.TunnelMTU(), VNI: t.vni, Port: t.port, External: t.external,
 		}}
 		if t.routed {
 			model.MTU = s.inst.Spec.Lab.MTU

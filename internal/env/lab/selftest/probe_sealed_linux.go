@@ -111,7 +111,7 @@ func inClear(path plan.Path) inspection {
 func sealedLength(path plan.Path) inspection {
 	return seen(path,
 		func(s *scene, _ *trial) string {
-			return strconv.Itoa(s.podMTU() + wireGuardOverhead + s.ipUDPHeaders() + ethernetHeader)
+			return strconv.Itoa(s.pathMTU() + wireGuardOverhead + s.ipUDPHeaders() + ethernetHeader)
 		},
 		func(s *scene, t *trial) string {
 			longest, suffix := 0, ""

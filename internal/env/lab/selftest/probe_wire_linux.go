@@ -70,11 +70,11 @@ func addresses(f *capture.Frame) string {
 	return text
 }
 
-// frameLength checks the datagram that fills the pod's MTU: on the wire it must fill the underlay's MTU, unfragmented.
+// frameLength checks the datagram that fills the path's MTU: on the wire it must fill the underlay's MTU, unfragmented.
 func frameLength(path plan.Path) inspection {
 	return seen(path,
 		func(s *scene, _ *trial) string {
-			return strconv.Itoa(s.podMTU() + s.inst.Profile.OverheadOn(s.inst.Spec.Lab.Family) + ethernetHeader)
+			return strconv.Itoa(s.pathMTU() + s.inst.Profile.OverheadOn(s.inst.Spec.Lab.Family) + ethernetHeader)
 		},
 		func(_ *scene, t *trial) string {
 			var found []string

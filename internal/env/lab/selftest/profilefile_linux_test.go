@@ -66,6 +66,31 @@ func referenceFile(dir, name string) string {
 	return "based-on: " + name + "\ncni:\n  timeout: 1m\n  bin: " + dir + "\n" + withReference(name, more, ranges)
 }
 
+// TestPodMTULeavesTheTunnel: a file that changes the MTU of pods changes nothing of its base's tunnel, whose self-test holds for
+// pods of a smaller and of a larger MTU.
+func TestPodMTULeavesTheTunnel(t *testing.T) {
+	t.Parallel()
+	for _, mtu := range []int{1400, 1500} {
+		t.Run(fmt.Sprint(mtu), func(t *testing.T) {
+			t.Parallel()
+			_, inst := raisedOwn(t, plan.Lab{NIC: "wire"}, fileOf(t, fmt.Sprintf("based-on: flannel-vxlan\npod:\n  mtu: %d\n", mtu), nil))
+			if inst.Err != nil {
+				t.Fatal(inst.Err)
+			}
+			if got := inst.Spec.PodMTU(); got != mtu {
+				t.Errorf("pods have %d", got)
+			}
+			all := Run(t.Context(), inst)
+			for _, a := range Failed(all) {
+				t.Error(a)
+			}
+			if !holds(all, "mtu") || !holds(all, "tunnel.device") {
+				t.Error("pods and tunnel are not asserted")
+			}
+		})
+	}
+}
+
 // TestProfileFiles raises the reference plugins from profile files: by libcni, with IPAM, CHECK and DEL. The self-test of
 // the built-in dataplane holds. A second instance finds the addresses free, and nothing stays.
 func TestProfileFiles(t *testing.T) {

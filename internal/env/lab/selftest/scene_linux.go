@@ -245,5 +245,8 @@ func (s *scene) segmented() bool { return s.inst.Spec.Lab.NIC == plan.NICWire }
 // podMTU returns the MTU of pods.
 func (s *scene) podMTU() int { return s.inst.Spec.PodMTU() }
 
+// pathMTU returns the longest packet of a pod that reaches another node in one piece.
+func (s *scene) pathMTU() int { return min(s.podMTU(), s.inst.Spec.TunnelMTU()) }
+
 // fullFrame returns the length of the largest frame on the underlay.
 func (s *scene) fullFrame() int { return s.inst.Spec.Lab.MTU + ethernetHeader }

@@ -159,11 +159,11 @@ func (s *scene) connections() ([][]conntrack.Entry, error) {
 	return all, nil
 }
 
-// size returns the size of a request. Between nodes it fills the pod's MTU, so that the frame on the wire proves the
+// size returns the size of a request. Between nodes it fills the path's MTU, so that the frame on the wire proves the
 // overhead.
 func (s *scene) size(p plan.Path) int {
 	if p == s.want.crossPath() {
-		return s.podMTU() - s.ipUDPHeaders()
+		return s.pathMTU() - s.ipUDPHeaders()
 	}
 	return question
 }

@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// commandGroups are the groups of commands in the order of help. What is in none is in the last.
+var commandGroups = []struct {
+	id, title string
+	commands  []string
+}{
+	{"measure", "Measure", []string{"run", "explain", "journey", "diagnose", "lab", "doctor"}},
+	{"read", "Read results", []string{"report", "compare", "check", "import"}},
+	{"cluster", "Clusters", []string{"cni", "kube", "image"}},
+	{"research", "Research", []string{"reproduce", "findings", "fidelity"}},
+	{"other", "Other", nil},
+}
+
+// helpWidth and helpHeight are those of a screen, which help has to fit.
+const helpWidth, helpHeight = 80, 40
+
+// paged makes help of all commands below root a page of our own: one line for each flag, or all of it with --all.
+func paged(root *cobra.Command) {
+	for _, g := range commandGroups {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title + ":"})
+	}
+	for _, sub := range root.Commands() {
+		sub.GroupID = commandGroups[len(commandGroups)-1].id
+		for _, g := range commandGroups {
+			if slices.Contains(g.commands, sub.Name()) {
+				sub.GroupID = g.id
+			}
+		}
+	}
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		_, _ = io.WriteString(cmd.OutOrStdout(), helpPage(cmd))
+	})
+	var all func(*cobra.Command)
+	all = func(cmd *cobra.Command) {
+		if cmd.Flags().Lookup("all") == nil && !cmd.DisableFlagParsing {
+			cmd.Flags().Bool("all", false, "with --help: every flag in full")
+			cmd.Flags().Lookup("all").Hidden = true
+		}
+		for _, sub := range cmd.Commands() {
+			all(sub)
+		}
+	}
+	all(root)
+}
+
+// helpPage is the help of cmd: a screen, or with --all everything.
+func helpPage(cmd *cobra.Command) string {
+	everything := cmd.Flags().Changed("all")
+	flags, left := flagList(cmd, everything)
+	var b strings.Builder
+	if cmd.Runnable() && !cmd.HasAvailableSubCommands() {
+		b.WriteString("Usage: " + cmd.UseLine() + "\n")
+	} else {
+		b.WriteString("Usage: " + cmd.CommandPath() + " COMMAND\n")
+	}
+	if cmd.Example != "" {
+		b.WriteString("\nExamples:\n" + cmd.Example + "\n")
+	}
+	b.WriteString(commandsOf(cmd) + flags)
+	about := cmd.Long
+	if about == "" {
+		about = cmd.Short + "."
+	}
+	head := ""
+	for i, paragraph := range strings.Split(about, "\n\n") {
+		text := wrapped(paragraph) + "\n"
+		if i > 0 && !everything && rows(head+text+b.String()) > helpHeight-2 {
+			left = true
+			break
+		}
+		head += text
+	}
+	if left {
+		b.WriteString("\nMore: " + cmd.CommandPath() + " --help --all\n")
+	} else if cmd.HasAvailableSubCommands() {
+		b.WriteString("\nMore: " + cmd.CommandPath() + " COMMAND --help\n")
+	}
+	return head + b.String()
+}
+
+// rows is how many rows of a terminal text takes.
+func rows(text string) int {
+	n := 0
+	for line := range strings.Lines(text) {
+		n += 1 + max(0, number.Width(strings.TrimSuffix(line, "\n"))-1)/helpWidth
+	}
+	return n
+}
+
+// wrapped breaks a paragraph into lines; lines that are indented stay.
+func wrapped(paragraph string) string {
+	if strings.HasPrefix(paragraph, " ") || strings.Contains(paragraph, "\n ") {
+		return paragraph + "\n"
+	}
+	return strings.Join(number.Wrap(strings.ReplaceAll(paragraph, "\n", " "), helpWidth), "\n") + "\n"
+}
+
+// commandsOf lists the commands below cmd, in groups where it has some.
+func commandsOf(cmd *cobra.Command) string {
+	var b strings.Builder
+	list := func(title, id string) {
+		var lines []string
+		for _, sub := range cmd.Commands() {
+			if sub.GroupID == id && sub.IsAvailableCommand() && sub.Name() != "completion" {
+				lines = append(lines, "  "+number.Left(sub.Name(), 12)+" "+sub.Short+"\n")
+			}
+		}
+		if len(lines) > 0 {
+			b.WriteString("\n" + title + "\n" + strings.Join(lines, ""))
+		}
+	}
+	list("Commands:", "")
+	for _, g := range cmd.Groups() {
+		list(g.Title, g.ID)
+	}
+	return b.String()
+}
+
+// flagList lists the flags of cmd: the common ones in a line each, or all in full; left says that there is more.
+func flagList(cmd *cobra.Command, everything bool) (list string, left bool) {
+	ranked := false // some flags are for the first page alone
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		_, common := f.Annotations[isCommon]
+		ranked = ranked || common
+	})
+	var b strings.Builder
+	for _, g := range groups {
+		set := pflag.NewFlagSet(string(g), pflag.ContinueOnError)
+		set.SortFlags = false
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			own := groupOutput
+			if named := f.Annotations[groupOf]; named != nil {
+				own = plan.Group(named[0])
+			}
+			_, common := f.Annotations[isCommon]
+			switch {
+			case own != g || f.Hidden || f.Name == "help":
+			case ranked && !everything && !common:
+				left = true
+			default:
+				set.AddFlag(f)
+			}
+		})
+		if !set.HasFlags() {
+			continue
+		}
+		title := string(g)
+		if !ranked {
+			title = "Flags"
+		}
+		b.WriteString("\n" + title + ":\n")
+		if everything {
+			b.WriteString(set.FlagUsagesWrapped(helpWidth))
+			continue
+		}
+		lines, cut := briefly(set)
+		left = left || cut
+		b.WriteString(lines)
+	}
+	return b.String(), left
+}
+
+// briefly writes a line for each flag, and says whether any text was cut.
+func briefly(set *pflag.FlagSet) (lines string, cut bool) {
+	const most = 28
+	heads := map[string]string{}
+	width := 0
+	set.VisitAll(func(f *pflag.Flag) {
+		name, _ := pflag.UnquoteUsage(f)
+		short := "    "
+		if f.Shorthand != "" {
+			short = "-" + f.Shorthand + ", "
+		}
+		heads[f.Name] = strings.TrimRight("  "+short+"--"+f.Name+" "+name, " ")
+		width = max(width, min(most, number.Width(heads[f.Name])))
+	})
+	var b strings.Builder
+	set.VisitAll(func(f *pflag.Flag) {
+		_, text := pflag.UnquoteUsage(f)
+		head := number.Left(heads[f.Name], width)
+		unless := ""
+		if !slices.Contains([]string{"", "false", "0", "0s", "[]"}, f.DefValue) {
+			unless = " (default " + f.DefValue + ")"
+		}
+		said := shortened(text, helpWidth-number.Width(head)-2-number.Width(unless))
+		cut = cut || said != text
+		fmt.Fprintf(&b, "%s  %s\n", head, said+unless)
+	})
+	return b.String(), cut
+}
+
+// shortened is the help of a flag in one line: the whole, or as many of its parts as there is room for.
+func shortened(text string, room int) string {
+	if number.Width(text) <= room {
+		return text
+	}
+	const least = 8
+	best := ""
+	for _, mark := range []string{";", ":", " (", ",", "."} {
+		for i := 0; i < len(text); {
+			at := strings.Index(text[i:], mark)
+			if at < 0 {
+				break
+			}
+			if part := text[:i+at]; number.Width(part) <= room && strings.Count(part, "(") == strings.Count(part, ")") && len(part) > len(best) {
+				best = part
+			}
+			i += at + len(mark)
+		}
+	}
+	if len(best) < least {
+		return number.Truncate(text, room)
+	}
+	return best
+}

@@ -1,0 +1,58 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// standsIn is the cell of the baseline that stands in for the path of a need, nil if p is not that baseline.
+func (b *builder) standsIn(n Need, p plan.Variant) *compare.Cell {
+	if p != b.analysis.Baseline {
+		return nil
+	}
+	for i := range b.analysis.Comparisons {
+		x := &b.analysis.Comparisons[i]
+		if x.Path == n.Path && x.Workload == n.Workload && x.Metric == n.Metric.Name && x.Baseline == p && x.BaselinePath != (plan.Path{}) {
+			if c, ok := b.analysis.Cell(compare.Key{Case: plan.Case{Profile: p, Path: x.BaselinePath, Workload: n.Workload}, Metric: n.Metric.Name}); ok && c.N > 0 {
+				return &c
+			}
+		}
+	}
+	return nil
+}
+
+// aheadOfHost says why pods cost less than the bare host does, where they do.
+func (b *builder) aheadOfHost(needs []Need) string {
+	for _, n := range needs {
+		first := n.Choice[0].Cell.Profile
+		if n.Bounds || n.Metric.Name != metric.ServiceDemand || !dataplane(first) || b.toBest(n, profile.Host) != compare.Worse {
+			continue
+		}
+		p, ok := profile.Lookup(first.Profile())
+		switch {
+		case !ok || p.Services == "kube-proxy":
+		case p.Services == "none":
+			return fmt.Sprintf("%s needs less than the host: its packets bypass the node's kube-proxy rules, which the host's pass.", number.Clean(first))
+		default:
+			return fmt.Sprintf("%s needs less than the host: it replaces kube-proxy, whose rules the host's packets pass.", number.Clean(first))
+		}
+	}
+	return ""
+}
+
+// toBest is the verdict of a bare network on the best dataplane of a need.
+func (b *builder) toBest(n Need, bare plan.Variant) compare.Verdict {
+	two := b.rank(n.Path, n.Workload, n.Metric.Name, func(p plan.Variant) bool { return p == bare || p == n.Choice[0].Cell.Profile })
+	switch {
+	case len(two) < 2:
+		return compare.None
+	case two[0].Cell.Profile == bare && two[1].ToBest.Verdict == compare.Worse:
+		return compare.Better
+	}
+	return two[1].ToBest.Verdict
+}

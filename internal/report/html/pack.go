@@ -1,0 +1,82 @@
+package html
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/report/csv"
+)
+
+// pack is what the page builds only when a reader asks for it: the table of all numbers, and figures as the page's own
+// elements. It is on the page once, as JSON that is deflated and written in base64.
+type pack struct {
+	Heads []rawHead `json:"heads"`
+	Rows  []rawRow  `json:"rows"`
+	// Parts are figures by number, from 1.
+	Parts []string `json:"parts"`
+}
+
+// rawHead is a column of the table of all numbers; Numbers says that it holds numbers.
+type rawHead struct {
+	Text    string `json:"text"`
+	Numbers bool   `json:"numbers"`
+}
+
+// rawRow is a cell of the analysis: the numbers of its profile, path, workload and metric, and its fields as in the format csv.
+type rawRow struct {
+	Keys   [4]int   `json:"keys"`
+	Fields []string `json:"fields"`
+}
+
+// raw returns every cell of the analysis as a row, with the columns of the format csv.
+func (b *builder) raw() (heads []rawHead, rows []rawRow) {
+	for _, c := range csv.Columns {
+		heads = append(heads, rawHead{c, slices.Contains(csv.Numbers, c)})
+	}
+	for i, fields := range csv.Rows(b.d.Analysis) {
+		c := &b.d.Analysis.Cells[i]
+		rows = append(rows, rawRow{[4]int{b.series[c.Profile], b.path[c.Path], b.load[c.Workload], b.metric[c.Metric]}, fields})
+	}
+	return heads, rows
+}
+
+// later puts figures into the pack and returns their number, 0 for no figures.
+func (b *builder) later(figures []picture) int {
+	if len(figures) == 0 {
+		return 0
+	}
+	var out bytes.Buffer
+	if err := page().ExecuteTemplate(&out, "figures", figures); err != nil && b.err == nil {
+		b.err = fmt.Errorf("report as HTML: %w", err)
+	}
+	b.pack.Parts = append(b.pack.Parts, out.String())
+	return len(b.pack.Parts)
+}
+
+// packed writes the pack for the page, nothing if it is empty. Its letters are those of base64, so it is text anywhere.
+func (b *builder) packed() template.HTML {
+	if len(b.pack.Rows) == 0 && len(b.pack.Parts) == 0 {
+		return ""
+	}
+	var out bytes.Buffer
+	text := base64.NewEncoder(base64.StdEncoding, &out)
+	w, err := flate.NewWriter(text, flate.BestCompression)
+	if err == nil {
+		err = json.NewEncoder(w).Encode(b.pack)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err == nil {
+		err = text.Close()
+	}
+	if err != nil && b.err == nil {
+		b.err = fmt.Errorf("report as HTML: %w", err)
+	}
+	return template.HTML(out.String())
+}

@@ -1,0 +1,25 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// TestValidated: a cost is called validated only where it was compared with a real cluster's, and a path only verified where
+// assertions held.
+func TestValidated(t *testing.T) {
+	proven, both := Proof{Assertions: 5}, Proof{Assertions: 5, Fidelity: &profile.Fidelity{}}
+	for want, all := range map[string][]Ability{
+		"": {{Profile: "host", Proof: proven}},
+		"Costs validated on a real cluster: flannel-vxlan. Others: path verified, cost not.": {
+			{Profile: "host", Proof: proven}, {Profile: "flannel-vxlan", Proof: both}, {Profile: "canal", Proof: proven}},
+		"Costs validated on a real cluster: none. Others: not.":                     {{Profile: "canal", Proof: proven}, {Profile: "ptp"}},
+		"Costs validated on a real cluster: flannel-vxlan and canal.":               {{Profile: "flannel-vxlan", Proof: both}, {Profile: "canal", Proof: both}},
+		"Costs validated on a real cluster: none. Others: path verified, cost not.": {{Profile: "canal", Proof: proven}},
+	} {
+		if got := Validated(all); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
