@@ -236,7 +236,7 @@ func TestBrowserFits(t *testing.T) {
 			if got := script[int](b, "return performance.getEntriesByType('resource').length"); got != 0 {
 				t.Errorf("%s: %d resources were asked for", at, got)
 			}
-			if got := script[bool](b, "const r = document.querySelector('.answer').getBoundingClientRect(); return r.top > 0 && r.top < 400"); !got {
+			if got := script[bool](b, "const r = document.querySelector('.answer').getBoundingClientRect(); return r.top > 0 && r.top < 600"); !got {
 				t.Errorf("%s: the answer does not begin on the first screen", at)
 			}
 			dark := script[bool](b, "return getComputedStyle(document.body).backgroundColor.match(/\\d+/g).every(v => v < 60)")
