@@ -339,9 +339,9 @@ func missingNotes(s explain.Side) []string {
 	if s.Throttled > 0 {
 		add("the kernel paused the sampling %d times", s.Throttled)
 	}
-	if s.Foreign > uint64(s.Samples) {
+	if idle := s.Idle(); idle > uint64(s.Samples) {
 		add("the path is mostly idle: %s of the samples are of idle CPUs and other tasks, and the parts stand on the rest",
-			number.Percent(float64(s.Foreign)/float64(s.Foreign+uint64(s.Samples))))
+			number.Percent(float64(idle)/float64(idle+uint64(s.Samples))))
 	}
 	if names := otherTasks(s); names != "" {
 		add("other tasks on its CPUs are %s", names)

@@ -44,10 +44,33 @@ func TestSampleNotes(t *testing.T) {
 		"canal: missing are names of kernel functions, so nothing is explained: kptr_restrict.": func(s *explain.Side) {
 			s.Missing, s.Parts[1].Share = []string{sample.NoSymbols + ": kptr_restrict"}, 1
 		},
+		"canal: other tasks on its CPUs are gzip (20%), kworker/1:1-events (0.5%).": func(s *explain.Side) {
+			s.Foreign = 8100 // gzip, not idle CPUs
+			s.Others = []explain.Other{{Command: "gzip", Samples: 8000, Share: 0.2}, {Command: "kworker/1:1-events", Samples: 20, Share: 0.005}, {Command: "sshd", Share: 0.0002}}
+		},
 	} {
 		if notes := sampleNotes([]explain.Side{side(change), sound}); len(notes) != 2 || notes[1] != want {
 			t.Errorf("want %q in\n%s", want, strings.Join(notes, "\n"))
 		}
+	}
+}
+
+// TestOthersAreBesideTheSum: other tasks have a row of their own, below the sum, if there are any.
+func TestOthersAreBesideTheSum(t *testing.T) {
+	side := func(others ...explain.Other) explain.Side {
+		return explain.Side{
+			Case: plan.Case{Profile: "canal", Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}, Unit: "ns", Samples: 250, Trials: 4,
+			Demand: explain.Interval{Value: 40_000}, Parts: []explain.Share{{Part: explain.Part{ID: "ip", Title: "IP"}, Share: 1, Time: explain.Interval{Value: 40_000}}},
+			Others: others,
+		}
+	}
+	const row = "beside it, other tasks on these CPUs"
+	g, _ := partsGrid([]explain.Side{side(explain.Other{Command: "gzip", Time: 8000}, explain.Other{Command: "sh", Time: 2000}), side()})
+	if n := len(g.Labels); g.Labels[n-1] != row || g.Labels[n-2] != "sum" || !slices.Equal(g.Cells[n-1], []string{"10.0", "0"}) {
+		t.Errorf("%q %q", g.Labels, g.Cells)
+	}
+	if g, _ := partsGrid([]explain.Side{side(), side(explain.Other{Command: "sh", Time: 20})}); slices.Contains(g.Labels, row) {
+		t.Errorf("without others: %q", g.Labels)
 	}
 }
 

@@ -1,10 +1,13 @@
 package record
 
 import (
+	"maps"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/kernel/perf"
+	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
@@ -43,5 +46,24 @@ func TestIsMeter(t *testing.T) {
 		if got := isMeter(strings.Split(stack, ";")); got != want {
 			t.Errorf("%s: %v", stack, got)
 		}
+	}
+}
+
+// TestOthersAreNamed: a foreign sample has the name of its task, that of an idle CPU has none.
+func TestOthersAreNamed(t *testing.T) {
+	f := folder{Window: Window{Slices: []sample.Interval{{EndNs: 100}}, Kernel: true}, stacks: &sample.Stacks{}}
+	own := proc.Text("/proc/self/comm")
+	for _, task := range []int{os.Getpid(), os.Getpid(), 0, -1, 1 << 22} {
+		f.add(perf.Sample{Time: 50, Task: task})
+	}
+	want := map[string]uint64{own: 2, sample.Ended: 1}
+	if f.stacks.Foreign != 5 || !maps.Equal(f.stacks.Others, want) {
+		t.Errorf("%d, %v, want %v", f.stacks.Foreign, f.stacks.Others, want)
+	}
+	var joined sample.Stacks
+	joined.Join(f.stacks, nil)
+	joined.Join(f.stacks, nil)
+	if joined.Others[own] != 4 {
+		t.Errorf("two nodes: %v", joined.Others)
 	}
 }

@@ -137,6 +137,14 @@ func TestAccountClosesOnWhatDemandSays(t *testing.T) {
 	if d := more[metric.ServiceDemand] - same[metric.ServiceDemand]; math.Abs(d-50e6/tr.client.units()) > 1e-9 {
 		t.Errorf("softirqs for a worker elsewhere add %v", d)
 	}
+	// What ksoftirqd does there beyond that is for others.
+	ran("kworker/2:0-wg-crypt-wg0", 2, 2e6)(c, s)
+	ran("ksoftirqd/2", 2, 90e6)(c, s)
+	little, _ := Derive(w, c, s, Conditions{CPUs: []int{1}})
+	if d := little[metric.ServiceDemand] - more[metric.ServiceDemand]; math.Abs(d-4e6/tr.client.units()) > 1e-9 {
+		t.Errorf("a little work and much of ksoftirqd elsewhere add %v", d)
+	}
+	more = little
 	// Each machine answers for itself.
 	apart, _ := Derive(w, c, s, Conditions{CPUs: []int{1}, Apart: true})
 	if d := apart[metric.KernelCPU] - 2*more[metric.KernelCPU]; math.Abs(d) > 1e-9 {

@@ -36,20 +36,24 @@ func (t *trial) demand() {
 }
 
 // workers returns the CPU time in ns of the kernel's tasks that worked for the path: those on the CPUs of the path that a side reports,
-// without those in counted, and those on other CPUs. Where such a worker is on another CPU, so is ksoftirqd's work for it.
+// without those in counted, and those on other CPUs. Where a worker is on another CPU, so is ksoftirqd's work for it, which is
+// taken for no longer than the worker's own.
 func (t *trial) workers(s *side, counted map[int]cpu.Time) (ns int64) {
 	cpus := t.cpusOf(s, counted)
-	elsewhere := map[int]bool{}
+	elsewhere := map[int]int64{}
 	for _, task := range s.host().Tasks {
-		if _, here := cpus[task.CPU]; !task.OfPath() || !here && !t.outside(s, task.CPU) {
+		_, here := cpus[task.CPU]
+		if !task.OfPath() || !here && !t.outside(s, task.CPU) {
 			continue
 		}
 		ns += task.Ns
-		elsewhere[task.CPU] = true
+		if !here {
+			elsewhere[task.CPU] += task.Ns
+		}
 	}
 	for _, task := range s.host().Tasks {
-		if strings.HasPrefix(task.Command, "ksoftirqd/") && elsewhere[task.CPU] {
-			ns += task.Ns
+		if strings.HasPrefix(task.Command, "ksoftirqd/") {
+			ns += min(task.Ns, elsewhere[task.CPU])
 		}
 	}
 	return ns
