@@ -144,9 +144,9 @@ func TestExplainCounters(t *testing.T) {
 			}
 		}
 	}
-	text := execute(t, name, "report", "-f", "json", file).stdout
-	if err := json.Unmarshal([]byte(text), &r); err != nil || len(r.Explained) != 2 {
-		t.Fatalf("%v: %s", err, text)
+	written := execute(t, name, "report", "-f", "json", file)
+	if err := json.Unmarshal([]byte(written.stdout), &r); err != nil || len(r.Explained) != 2 {
+		t.Fatalf("%v: %+v", err, written)
 	}
 	for _, side := range r.Explained {
 		switches, clock := side.Counters[metric.Instructions].Value, side.Counters[metric.Cycles].Value

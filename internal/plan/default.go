@@ -149,6 +149,7 @@ func Preset(name string) Plan {
 func (p Plan) Settle() Plan {
 	p = p.settleCluster()
 	p = p.settleUse()
+	p.Lab = p.Lab.carried()
 	p = p.settleBulk()
 	p.Workloads = withCapacities(p.Workloads)
 	if p.Precision > 0 && p.MaxRepetitions == 0 {

@@ -83,7 +83,16 @@ func assemble(profile, context, conditions string, twin bool) Variant {
 }
 
 // Lab returns the conditions of v: those of the run, and over them its own.
-func (v Variant) Lab(run Lab) Lab { return v.over(Plan{Lab: run}).Lab }
+func (v Variant) Lab(run Lab) Lab { return v.over(Plan{Lab: run}).Lab.carried() }
+
+// carried returns l with the NIC model that its wires can carry: those with delay or loss carry frames of the MTU only, and lose a
+// frame, not a super-packet.
+func (l Lab) carried() Lab {
+	if l.Delay > 0 || l.Loss > 0 {
+		l.NIC = NICWire
+	}
+	return l
+}
 
 // over returns p with the conditions of v.
 func (v Variant) over(p Plan) Plan {

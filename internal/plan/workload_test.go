@@ -324,3 +324,21 @@ func TestNICOfAStream(t *testing.T) {
 		t.Errorf("a cluster's NICs are given a model: %v", err)
 	}
 }
+
+// Wires with delay or loss carry frames of the MTU only, whether the run has them or a variant.
+func TestImpairedWiresCarryFrames(t *testing.T) {
+	p := Default()
+	if l := Variant("canal").Lab(p.Lab); l.NIC != NICIdeal {
+		t.Errorf("perfect wires: %s", l.NIC)
+	}
+	for _, v := range []Variant{"canal(delay=5ms)", "canal(loss=1%)"} {
+		if l := v.Lab(p.Lab); l.NIC != NICWire {
+			t.Errorf("%s: %s", v, l.NIC)
+		}
+	}
+	p.Lab.Delay = time.Millisecond
+	p.Profiles, p.Workloads = []Variant{"canal"}, append(p.Workloads, withoutOffload)
+	if p = p.Settle(); p.Lab.NIC != NICWire || len(p.Workloads) != len(Default().Workloads) {
+		t.Errorf("%s, %v", p.Lab.NIC, p.Workloads)
+	}
+}

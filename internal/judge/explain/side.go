@@ -200,7 +200,10 @@ func (c *Collector) part(id string) Part {
 
 // of is a share of a value whose error has this standard deviation.
 func (p Share) of(value, deviation float64) Interval {
-	half := stat.Reach(confidence, p.free) * math.Sqrt(value*value*p.variance+p.Share*p.Share*deviation*deviation)
+	half := math.Sqrt(value*value*p.variance + p.Share*p.Share*deviation*deviation)
+	if half > 0 { // a share of all in every trial has no error, whatever its degrees of freedom are
+		half *= stat.Reach(confidence, p.free)
+	}
 	return Interval{p.Share * value, max(0, p.Share*value-half), p.Share*value + half}
 }
 
