@@ -207,7 +207,7 @@ func shares(units []unit, of func(string) string) map[string]Share {
 	out := map[string]Share{}
 	for id, w := range all {
 		p, least := Share{Share: w / a.weight}, factor*drawn[id]
-		if factor*told[id] < negligible*least {
+		if factor*told[id] <= negligible*least { // both are 0 of a part that has all samples
 			p.variance, p.free = left(whole, id)
 			if !(p.variance >= least) {
 				p.variance, p.free = least, max(p.free, float64(len(units)))

@@ -137,6 +137,7 @@ func TestSharesAreHeld(t *testing.T) {
 		}
 	}
 }
+
 // TestWholeShare: a part that has all samples of each trial has no error, and no interval that is not a number.
 func TestWholeShare(t *testing.T) {
 	p := Share{Share: 1}
