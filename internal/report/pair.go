@@ -273,7 +273,7 @@ func (b *pairBuilder) legend(budgets bool) []string {
 	}
 	lines := []string{
 		fmt.Sprintf("%s; ± is the longer arm of its %s interval%s.", valuesAre(weighted, medians, ""), number.Percent(p.Confidence), free),
-		fmt.Sprintf("Ratios are B to A, each as a quotient to the baseline that both measured in turn with it, where there is one: what the moment does to all cancels out. Above the median a ratio is of the values, and its interval holds both. Same: the whole interval is within %s of equal (--margin). Better or worse: it excludes equal, with p <= %.2g, corrected for all that is shown (Holm): the chance of any wrong call in it is at most that.", number.Percent(p.Margin), alpha),
+		fmt.Sprintf("Ratios are B to A, each as a quotient to the baseline that both measured in turn with it, where there is one: what the moment does to all cancels out. Above the median a ratio is of the values. The interval holds quotients and values: better and worse are what both say. Same: quotients (above the median both) are within %s of equal (--margin). Better or worse: it excludes equal, with p <= %.2g, corrected for all that is shown (Holm): the chance of any wrong call in it is at most that.", number.Percent(p.Margin), alpha),
 		"Test: Mann-Whitney and the median of all pairwise ratios; Student's t on logarithms, which assumes that they scatter log-normally, for undisturbed values and where the repetitions are too few for ranks. compare --history follows many runs.",
 	}
 	if budgets {

@@ -47,8 +47,8 @@ type Match struct {
 	// Common is the baseline that both results measured in turn with the cell, on the same path, or "". The Effect then
 	// compares quotients to it, so what the moment did to everything cancels out.
 	Common plan.Variant
-	// Plain compares the values themselves.
-	Plain stat.Effect
+	// Plain compares the values themselves, Quotient the quotients alone where there are some.
+	Plain, Quotient stat.Effect
 	// Yardstick is true for the cells of that baseline: they say how the moments differ, and are not judged.
 	Yardstick bool
 
@@ -56,7 +56,9 @@ type Match struct {
 	// count by weights: what both sides are then judged by.
 	after, before []float64
 	levels        *[2]stat.Level
-	// values is the match by the values themselves, where it stands on quotients and is of a tail.
+	// values is the match by the values themselves, where it stands on quotients. What others do to a machine is a factor of all
+	// paths or a time that is added to each, which is a larger share of the short path of the baseline: so quotients may differ where
+	// values do not, and better and worse are what both say. The same is what quotients say, but for tails, which are of few events.
 	values *Match
 }
 
@@ -179,6 +181,9 @@ func (p *Pair) beside(c, other *Cell) Match {
 func (m *Match) allow(of map[string]float64) {
 	if share := of[string(m.Workload.Kind())+" "+m.Metric]; share > 0 && m.levels != nil {
 		m.levels[0] = m.levels[0].Allowing(math.Log1p(share))
+		if m.values != nil {
+			m.values.allow(of)
+		}
 	}
 }
 
@@ -222,7 +227,10 @@ func (p *Pair) quotients(m *Match, below, under []*Cell) {
 		return
 	}
 	defer func(plain Match) {
-		if m.Common != "" && isTail(m.Metric) {
+		if m.Common != "" {
+			if plain.levels != nil {
+				plain.levels = &[2]stat.Level{plain.levels[0], plain.levels[1]}
+			}
 			m.values = &plain
 		}
 	}(*m)
@@ -277,7 +285,14 @@ func (p *Pair) judge() {
 	var open []pending
 	for i := range p.Matches {
 		m := &p.Matches[i]
-		m.compared(m.by(m.test(alpha/float64(max(1, family))), p.Confidence), p.Margin)
+		test := m.test(alpha / float64(max(1, family)))
+		m.compared(m.by(test, p.Confidence), p.Margin)
+		if m.values != nil {
+			by := m.quotient().by(test, p.Confidence)
+			if m.Quotient = widen(m.Widened, by); !isTail(m.Metric) {
+				m.Beyond = beyond(p.Margin, m.Widened, by)
+			}
+		}
 		if m.Yardstick {
 			m.Adjusted, m.Family, m.Need, m.Verdict = math.NaN(), 0, 0, None
 			continue
@@ -306,8 +321,11 @@ func isTail(name string) bool {
 
 // covering is an effect whose interval holds those of two estimates of it, so that a verdict is that of both.
 func covering(a, b stat.Effect) stat.Effect {
-	if math.IsNaN(a.Ratio) || math.IsNaN(b.Ratio) {
+	switch {
+	case math.IsNaN(a.Ratio):
 		return b
+	case math.IsNaN(b.Ratio):
+		return a
 	}
 	if a.P = max(a.P, b.P); (a.Ratio > 1) != (b.Ratio > 1) {
 		a.P = 1
@@ -325,13 +343,21 @@ func (m *Match) test(level float64) stat.Test {
 	return stat.MannWhitney
 }
 
+// quotient is the match by its quotients alone.
+func (m *Match) quotient() *Match {
+	q := *m
+	q.values = nil
+	return &q
+}
+
 // by compares what a match stands on. Where Student's test says nothing, because values are not positive or do not scatter,
 // ranks do.
 func (m *Match) by(test stat.Test, confidence float64) tested {
 	if m.values != nil {
-		quotients := *m
-		quotients.values = nil
-		one, other := m.values.by(test, confidence), quotients.by(test, confidence)
+		one, other := m.values.by(test, confidence), m.quotient().by(test, confidence)
+		if !isTail(m.Metric) {
+			one, other = other, one
+		}
 		return func(factor float64) stat.Effect { return covering(one(factor), other(factor)) }
 	}
 	return func(factor float64) stat.Effect {

@@ -159,8 +159,8 @@ func TestPairSameAgainstSame(t *testing.T) {
 	}
 }
 
-// TestPairTails: the tail of a profile is not called better because that of the common baseline is longer in one of two runs, which a
-// median is. A tail that is longer by itself is.
+// TestPairTails: a profile is not called better because the common baseline is slower in one of two runs. One that is slower by itself is
+// worse, and a median that moves with the baseline is the same; a tail is not.
 func TestPairTails(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 9))
 	run := func(undisturbed bool, base, own float64) (recs []result.Record) {
@@ -184,7 +184,7 @@ func TestPairTails(t *testing.T) {
 		base, own    float64
 		tail, middle Verdict
 	}{
-		{1, 1, Same, Same}, {1.3, 1, Inconclusive, Better}, {1, 1.3, Worse, Worse}, {1.3, 1.3, Inconclusive, Same},
+		{1, 1, Same, Same}, {1.3, 1, Inconclusive, Inconclusive}, {1, 1.3, Worse, Worse}, {1.3, 1.3, Inconclusive, Same},
 	} {
 		side := func(recs []result.Record) Side {
 			h := header("raw", "raw", "x", "y")

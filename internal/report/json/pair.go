@@ -46,9 +46,11 @@ type pairCell struct {
 	Widened  float64 `json:"widened"`
 	Beyond   float64 `json:"p_beyond"`
 	// QuotientTo is the common baseline that Effect compares quotients to, "" if it compares the values themselves;
-	// Plain has the ratio of these. Yardstick is true for the cells of that baseline, which are not judged.
+	// Quotient has the ratio of the quotients, null without them, and Plain that of the values: better and worse are what both say.
+	// Yardstick is true for the cells of that baseline, which are not judged.
 	QuotientTo plan.Variant    `json:"quotient_to"`
 	Plain      plain           `json:"plain"`
+	Quotient   *plain          `json:"quotient"`
 	Yardstick  bool            `json:"yardstick"`
 	Verdict    compare.Verdict `json:"verdict"`
 	Need       int             `json:"need"`
@@ -123,10 +125,14 @@ func differenceOf(d compare.Difference) difference {
 }
 
 func matchOf(m compare.Match) pairCell {
+	var quotient *plain
+	if m.Common != "" {
+		quotient = &plain{m.Quotient.Ratio, m.Quotient.Low, m.Quotient.High}
+	}
 	return pairCell{
 		Key: m.Key, ProfileA: m.Baseline, Unit: m.A.Unit, A: m.A.Summary, B: m.B.Summary, FailedA: m.A.Failed, FailedB: m.B.Failed,
 		Effect: m.Effect, Adjusted: m.Adjusted, Family: m.Family, Widened: m.Widened, Beyond: m.Beyond,
-		QuotientTo: m.Common, Plain: plain{m.Plain.Ratio, m.Plain.Low, m.Plain.High}, Yardstick: m.Yardstick,
+		QuotientTo: m.Common, Plain: plain{m.Plain.Ratio, m.Plain.Low, m.Plain.High}, Quotient: quotient, Yardstick: m.Yardstick,
 		Verdict: m.Verdict, Need: m.Need,
 	}
 }

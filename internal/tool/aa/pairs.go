@@ -98,18 +98,22 @@ func (m many) render() string {
 		strings.Join(short, " "), m.files, len(m.quiet), m.quietCalls, len(m.disturbed), m.otherCalls)
 }
 
-// beyond is what equal runs differ by beyond the errors of their values: a standard deviation by "kind metric", as a share.
+// beyond is what equal runs differ by beyond the errors of their values, or of their quotients where there are some: a standard
+// deviation by "kind metric", as a share.
 func beyond(pairs []pair) map[string]float64 {
 	sums, counts := map[string]float64{}, map[string]float64{}
 	for _, p := range pairs {
 		for _, c := range p.Cells {
-			if c.Yardstick || !c.judged() {
+			if c.Yardstick || !c.judged() || strings.Contains(c.Metric, ".p9") { // tails are called the same or not by few events
 				continue
 			}
 			kind, _, _ := strings.Cut(c.Workload, "(")
 			allowed := math.Log1p(compare.RunToRun(kind, c.Metric))
-			error := math.Log(c.High/c.Low) / 2 / 1.96
-			off := math.Log(c.Ratio)
+			of := c.ratio
+			if c.Quotient != nil {
+				of = *c.Quotient
+			}
+			error, off := math.Log(of.High/of.Low)/2/1.96, math.Log(of.Ratio)
 			sums[kind+" "+c.Metric] += off*off - error*error + allowed*allowed
 			counts[kind+" "+c.Metric]++
 		}
@@ -122,7 +126,9 @@ func beyond(pairs []pair) map[string]float64 {
 }
 
 // judged says whether the cell has a ratio with an interval.
-func (c pairCell) judged() bool { return c.Verdict != "" && c.Ratio > 0 && c.Low > 0 && c.High > c.Low }
+func (c pairCell) judged() bool {
+	return c.Verdict != "" && c.Ratio > 0 && c.Low > 0 && c.High > c.Low && (c.Quotient == nil || c.Quotient.Low > 0 && c.Quotient.High > c.Quotient.Low)
+}
 
 // table writes them as compare reads them.
 func table(of map[string]float64) string {

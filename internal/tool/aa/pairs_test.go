@@ -14,10 +14,11 @@ func TestBeyond(t *testing.T) {
 		var pairs []pair
 		for range 400 {
 			const error = 0.005
-			ratio := math.Exp(math.Hypot(error, own) * r.NormFloat64())
-			c := pairCell{Workload: "rr", Metric: "m", Verdict: "same", Ratio: ratio, Low: ratio * math.Exp(-1.96*error), High: ratio * math.Exp(1.96*error)}
+			off := math.Exp(math.Hypot(error, own) * r.NormFloat64())
+			c := pairCell{Workload: "rr", Metric: "m", Verdict: "same", ratio: ratio{1, 0.9, 1.1}}
+			c.Quotient = &ratio{off, off * math.Exp(-1.96*error), off * math.Exp(1.96*error)}
 			yardstick, unjudged := c, c
-			yardstick.Yardstick, yardstick.Ratio, unjudged.Verdict, unjudged.Ratio = true, 5, "", 5
+			yardstick.Yardstick, yardstick.Quotient, unjudged.Verdict, unjudged.Quotient = true, &ratio{5, 4, 6}, "", &ratio{5, 4, 6}
 			pairs = append(pairs, pair{Cells: []pairCell{c, yardstick, unjudged}})
 		}
 		got := beyond(pairs)["rr m"]

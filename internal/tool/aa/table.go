@@ -48,6 +48,7 @@ type cell struct {
 	Workload    string    `json:"workload"`
 	Metric      string    `json:"metric"`
 	Median      float64   `json:"median"`
+	Samples     []float64 `json:"samples"`
 	Undisturbed *estimate `json:"undisturbed"`
 }
 
@@ -64,13 +65,18 @@ type pair struct {
 
 // pairCell is a comparison of one number.
 type pairCell struct {
-	Workload  string  `json:"workload"`
-	Metric    string  `json:"metric"`
-	Verdict   string  `json:"verdict"`
-	Yardstick bool    `json:"yardstick"`
-	Ratio     float64 `json:"ratio"`
-	Low       float64 `json:"low"`
-	High      float64 `json:"high"`
+	Workload  string `json:"workload"`
+	Metric    string `json:"metric"`
+	Verdict   string `json:"verdict"`
+	Yardstick bool   `json:"yardstick"`
+	ratio
+	Quotient *ratio `json:"quotient"`
+}
+
+type ratio struct {
+	Ratio float64 `json:"ratio"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
 }
 
 // shown are the metrics whose spread is shown.
@@ -84,6 +90,7 @@ func (c campaign) render(about string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: the largest over the smallest of the runs' values, less 1, over the cells, median / 90th percentile; quotients are undisturbed values over those of %s.\n\n", about, baseline)
 	b.WriteString("| workload | metric | whole windows | undisturbed | quotients | half-width of the interval | pairs shown the same |\n|---|---|---|---|---|---|---|\n")
+	var rows, better, worse, quotientsBetter, quotientsWorse int
 	for _, workload := range c.workloads() {
 		for _, name := range shown {
 			typical := c.spreads(workload, name, func(_ report, x cell) float64 { return x.Median })
@@ -98,9 +105,22 @@ func (c campaign) render(about string) string {
 				}
 				return x.value() / r.Cells[i].value()
 			})
+			if len(undisturbed) > 0 {
+				rows++
+				count(middle(undisturbed), middle(typical), &better, &worse)
+				count(middle(quotients), middle(undisturbed), &quotientsBetter, &quotientsWorse)
+			}
 			same, judged := c.verdicts(workload, name)
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %d of %d |\n", workload, name,
 				quantiles(typical), quantiles(undisturbed), quantiles(quotients), quantiles(c.halfWidths(workload, name)), same["same"], judged)
+		}
+	}
+	fmt.Fprintf(&b, "\nOf %d rows, undisturbed values repeat better than whole windows in %d and worse in %d; quotients repeat better than undisturbed values in %d and worse in %d (medians, by more than 0.1 %%).\n",
+		rows, better, worse, quotientsBetter, quotientsWorse)
+	for _, workload := range c.workloads() {
+		if per, error, cells := c.bias(workload); cells > 2 {
+			fmt.Fprintf(&b, "Service demand of `%s`: undisturbed values less whole windows, per doubling of the cost over %s, are %+.2f %% (±%.2f, %d cells).\n",
+				workload, baseline, 100*per, 100*error, cells)
 		}
 	}
 	differ, decided := c.decided()
@@ -123,6 +143,52 @@ func (c campaign) render(about string) string {
 	fmt.Fprintf(&b, "Inside the runs the equal pair has %d cells: %d better, %d worse, %d the same. %.0f %% of the time was in windows.\n",
 		twins, twinVerdicts["better"], twinVerdicts["worse"], twinVerdicts["same"], 100*window/wall)
 	return b.String()
+}
+
+// bias is what undisturbed values lose against whole windows for each doubling of the cost over the baseline's, as a share, with its
+// standard error: the slope of a line through the cells of all runs.
+func (c campaign) bias(workload string) (per, error float64, cells int) {
+	var xs, ys []float64
+	for _, r := range c.reports {
+		base := slices.IndexFunc(r.Cells, func(y cell) bool {
+			return y.Profile == baseline && y.Workload == workload && y.Metric == metric.ServiceDemand && y.Undisturbed != nil
+		})
+		if base < 0 {
+			continue
+		}
+		for _, x := range r.Cells {
+			if x.Workload == workload && x.Metric == metric.ServiceDemand && x.Undisturbed != nil && len(x.Samples) > 0 {
+				xs = append(xs, math.Log2(x.value()/r.Cells[base].value()))
+				ys = append(ys, x.off()-r.Cells[base].off())
+			}
+		}
+	}
+	n := float64(len(xs))
+	if n < 3 {
+		return 0, 0, len(xs)
+	}
+	var x, y, xx, xy, rest float64
+	for i := range xs {
+		x, y = x+xs[i]/n, y+ys[i]/n
+	}
+	for i := range xs {
+		xx, xy = xx+(xs[i]-x)*(xs[i]-x), xy+(xs[i]-x)*(ys[i]-y)
+	}
+	per = xy / xx
+	for i := range xs {
+		off := ys[i] - y - per*(xs[i]-x)
+		rest += off * off
+	}
+	return per, math.Sqrt(rest / (n - 2) / xx), len(xs)
+}
+
+// off is the logarithm of the undisturbed value over the mean of whole windows.
+func (c cell) off() float64 {
+	sum := 0.0
+	for _, v := range c.Samples {
+		sum += math.Log(v)
+	}
+	return math.Log(c.value()) - sum/float64(len(c.Samples))
 }
 
 // decided counts the shown values that differ from the baseline's by 5 % or more, and those with a verdict.
@@ -189,12 +255,12 @@ func (c campaign) halfWidths(workload, name string) []float64 {
 
 // spreads returns for each cell that all runs have by how much its values differ.
 func (c campaign) spreads(workload, name string, value func(report, cell) float64) []float64 {
-	values := map[cell][]float64{}
+	values := map[[2]string][]float64{} // by profile and path
 	for _, r := range c.reports {
 		for _, x := range r.Cells {
 			if x.Workload == workload && x.Metric == name {
 				if v := value(r, x); v > 0 {
-					k := cell{Profile: x.Profile, Path: x.Path}
+					k := [2]string{x.Profile, x.Path}
 					values[k] = append(values[k], v)
 				}
 			}
@@ -210,10 +276,29 @@ func (c campaign) spreads(workload, name string, value func(report, cell) float6
 	return out
 }
 
+// count counts which of two spreads is smaller, by more than the last digit that is shown.
+func count(a, b float64, smaller, larger *int) {
+	const digit = 0.001
+	switch {
+	case a < b-digit:
+		*smaller++
+	case a > b+digit:
+		*larger++
+	}
+}
+
+// middle is the median of sorted shares, 0 of none.
+func middle(xs []float64) float64 {
+	if len(xs) == 0 {
+		return 0
+	}
+	return xs[len(xs)/2]
+}
+
 // quantiles writes the median and the 90th percentile of sorted shares.
 func quantiles(xs []float64) string {
 	if len(xs) == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.1f / %.1f %%", 100*xs[len(xs)/2], 100*xs[(len(xs)*9)/10])
+	return fmt.Sprintf("%.1f / %.1f %%", 100*middle(xs), 100*xs[(len(xs)*9)/10])
 }

@@ -71,6 +71,7 @@ func main() {
 	var c campaign
 	flag.IntVar(&c.pairs, "pairs", 10, "pairs of `files` for each workload and cost")
 	only := flag.String("costs", names(costs), "`costs` that are planted")
+	workloads := flag.String("workloads", "rr,crr", "`workloads` that pay")
 	document := flag.String("document", "", "Markdown `file` whose table is replaced")
 	flag.StringVar(&c.dir, "keep", "", "`directory` for the results; those that are there are judged again and not measured; empty removes them")
 	flag.Parse()
@@ -79,8 +80,9 @@ func main() {
 			c.costs = append(c.costs, k)
 		}
 	}
+	c.workloads = strings.Split(*workloads, ",")
 	if c.program = flag.Arg(0); flag.NArg() != 1 || c.pairs < 1 || names(c.costs) != *only {
-		fmt.Fprintf(os.Stderr, "usage: power [-pairs N] [-costs %s] [-document FILE] [-keep DIR] CNIBENCH\n", names(costs))
+		fmt.Fprintf(os.Stderr, "usage: power [-pairs N] [-workloads rr,crr] [-costs %s] [-document FILE] [-keep DIR] CNIBENCH\n", names(costs))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -100,6 +102,7 @@ type campaign struct {
 	program, dir string
 	pairs        int
 	costs        []cost
+	workloads    []string
 	// equal counts pairs of files without a cost, alarms those of which anything is called better or worse.
 	equal, alarms int
 }
@@ -143,7 +146,7 @@ type row struct {
 // rows measures every cost under every workload.
 func (c *campaign) rows(ctx context.Context) ([]row, error) {
 	var rows []row
-	for _, name := range []string{"rr", "crr"} {
+	for _, name := range c.workloads {
 		some, err := c.planned(ctx, name)
 		if err != nil {
 			return nil, err
@@ -164,8 +167,13 @@ func (c *campaign) rows(ctx context.Context) ([]row, error) {
 				if err := some[i].judge(base, other); err != nil {
 					return nil, err
 				}
-				if c.costs[i].name == "0" {
+				switch {
+				case c.costs[i].name == "0":
 					equal = append(equal, other)
+				case some[i].when == apart: // nothing is planted either
+					if err := c.alarmOf(base, other); err != nil {
+						return nil, err
+					}
 				}
 			}
 		}
@@ -303,15 +311,23 @@ func tailOf(s compare.Side) *compare.Cell {
 func (c *campaign) alarm(sides []compare.Side) error {
 	for i, a := range sides {
 		for _, b := range sides[i+1:] {
-			p, err := shown(a, b, plan.DefaultMargin)
-			if err != nil {
+			if err := c.alarmOf(a, b); err != nil {
 				return err
 			}
-			c.equal++
-			if slices.ContainsFunc(p.Matches, func(m compare.Match) bool { return m.Verdict == compare.Worse || m.Verdict == compare.Better }) {
-				c.alarms++
-			}
 		}
+	}
+	return nil
+}
+
+// alarmOf compares two files without a cost.
+func (c *campaign) alarmOf(a, b compare.Side) error {
+	p, err := shown(a, b, plan.DefaultMargin)
+	if err != nil {
+		return err
+	}
+	c.equal++
+	if slices.ContainsFunc(p.Matches, func(m compare.Match) bool { return m.Verdict == compare.Worse || m.Verdict == compare.Better }) {
+		c.alarms++
 	}
 	return nil
 }

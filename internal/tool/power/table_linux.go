@@ -38,7 +38,7 @@ func (c campaign) render(rows []row) string {
 		b.WriteString("\n")
 	}
 	if c.equal > 0 {
-		fmt.Fprintf(&b, "\nOf %d pairs of files without a cost %d have anything called better or worse.\n", c.equal, c.alarms)
+		fmt.Fprintf(&b, "\nOf %d pairs of files without a cost, those beside another program among them, %d have anything called better or worse.\n", c.equal, c.alarms)
 	}
 	return b.String()
 }
