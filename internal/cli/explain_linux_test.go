@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,8 @@ func TestExplainWithout(t *testing.T) {
 		"BTF": {[]string{"unshare", "--mount", "sh", "-c", `mount -t tmpfs none /sys/kernel/btf && exec "$@"`, "sh"}, nil,
 			[]string{"missing are network namespaces of packets, so the switch is among the other parts"}},
 		"the right to sample": {[]string{"unshare", "--user", "--map-root-user", "--net", "--mount"}, nil, []string{"no right to sample the CPU"}},
-		"a busy path":         {nil, []string{"--line-rate", "20M", "--workloads", "stream"}, []string{"the path is mostly idle: "}},
+		// What is not the path's is idle, or of the tests beside this one.
+		"a busy path": {nil, []string{"--line-rate", "20M", "--workloads", "stream"}, []string{"the path is mostly idle: |other tasks on its CPUs are "}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +62,7 @@ func TestExplainWithout(t *testing.T) {
 			got := execute(t, name, "report", file)
 			text := strings.Join(strings.Fields(got.stdout), " ")
 			for _, want := range tt.want {
-				if !strings.Contains(text, want) {
+				if !slices.ContainsFunc(strings.Split(want, "|"), func(one string) bool { return strings.Contains(text, one) }) {
 					t.Errorf("want %q in\n%s", want, got.stdout)
 				}
 			}

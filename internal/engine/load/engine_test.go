@@ -98,7 +98,7 @@ func TestBothAddressFamilies(t *testing.T) {
 				needNamespace(t)
 				t.Parallel()
 				o := options(w)
-				o.Timeout = time.Second // others use the machine, too
+				o.Timeout, o.Window = time.Second, 500*time.Millisecond // others use the machine, too, all at once
 				o.Address = c.listen
 				client, _ := exchange(t, o, c.dial)
 				if client.Operations == 0 || failures(client) > 0 {
