@@ -65,7 +65,7 @@ func burst(part time.Duration) *kind {
 		return spin.Burst(ns, device, n, part, period)
 	})
 	return &kind{
-		name: fmt.Sprintf("turns of that loop for %s in each %s", part, period), plant: plant,
+		name: fmt.Sprintf("turns of a loop of two instructions, for %s in each %s", part, period), plant: plant,
 		duty: float64(part) / float64(period), as: instructions,
 	}
 }

@@ -19,6 +19,9 @@ func (c campaign) render(rows []row) string {
 	b.WriteString("\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		what, least := fmt.Sprintf("%d %s %s", r.pieces, r.of.name, r.when), ""
+		if r.of.duty > 0 {
+			what = fmt.Sprintf("%d %s", r.pieces, r.of.name)
+		}
 		switch r.when {
 		case apart:
 			what = string(r.when)
