@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube"
 )
 
-// TestFirstRequest fills in the times of an answered request by the wall clock, and the reason of one that nobody answers.
+// TestFirstRequest fills in the times of an answered request by the wall clock, and the reason of one without an answer.
 func TestFirstRequest(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -83,8 +83,6 @@ type pieces struct {
 	percentiles    map[string]float64
 }
 
-func (p pieces) sides() [2]sliced { return [2]sliced{p.client, p.server} }
-
 // estimator says what a metric is proportional to, whether the server's slices are a part of it, and whether its values are
 // the undisturbed percentiles.
 type estimator struct {
@@ -310,13 +308,14 @@ func (c *Collector) disbelieve(reference func(plan.Variant) bool) {
 func (c *Collector) measureMoments(q quiet, of func(plan.Variant) bool) map[moment]float64 {
 	weights, counts := map[moment]float64{}, map[moment]float64{}
 	for _, a := range c.cases {
+		if !of(a.Profile) {
+			continue
+		}
 		for _, p := range a.pieces {
-			for _, side := range p.sides() {
+			for _, side := range []sliced{p.client, p.server} {
 				for _, s := range side.slices {
-					if of(a.Profile) {
-						weights[p.moment] += s.weight(q.fastest[side.place])
-						counts[p.moment]++
-					}
+					weights[p.moment] += s.weight(q.fastest[side.place])
+					counts[p.moment]++
 				}
 			}
 		}
@@ -408,10 +407,9 @@ func (a *Analysis) Undisturbed() (share float64, measured, enough bool) {
 }
 
 // Alone says that a result has no bare path beside its profiles: what its machine did is then known from the profiles alone.
-// Cold says that it was made when the yardstick was read with cold caches, so that nothing in it is undisturbed.
 func (a *Analysis) Alone() bool { return a.quiet.alone }
 
-// Cold: see Alone.
+// Cold says that a result was made when the yardstick was read with the caches of the path, so that nothing in it is undisturbed.
 func (a *Analysis) Cold() bool { return a.quiet.cold }
 
 // Weight is how much a slice of a case counts whose yardstick on the client's CPU of a machine read ns: 1 among the

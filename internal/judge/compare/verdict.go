@@ -222,7 +222,7 @@ type Standing struct {
 }
 
 // Rank orders the profiles by their medians of metric name on one path, the best first, and compares each with the
-// first and with the last, by a test that knows that all were looked through to find those two (see row). Profiles that are
+// first and with the last, by a test that knows that all were looked through to find those two (see contest). Profiles that are
 // failing are left out, and those whose new pods were attached in another way than the others. It is nil for a metric
 // without direction.
 func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing {

@@ -107,7 +107,7 @@ func truth(id string) (sum float64) {
 }
 
 // TestSharesAreHeld: the 95 % intervals of parts hold the truth in at least 93 % of runs, also those of the switch and of the parts that
-// it is told apart from by every fourth trial, and also where trials scatter more than samples do.
+// every fourth trial separates from it, and also where trials scatter more than samples do.
 func TestSharesAreHeld(t *testing.T) {
 	for _, c := range []struct {
 		trials  int

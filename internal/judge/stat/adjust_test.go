@@ -270,7 +270,7 @@ func TestHolmFactors(t *testing.T) {
 }
 
 // TestConover: of equal samples, most values of which are 0, at most 5 of 100 rows have a pair whose corrected p value is that small; one that
-// is far from seven others is told from each with five values, which a comparison of two samples cannot after the correction.
+// is far from seven others differs from each with five values, which a comparison of two samples cannot after the correction.
 func TestConover(t *testing.T) {
 	r := rand.New(rand.NewPCG(23, 1))
 	smallest := func(samples [][]float64) (ps []float64) {
