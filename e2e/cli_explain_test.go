@@ -33,9 +33,9 @@ func sampledStacks(t *testing.T, c result.Contents, function string) (all, with 
 				if r.Profile.Profile() == "host" {
 					continue
 				}
-				all += n
+				all += n.Samples
 				if slices.Contains(r.Stacks.Stack(frame), function) {
-					with += n
+					with += n.Samples
 				}
 			}
 		}

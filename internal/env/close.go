@@ -9,13 +9,13 @@ import (
 // CloseTimeout bounds the removal of an environment. A cluster needs time to delete a namespace.
 const CloseTimeout = 3 * time.Minute
 
-// Closer is anything that has to be removed after use.
-type Closer interface {
+// closer is anything that has to be removed after use.
+type closer interface {
 	Close(ctx context.Context) error
 }
 
 // Close closes c, also when ctx has ended, and joins its error to err.
-func Close(ctx context.Context, c Closer, err error) error {
+func Close(ctx context.Context, c closer, err error) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), CloseTimeout)
 	defer stop()
 	return errors.Join(err, c.Close(ctx))

@@ -31,20 +31,20 @@ const (
 	ChurnPolicies ChurnKind = "policies"
 )
 
-// ChurnKinds are all of them.
-var ChurnKinds = []ChurnKind{ChurnEndpoints, ChurnServices, ChurnPolicies}
+// churnKinds are all of them.
+var churnKinds = []ChurnKind{ChurnEndpoints, ChurnServices, ChurnPolicies}
 
 // Bounds of Churn.Rate.
 const (
-	MinChurnRate = 0.1
-	MaxChurnRate = 1000
+	minChurnRate = 0.1
+	maxChurnRate = 1000
 	noChurn      = "none"
 )
 
 // IsZero says whether c changes nothing.
 func (c Churn) IsZero() bool { return c.Of == "" }
 
-// String returns the text that ParseChurn reads.
+// String returns the text that parseChurn reads.
 func (c Churn) String() string {
 	if c.IsZero() {
 		return noChurn
@@ -57,12 +57,12 @@ func (c Churn) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
 func (c *Churn) UnmarshalText(b []byte) (err error) {
-	*c, err = ParseChurn(string(b))
+	*c, err = parseChurn(string(b))
 	return err
 }
 
-// ParseChurn reads KIND=RATE/s such as services=10/s. A rate alone is of endpoints. "none" changes nothing.
-func ParseChurn(text string) (Churn, error) {
+// parseChurn reads KIND=RATE/s such as services=10/s. A rate alone is of endpoints. "none" changes nothing.
+func parseChurn(text string) (Churn, error) {
 	if text == noChurn || text == "" {
 		return Churn{}, nil
 	}
@@ -71,7 +71,7 @@ func ParseChurn(text string) (Churn, error) {
 		kind, rate = string(ChurnEndpoints), kind
 	}
 	var wrong []string
-	kind, err := word(kind, Texts(ChurnKinds)...)
+	kind, err := word(kind, Texts(churnKinds)...)
 	if err != nil {
 		wrong = append(wrong, err.Error())
 	}
@@ -79,8 +79,8 @@ func ParseChurn(text string) (Churn, error) {
 	switch {
 	case err != nil || strings.ContainsAny(rate, "xXpP_"):
 		wrong = append(wrong, fmt.Sprintf("%q is not a rate such as 10/s", rate))
-	case !(per >= MinChurnRate && per <= MaxChurnRate):
-		wrong = append(wrong, fmt.Sprintf("%s is out of range: want %v to %v changes per second", rate, MinChurnRate, MaxChurnRate))
+	case !(per >= minChurnRate && per <= maxChurnRate):
+		wrong = append(wrong, fmt.Sprintf("%s is out of range: want %v to %v changes per second", rate, minChurnRate, maxChurnRate))
 	}
 	if wrong != nil {
 		return Churn{}, fmt.Errorf("%s: want KIND=RATE/s such as services=10/s, or none", strings.Join(wrong, "; "))
@@ -89,8 +89,8 @@ func ParseChurn(text string) (Churn, error) {
 }
 
 // churns are the values of the setting.
-var churns = values[Churn]{parse: ParseChurn, format: Churn.String, schema: textSchema,
-	rang: fmt.Sprintf("endpoints, services or policies, each =%v/s to %v/s, or none", MinChurnRate, MaxChurnRate)}
+var churns = values[Churn]{parse: parseChurn, format: Churn.String, schema: textSchema,
+	rang: fmt.Sprintf("endpoints, services or policies, each =%v/s to %v/s, or none", minChurnRate, maxChurnRate)}
 
 // Unchanged says why objects of a kind cannot change under a profile, "" if they can.
 func (kind ChurnKind) Unchanged(p profile.Profile, l Lab) string {

@@ -10,7 +10,7 @@ func TestParseChurn(t *testing.T) {
 		"endpoints=10/s": "endpoints=10/s", "10/s": "endpoints=10/s", "services = 2.5": "services=2.5/s", "policies=0.1/s": "policies=0.1/s",
 		"none": "none", "": "none",
 	} {
-		c, err := ParseChurn(text)
+		c, err := parseChurn(text)
 		if err != nil || c.String() != want {
 			t.Errorf("%q: %q, %v; want %q", text, c, err, want)
 		}
@@ -28,7 +28,7 @@ func TestParseChurn(t *testing.T) {
 		"services=NaN":  {"out of range"},
 		"services=1e9":  {"out of range"},
 	} {
-		_, err := ParseChurn(text)
+		_, err := parseChurn(text)
 		for _, part := range append(want, "want KIND=RATE/s") {
 			if err == nil || !strings.Contains(err.Error(), part) {
 				t.Errorf("%q: %v, want %q", text, err, part)
@@ -40,7 +40,7 @@ func TestParseChurn(t *testing.T) {
 // TestChurnIsACondition: of the run, and of a variant, which may also do without.
 func TestChurnIsACondition(t *testing.T) {
 	run := Default().Lab
-	run.Churn, _ = ParseChurn("services=5/s")
+	run.Churn, _ = parseChurn("services=5/s")
 	for text, want := range map[string]string{"canal": "services=5/s", "canal(churn=policies=2/s)": "policies=2/s", "canal(churn=none)": "none"} {
 		v, err := ParseVariant(text)
 		if err != nil || string(v) != text {
@@ -66,7 +66,7 @@ func TestChurnRefuses(t *testing.T) {
 		"ipvs":        {"flannel-vxlan(service-proxy=ipvs)", "services=5/s", "rr", []string{"take churn=endpoints"}},
 	} {
 		p := sweptPlan(tt.profiles, "")
-		p.Lab.Churn, _ = ParseChurn(tt.churn)
+		p.Lab.Churn, _ = parseChurn(tt.churn)
 		w, err := ParseWorkload(tt.workload)
 		if err != nil {
 			t.Fatal(err)
@@ -80,8 +80,8 @@ func TestChurnRefuses(t *testing.T) {
 		}
 	}
 	p := sweptPlan("canal", "")
-	p.Lab.Churn, _ = ParseChurn("endpoints=1/s")
-	if p.Duration = MinWindow; p.Validate() == nil || !strings.Contains(p.Validate().Error(), "has no change") {
+	p.Lab.Churn, _ = parseChurn("endpoints=1/s")
+	if p.Duration = minWindow; p.Validate() == nil || !strings.Contains(p.Validate().Error(), "has no change") {
 		t.Errorf("a window without a change: %v", p.Validate())
 	}
 }
@@ -90,7 +90,7 @@ func TestChurnRefuses(t *testing.T) {
 // measured as the baseline; the window has room for changes.
 func TestChurnOfTheDefault(t *testing.T) {
 	p := Preset("quick")
-	p.Lab.Churn, _ = ParseChurn("policies=2/s")
+	p.Lab.Churn, _ = parseChurn("policies=2/s")
 	p = p.Settle().Fit(100)
 	if err := p.Validate(); err != nil || len(p.Profiles) < 5 || p.Measured()[0] != "raw" {
 		t.Errorf("%v: %v", p.Measured(), err)

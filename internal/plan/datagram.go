@@ -19,8 +19,8 @@ const (
 	MaxDatagram     = 65507
 )
 
-// MaxBuffer bounds a socket's buffer in bytes.
-const MaxBuffer = 1 << 30
+// maxBuffer bounds a socket's buffer in bytes.
+const maxBuffer = 1 << 30
 
 // Payloads are those of IMIX in the order in which they are sent: what an Ethernet frame of 64, 570 or 1518 bytes has
 // left behind 18 of Ethernet, 20 of IPv4 and 8 of UDP. Over IPv6 the frames are 20 bytes longer.

@@ -11,15 +11,15 @@ import (
 // Bounds of a plan's fields.
 const (
 	MaxRepetitionsLimit = 1000
-	MinWindow           = time.Millisecond
-	MaxWindow           = time.Hour
+	minWindow           = time.Millisecond
+	maxWindow           = time.Hour
 	MaxNodes            = 16
 	MaxPodsPerNode      = 250
 	MaxServices         = 100_000
 	MaxServices6        = 60_000 // in IPv6
-	MaxEndpoints        = 100_000
-	MaxPolicies         = 10_000
-	MaxStanding         = 1_000_000
+	maxEndpoints        = 100_000
+	maxPolicies         = 10_000
+	maxStanding         = 1_000_000
 )
 
 // What Fit does when a plan leaves the window open.
@@ -74,7 +74,7 @@ func Default() Plan {
 		Repetitions: 5,
 		Warmup:      20 * time.Millisecond,
 		Lab: Lab{
-			Nodes: 2, PodsPerNode: 2, NIC: NICIdeal, GRO: GROOff, BigTCP: BigTCPOff, CPU: PlacementAuto, RPS: RPSAuto, MTU: 1500, Iptables: IptablesAuto, ServiceProxy: ProxyIptables,
+			Nodes: 2, PodsPerNode: 2, NIC: NICIdeal, GRO: GROOff, BigTCP: bigTCPOff, CPU: PlacementAuto, RPS: rpsAuto, MTU: 1500, Iptables: IptablesAuto, ServiceProxy: ProxyIptables,
 			Family: 4, TrafficPolicy: TrafficCluster, Conntrack: ConntrackOn, BridgeNetfilter: BridgeNetfilterOn, Endpoints: 2, Position: PositionMiddle,
 		},
 	}

@@ -24,7 +24,7 @@ type HTTP struct {
 	// that of the first.
 	Backends int
 	// Drain is how long a backend that was taken out still serves before its server ends, 0 (default: an application that
-	// ends on SIGTERM) to MaxDrain.
+	// ends on SIGTERM) to maxDrain.
 	Drain      time.Duration
 	Congestion string
 	// Roll takes each backend in turn out of the Service during the measurement, ends its server, and puts it back with the
@@ -39,7 +39,7 @@ const (
 	MaxBackends        = 250
 	DefaultThreads     = 2
 	DefaultConnections = 10
-	DefaultBody        = 1024
+	defaultBody        = 1024
 )
 
 var httpKind = kind{name: "http", about: "HTTP/1.1 requests", title: "HTTP requests", zero: HTTP{}, options: slices.Concat(
@@ -52,7 +52,7 @@ var httpKind = kind{name: "http", about: "HTTP/1.1 requests", title: "HTTP reque
 			func(s *HTTP) *int { return &s.Connections }),
 		field("connection", "connection", "what the client does after a response", oneOf("keep-alive", "close"), func(s *HTTP) *string { return &s.Connection }),
 		field("backends", "backends", "servers behind the Service", whole(1, MaxBackends), func(s *HTTP) *int { return &s.Backends }),
-		field("drain", "drain", "how long a backend serves after it was taken out", spans(0, MaxDrain), func(s *HTTP) *time.Duration { return &s.Drain }),
+		field("drain", "drain", "how long a backend serves after it was taken out", spans(0, maxDrain), func(s *HTTP) *time.Duration { return &s.Drain }),
 		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *HTTP) *string { return &s.Congestion }),
 		byTool,
 		byWindow,
@@ -75,7 +75,7 @@ func (s HTTP) Traits() Traits {
 
 func (s HTTP) normalize() Spec {
 	s.Arrival = arrival(s.Rate, s.Load, s.Arrival)
-	s.ResponseSize = cmp.Or(s.ResponseSize, DefaultBody)
+	s.ResponseSize = cmp.Or(s.ResponseSize, defaultBody)
 	s.Threads = cmp.Or(s.Threads, DefaultThreads)
 	s.Connections = cmp.Or(s.Connections, max(DefaultConnections, s.Threads))
 	s.Connection = cmp.Or(s.Connection, "keep-alive")
@@ -96,8 +96,8 @@ func (s HTTP) check(f *faultList) {
 	f.refuse(s.Drain != 0 && !s.Roll, "drain is for backends that are rolled: want roll, too")
 }
 
-// MaxDrain bounds HTTP.Drain; Kubernetes' own grace of a pod is 30 s.
-const MaxDrain = time.Minute
+// maxDrain bounds HTTP.Drain; Kubernetes' own grace of a pod is 30 s.
+const maxDrain = time.Minute
 
 // A step of a roll is one backend's: in service for a quarter of it, out for a half, and in again for the last quarter.
 const (

@@ -11,10 +11,10 @@ import (
 type Idle struct{}
 
 const (
-	// DefaultIdleWindow is the window of idle, LeastIdleWindow the shortest that spans two samples of a kubelet, which are up to
+	// DefaultIdleWindow is the window of idle, leastIdleWindow the shortest that spans two samples of a kubelet, which are up to
 	// 20 s apart.
 	DefaultIdleWindow = time.Minute
-	LeastIdleWindow   = 30 * time.Second
+	leastIdleWindow   = 30 * time.Second
 	// sampleWait is about how long a trial of idle waits for samples besides.
 	sampleWait = 20 * time.Second
 )
@@ -42,8 +42,8 @@ func (p Path) unwatched() string {
 
 // Rests returns why the counters of a window say nothing, nil if they do or something is sent.
 func (w Workload) Rests(window time.Duration) error {
-	if !w.Traits().Rests || window >= LeastIdleWindow {
+	if !w.Traits().Rests || window >= leastIdleWindow {
 		return nil
 	}
-	return fmt.Errorf("%s: the samples of a kubelet are up to 20s apart: give a window of %s or more", w, LeastIdleWindow)
+	return fmt.Errorf("%s: the samples of a kubelet are up to 20s apart: give a window of %s or more", w, leastIdleWindow)
 }

@@ -194,7 +194,7 @@ func TestParseAnnotations(t *testing.T) {
 		"=1":                       nil,
 		"":                         nil,
 	} {
-		got, err := ParseAnnotations(text)
+		got, err := parseAnnotations(text)
 		if diff := cmp.Diff(want, got); diff != "" || (err != nil) != (want == nil) {
 			t.Errorf("%q: %v, %s", text, err, diff)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Toleration is one of a pod's.
-type Toleration struct {
+// toleration is one of a pod's.
+type toleration struct {
 	Key, Value, Effect string
 	// Exists tolerates the key with any value.
 	Exists bool
@@ -21,26 +21,26 @@ type Toleration struct {
 var effects = []string{"NoSchedule", "PreferNoSchedule", "NoExecute"}
 
 // ParseToleration reads key[=value][:effect]; "*" as the key tolerates everything.
-func ParseToleration(s string) (Toleration, error) {
+func ParseToleration(s string) (toleration, error) {
 	rest, effect, has := strings.Cut(s, ":")
 	if has && !slices.Contains(effects, effect) {
-		return Toleration{}, fmt.Errorf("toleration %q: effect %q is not one of %s", s, effect, strings.Join(effects, ", "))
+		return toleration{}, fmt.Errorf("toleration %q: effect %q is not one of %s", s, effect, strings.Join(effects, ", "))
 	}
 	key, value, valued := strings.Cut(rest, "=")
 	if key == "" || strings.ContainsAny(rest, " \t") {
-		return Toleration{}, fmt.Errorf("toleration %q: want key[=value][:effect]", s)
+		return toleration{}, fmt.Errorf("toleration %q: want key[=value][:effect]", s)
 	}
 	if key == "*" {
 		if valued {
-			return Toleration{}, fmt.Errorf("toleration %q: every key has no one value", s)
+			return toleration{}, fmt.Errorf("toleration %q: every key has no one value", s)
 		}
 		key = ""
 	}
-	return Toleration{Key: key, Value: value, Effect: effect, Exists: !valued}, nil
+	return toleration{Key: key, Value: value, Effect: effect, Exists: !valued}, nil
 }
 
-// ParseLabels reads name=value,name=value.
-func ParseLabels(s string) (map[string]string, error) {
+// parseLabels reads name=value,name=value.
+func parseLabels(s string) (map[string]string, error) {
 	labels := map[string]string{}
 	for part := range strings.SplitSeq(s, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
@@ -52,9 +52,9 @@ func ParseLabels(s string) (map[string]string, error) {
 	return labels, nil
 }
 
-// ParseAnnotations reads name=value,prefix/name=value. A value may have commas in it: what follows one begins another
+// parseAnnotations reads name=value,prefix/name=value. A value may have commas in it: what follows one begins another
 // annotation only if it is prefix/name=value itself.
-func ParseAnnotations(s string) (map[string]string, error) {
+func parseAnnotations(s string) (map[string]string, error) {
 	all := map[string]string{}
 	last := ""
 	for part := range strings.SplitSeq(s, ",") {

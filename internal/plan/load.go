@@ -12,8 +12,8 @@ import (
 
 // Bounds of a load, as shares of the capacity. Above 1 a queue grows as long as the window lasts.
 const (
-	MinLoad = 0.001
-	MaxLoad = 2
+	minLoad = 0.001
+	maxLoad = 2
 )
 
 // loadStep is the distance of the loads within a range.
@@ -28,9 +28,9 @@ const (
 	Saturate = "saturate"
 )
 
-// MaxRequestRate bounds a rate of requests per second; SaturationDepth is how many requests Saturate keeps under way.
+// maxRequestRate bounds a rate of requests per second; SaturationDepth is how many requests Saturate keeps under way.
 const (
-	MaxRequestRate  = 1e8
+	maxRequestRate  = 1e8
 	SaturationDepth = 32
 )
 
@@ -62,7 +62,7 @@ func arrival(rate, load float64, said string) string {
 func (f *faultList) pace(rate, load float64, arrival string) {
 	open := arrival == Constant || arrival == Poisson
 	f.refuse(rate != 0 && load != 0, "rate and load both say how much is intended: give one of them")
-	f.refuse(open && rate > MaxRequestRate, "rate %s is out of range: want at most %s requests per second", formatRate(rate), formatRate(MaxRequestRate))
+	f.refuse(open && rate > maxRequestRate, "rate %s is out of range: want at most %s requests per second", formatRate(rate), formatRate(maxRequestRate))
 	f.refuse(open && rate == 0 && load == 0, "arrival %s needs a rate or a load", arrival)
 	f.refuse(arrival == Saturate && (rate != 0 || load != 0), "arrival saturate takes no rate and no load: it sends as fast as responses come")
 }

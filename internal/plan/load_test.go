@@ -39,10 +39,10 @@ func FuzzParseLoads(f *testing.F) {
 			return
 		}
 		for i, load := range loads {
-			if load < MinLoad || load > MaxLoad || i > 0 && load <= loads[i-1] {
+			if load < minLoad || load > maxLoad || i > 0 && load <= loads[i-1] {
 				t.Fatalf("%q gives %v", s, loads)
 			}
-			if again, err := parseShare(FormatShare(load), "load", MinLoad, MaxLoad); err != nil || again != load {
+			if again, err := parseShare(FormatShare(load), "load", minLoad, maxLoad); err != nil || again != load {
 				t.Fatalf("%v is written %s and read %v, %v", load, FormatShare(load), again, err)
 			}
 		}

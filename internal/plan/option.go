@@ -118,7 +118,7 @@ var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the wor
 
 // byWindow is the option for a measurement window of the workload's own.
 var byWindow = func() Option {
-	v := spans(MinWindow, MaxWindow)
+	v := spans(minWindow, maxWindow)
 	return Option{Key: "window", Word: "window", Help: "measurement window of this workload; otherwise that of the plan", Values: v.describe(), schema: v.schema,
 		set: func(w *Workload, s string) error {
 			d, err := v.parse(s)

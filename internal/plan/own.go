@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// KindProfile is the kind of the files that describe a dataplane of the user's own.
-const KindProfile = "Profile"
+// kindProfile is the kind of the files that describe a dataplane of the user's own.
+const kindProfile = "Profile"
 
 // OwnProfile is a dataplane of the user's own: a profile file. Its tags are the table of the keys: name, help, allowed words and
 // default. Reader, JSON Schema and reference page follow from them.
@@ -21,9 +21,9 @@ type OwnProfile struct {
 	Summary  string  `yaml:"summary" help:"what moves the packets, in one line"`
 	BasedOn  string  `yaml:"based-on" help:"built-in profile that this one changes; its self-test applies"`
 	Families []int   `yaml:"families" help:"versions of IP that the dataplane supports" usual:"4, 6"`
-	CNI      *OwnCNI `yaml:"cni" help:"CNI plugins that connect each pod, in place of those of based-on"`
-	Node     OwnNode `yaml:"node" help:"what is changed and what runs on each node"`
-	Pod      OwnPod  `yaml:"pod" help:"what is changed in each pod"`
+	CNI      *ownCNI `yaml:"cni" help:"CNI plugins that connect each pod, in place of those of based-on"`
+	Node     ownNode `yaml:"node" help:"what is changed and what runs on each node"`
+	Pod      ownPod  `yaml:"pod" help:"what is changed in each pod"`
 	Expect   Expect  `yaml:"expect" help:"what the self-test must find; each key replaces that of based-on"`
 
 	// Dir is the directory of the file, to which its paths are relative.
@@ -40,52 +40,52 @@ func (o OwnProfile) Path(name string) string {
 
 // ChangesPods reports whether the file changes pods beside what its plugins do. A nil file changes nothing.
 func (o *OwnProfile) ChangesPods() bool {
-	return o != nil && (!reflect.ValueOf(o.Pod).IsZero() || slices.ContainsFunc(o.Node.BPF, func(b OwnBPF) bool { return b.Dev == "pods" }))
+	return o != nil && (!reflect.ValueOf(o.Pod).IsZero() || slices.ContainsFunc(o.Node.BPF, func(b ownBPF) bool { return b.Dev == "pods" }))
 }
 
-// OwnCNI is a network configuration and the plugins that it names.
-type OwnCNI struct {
+// ownCNI is a network configuration and the plugins that it names.
+type ownCNI struct {
 	Bin       string `yaml:"bin" help:"directory with the plugin binaries, relative to this file" need:"yes"`
 	Conflist  string `yaml:"conflist" help:"network configuration list: its JSON, or a file relative to this file; variables are replaced" need:"yes"`
 	Addresses string `yaml:"addresses" help:"where pods have their addresses: in a range of their node, or on the network of the nodes" words:"node,underlay" usual:"node"`
 	Routes    *bool  `yaml:"routes" help:"add a route to the pods of each other node" usual:"true without based-on and with addresses: node"`
-	Timeout   Span   `yaml:"timeout" help:"time that one call of the plugins may take" usual:"10s"`
+	Timeout   span   `yaml:"timeout" help:"time that one call of the plugins may take" usual:"10s"`
 }
 
 // OwnPlace has changes to a network namespace. They apply when the dataplane and its rules are complete.
 type OwnPlace struct {
 	Sysctls  map[string]string `yaml:"sysctls" help:"kernel parameters below /proc/sys/net, such as net.ipv4.tcp_ecn: 1"`
-	Routes   []OwnRoute        `yaml:"routes" help:"routes of the main table"`
+	Routes   []ownRoute        `yaml:"routes" help:"routes of the main table"`
 	Rules    string            `yaml:"rules" help:"text for iptables-restore --noflush; variables are replaced"`
 	NFT      string            `yaml:"nft" help:"text for nft -f; variables are replaced"`
 	TC       string            `yaml:"tc" help:"lines for tc -batch; variables are replaced"`
 	Offloads map[string]string `yaml:"offloads" help:"features of a device, as ethtool names them: eth0: rx-gro=off,rx-gro-list=on"`
-	BPF      []OwnBPF          `yaml:"bpf" help:"BPF programs of object files"`
+	BPF      []ownBPF          `yaml:"bpf" help:"BPF programs of object files"`
 }
 
-// OwnRoute is one route.
-type OwnRoute struct {
+// ownRoute is one route.
+type ownRoute struct {
 	To  string `yaml:"to" help:"destination with prefix length; variables are replaced" need:"yes"`
 	Via string `yaml:"via" help:"next hop; variables are replaced"`
 	Dev string `yaml:"dev" help:"device" need:"yes"`
 	MTU int    `yaml:"mtu" help:"MTU of the route in bytes"`
 }
 
-// OwnBPF is one program of an object file on a device.
-type OwnBPF struct {
+// ownBPF is one program of an object file on a device.
+type ownBPF struct {
 	File    string `yaml:"file" help:"object file, relative to this file" need:"yes"`
 	Program string `yaml:"program" help:"name of the program in the file" need:"yes"`
 	Dev     string `yaml:"dev" help:"device; pods is the node's end of each pod's device" need:"yes"`
 	Hook    string `yaml:"hook" help:"side of the device" words:"ingress,egress" need:"yes"`
 }
 
-// OwnNode is what is changed and what runs on each node.
-type OwnNode struct {
+// ownNode is what is changed and what runs on each node.
+type ownNode struct {
 	OwnPlace
 	Prepare []string    `yaml:"prepare" help:"shell commands that run once, before the pods are connected"`
 	Join    []string    `yaml:"join" help:"shell commands that run once for each other node, after the pods are connected"`
 	Daemons []OwnDaemon `yaml:"daemons" help:"programs that run as long as the node, started in this order after prepare"`
-	Timeout Span        `yaml:"timeout" help:"time that one command may take" usual:"10s"`
+	Timeout span        `yaml:"timeout" help:"time that one command may take" usual:"10s"`
 }
 
 // OwnDaemon is a program that runs as long as its node.
@@ -93,21 +93,21 @@ type OwnDaemon struct {
 	Name   string   `yaml:"name" help:"name in messages" need:"yes"`
 	Run    string   `yaml:"run" help:"shell command" need:"yes"`
 	On     string   `yaml:"on" help:"only node that it runs on, such as node-1"`
-	Ready  OwnReady `yaml:"ready" help:"when it is ready: all that is given must hold"`
+	Ready  ownReady `yaml:"ready" help:"when it is ready: all that is given must hold"`
 	Signal string   `yaml:"signal" help:"signal that ends it" words:"TERM,INT,HUP,QUIT,KILL" usual:"TERM"`
-	Stop   Span     `yaml:"stop" help:"time that it may take to end, then it is killed" usual:"2s"`
+	Stop   span     `yaml:"stop" help:"time that it may take to end, then it is killed" usual:"2s"`
 }
 
-// OwnReady says when a daemon is ready.
-type OwnReady struct {
+// ownReady says when a daemon is ready.
+type ownReady struct {
 	File    string `yaml:"file" help:"file that exists"`
 	Command string `yaml:"command" help:"shell command that exits with 0"`
 	Address string `yaml:"address" help:"TCP address that accepts connections, such as 127.0.0.1:2379"`
-	Within  Span   `yaml:"within" help:"time that it may take" usual:"10s"`
+	Within  span   `yaml:"within" help:"time that it may take" usual:"10s"`
 }
 
-// OwnPod is what is changed in each pod.
-type OwnPod struct {
+// ownPod is what is changed in each pod.
+type ownPod struct {
 	OwnPlace
 	MTU int `yaml:"mtu" help:"MTU of the pods' devices in bytes"`
 }
@@ -117,15 +117,15 @@ type Expect struct {
 	Paths     map[string]string `yaml:"paths" help:"paths that work, with the client that the server sees: any, own, node, tunnel or first-of-range"`
 	Datagrams map[string]string `yaml:"datagrams" help:"the same for UDP, where it differs"`
 	Refused   []string          `yaml:"refused" help:"paths that must not work; they are not measured"`
-	Attach    *ExpectAttach     `yaml:"attach" help:"connection of a pod to its node"`
+	Attach    *expectAttach     `yaml:"attach" help:"connection of a pod to its node"`
 	Tracked   *bool             `yaml:"tracked" help:"conntrack tracks connections between pods on every node that they cross"`
 	Untouched *bool             `yaml:"untouched" help:"the nodes' iptables rules count no packets between pods"`
-	Route     *ExpectRoute      `yaml:"route" help:"route of a node to the pods of another node"`
-	Tunnel    *ExpectTunnel     `yaml:"tunnel" help:"device that encapsulates packets between nodes; without it they cross the wire plain"`
+	Route     *expectRoute      `yaml:"route" help:"route of a node to the pods of another node"`
+	Tunnel    *expectTunnel     `yaml:"tunnel" help:"device that encapsulates packets between nodes; without it they cross the wire plain"`
 }
 
-// ExpectAttach is the connection of a pod to its node.
-type ExpectAttach struct {
+// expectAttach is the connection of a pod to its node.
+type expectAttach struct {
 	Bridge   string `yaml:"bridge" help:"node's bridge with the pods' devices"`
 	Gateway  string `yaml:"gateway" help:"next hop of the pods' default route" words:"none,first-address,link-local" usual:"none"`
 	SameTTL  int    `yaml:"same-ttl" help:"remaining TTL, of 64, at a pod of the same node" usual:"64"`
@@ -134,15 +134,15 @@ type ExpectAttach struct {
 	OwnMAC   bool   `yaml:"own-mac" help:"frames on the wire have the MAC address of the pod"`
 }
 
-// ExpectRoute is the route to the pods of another node.
-type ExpectRoute struct {
+// expectRoute is the route to the pods of another node.
+type expectRoute struct {
 	Dev      string `yaml:"dev" help:"device; that of the tunnel if not given"`
 	OnLink   bool   `yaml:"onlink" help:"the next hop is on the link although no route says so"`
 	Protocol int    `yaml:"protocol" help:"number of the protocol that made the route; 0 is any"`
 }
 
-// ExpectTunnel is a device that encapsulates.
-type ExpectTunnel struct {
+// expectTunnel is a device that encapsulates.
+type expectTunnel struct {
 	Dev      string `yaml:"dev" help:"device" need:"yes"`
 	Kind     string `yaml:"kind" help:"kind of the device" words:"vxlan,ipip" need:"yes"`
 	Port     int    `yaml:"port" help:"UDP destination port, for vxlan"`
@@ -151,27 +151,27 @@ type ExpectTunnel struct {
 	Tracked  *bool  `yaml:"tracked" help:"conntrack tracks the packets of the tunnel on the nodes at both ends"`
 }
 
-// Clients are the words for the client that a server sees.
-var Clients = []string{"any", "own", "node", "tunnel", "first-of-range"}
+// clients are the words for the client that a server sees.
+var clients = []string{"any", "own", "node", "tunnel", "first-of-range"}
 
-// Span is a length of time as text, such as 10s.
-type Span time.Duration
+// span is a length of time as text, such as 10s.
+type span time.Duration
 
 // UnmarshalText reads a length of time above 0.
-func (s *Span) UnmarshalText(b []byte) error {
+func (s *span) UnmarshalText(b []byte) error {
 	d, err := parseDuration(string(b))
-	if err == nil && (d <= 0 || d > MaxSpan) {
-		err = fmt.Errorf("%s is out of range: want more than 0 and at most %s", d, MaxSpan)
+	if err == nil && (d <= 0 || d > maxSpan) {
+		err = fmt.Errorf("%s is out of range: want more than 0 and at most %s", d, maxSpan)
 	}
-	*s = Span(d)
+	*s = span(d)
 	return err
 }
 
-// MaxSpan bounds the lengths of time in a profile file.
-const MaxSpan = 5 * time.Minute
+// maxSpan bounds the lengths of time in a profile file.
+const maxSpan = 5 * time.Minute
 
 // Or returns s, or usual for zero.
-func (s Span) Or(usual time.Duration) time.Duration {
+func (s span) Or(usual time.Duration) time.Duration {
 	if s == 0 {
 		return usual
 	}
@@ -194,15 +194,15 @@ func (o OwnProfile) Supports(family int) bool {
 	return len(o.Families) == 0
 }
 
-// Variable is a text that a profile file uses as ${name}, and commands as an environment variable.
-type Variable struct {
+// variable is a text that a profile file uses as ${name}, and commands as an environment variable.
+type variable struct {
 	Name, Help string
 	// Peer says that it exists in join only.
 	Peer bool
 }
 
 // Variables are all variables of profile files. The names are those of the recipes where these have them.
-var Variables = []Variable{
+var Variables = []variable{
 	{Name: "node", Help: "name of the node, such as node-1"},
 	{Name: "node-ip", Help: "address of the node on the underlay"},
 	{Name: "node-cidr", Help: "range of the node's pods"},
@@ -222,7 +222,7 @@ var Variables = []Variable{
 }
 
 // Env returns the name of the environment variable.
-func (v Variable) Env() string { return strings.ToUpper(strings.ReplaceAll(v.Name, "-", "_")) }
+func (v variable) Env() string { return strings.ToUpper(strings.ReplaceAll(v.Name, "-", "_")) }
 
 // Expand replaces ${name} in text by the values.
 func Expand(text string, values map[string]string) string {

@@ -22,11 +22,11 @@ type OwnSource struct {
 	SHA256 string `json:"sha256"`
 	Text   string `json:"text"`
 	// Parts are the files that it names: conflist, plugins and BPF objects.
-	Parts []OwnPart `json:"parts,omitempty"`
+	Parts []ownPart `json:"parts,omitempty"`
 }
 
-// OwnPart is a file that a profile file names.
-type OwnPart struct {
+// ownPart is a file that a profile file names.
+type ownPart struct {
 	File   string `json:"file"`
 	SHA256 string `json:"sha256"`
 	// Text is the content of a conflist.
@@ -37,7 +37,7 @@ type OwnPart struct {
 func (s OwnSource) Profile() (OwnProfile, error) {
 	o, faults := ReadOwn(s.File, s.Text)
 	if o.CNI != nil && !inline(o.CNI.Conflist) {
-		if i := slices.IndexFunc(s.Parts, func(p OwnPart) bool { return p.Text != "" }); i >= 0 {
+		if i := slices.IndexFunc(s.Parts, func(p ownPart) bool { return p.Text != "" }); i >= 0 {
 			o.CNI.Conflist = s.Parts[i].Text
 		}
 	}
@@ -131,15 +131,15 @@ func (l *ownLoader) load(file string) string {
 }
 
 // parts reads the files that a profile file names.
-func (l *ownLoader) parts(o OwnProfile, c ownChecker) []OwnPart {
-	var parts []OwnPart
+func (l *ownLoader) parts(o OwnProfile, c ownChecker) []ownPart {
+	var parts []ownPart
 	add := func(field, name string, keep bool) string {
 		b, err := l.read(o.Path(name))
 		if err != nil {
 			c.fault(field, "%s cannot be read: %s", name, reason(err))
 			return ""
 		}
-		part := OwnPart{File: name, SHA256: digest(b)}
+		part := ownPart{File: name, SHA256: digest(b)}
 		if keep {
 			part.Text = string(b)
 		}
@@ -184,8 +184,8 @@ func (l *ownLoader) parts(o OwnProfile, c ownChecker) []OwnPart {
 			}
 		}
 	}
-	slices.SortStableFunc(parts, func(a, b OwnPart) int { return strings.Compare(a.File, b.File) })
-	return slices.CompactFunc(parts, func(a, b OwnPart) bool { return a.File == b.File })
+	slices.SortStableFunc(parts, func(a, b ownPart) int { return strings.Compare(a.File, b.File) })
+	return slices.CompactFunc(parts, func(a, b ownPart) bool { return a.File == b.File })
 }
 
 // beside returns the program of a command if it is a path relative to the profile file, else "".

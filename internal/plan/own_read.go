@@ -33,7 +33,7 @@ func readOwn(name, text string) (OwnProfile, *position.Decoder) {
 	}
 	d := &decoder{Decoder: f}
 	keys := f.Keys(&o)
-	keys["apiVersion"], keys["kind"] = d.constant(APIVersion), d.constant(KindProfile)
+	keys["apiVersion"], keys["kind"] = d.constant(APIVersion), d.constant(kindProfile)
 	f.Mapping("", root, keys)
 	for _, must := range []string{"apiVersion", "kind"} {
 		if f.Line(must) == 0 && !f.Spoiled(must) {
@@ -190,7 +190,7 @@ var ownVariable = pattern.New(`\$\{([^}]*)\}`)
 // variables reports the variables of a text that do not exist.
 func (c ownChecker) variables(field, text string, peer bool) {
 	for _, m := range ownVariable.FindAllStringSubmatch(text, -1) {
-		i := slices.IndexFunc(Variables, func(v Variable) bool { return v.Name == m[1] })
+		i := slices.IndexFunc(Variables, func(v variable) bool { return v.Name == m[1] })
 		switch {
 		case i < 0:
 			var names []string
@@ -230,8 +230,8 @@ func (c ownChecker) expect(x Expect) {
 			if _, err := ParsePath(name); err != nil {
 				c.fault(field, "%s", err)
 			}
-			if !slices.Contains(Clients, paths[name]) {
-				c.fault(field, "unknown client %q: want %s", paths[name], strings.Join(Clients, ", "))
+			if !slices.Contains(clients, paths[name]) {
+				c.fault(field, "unknown client %q: want %s", paths[name], strings.Join(clients, ", "))
 			}
 			if _, both := x.Paths[name]; both && slices.Contains(x.Refused, name) && key == "paths" {
 				c.fault(field, "is among refused, too")

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// OwnKey is one key of a profile file, for documents.
-type OwnKey struct {
+// ownKey is one key of a profile file, for documents.
+type ownKey struct {
 	// Key is its path; [] stands after the key of a list.
 	Key, Help string
 	// Values says which values it has, Usual the default.
@@ -15,16 +15,16 @@ type OwnKey struct {
 }
 
 // OwnKeys returns the keys of profile files in the order of the documents.
-func OwnKeys() []OwnKey {
-	keys := []OwnKey{
+func OwnKeys() []ownKey {
+	keys := []ownKey{
 		{Key: "apiVersion", Help: "version of the format", Values: APIVersion, Need: true},
-		{Key: "kind", Help: "kind of the file", Values: KindProfile, Need: true},
+		{Key: "kind", Help: "kind of the file", Values: kindProfile, Need: true},
 	}
 	return append(keys, ownKeys("", reflect.TypeFor[OwnProfile]())...)
 }
 
-func ownKeys(prefix string, t reflect.Type) []OwnKey {
-	var keys []OwnKey
+func ownKeys(prefix string, t reflect.Type) []ownKey {
+	var keys []ownKey
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, inner := f.Tag.Get("yaml"), f.Type
@@ -35,7 +35,7 @@ func ownKeys(prefix string, t reflect.Type) []OwnKey {
 		if name == "-" {
 			continue
 		}
-		k := OwnKey{Key: prefix + name, Help: f.Tag.Get("help"), Usual: f.Tag.Get("usual"), Need: f.Tag.Get("need") != "", Values: ownValues(f)}
+		k := ownKey{Key: prefix + name, Help: f.Tag.Get("help"), Usual: f.Tag.Get("usual"), Need: f.Tag.Get("need") != "", Values: ownValues(f)}
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
@@ -83,7 +83,7 @@ func ownValues(f reflect.StructField) string {
 func OwnSchema() map[string]any {
 	s := ownSchema(reflect.TypeFor[OwnProfile]())
 	keys := s["properties"].(map[string]any)
-	keys["apiVersion"], keys["kind"] = map[string]any{"const": APIVersion}, map[string]any{"const": KindProfile}
+	keys["apiVersion"], keys["kind"] = map[string]any{"const": APIVersion}, map[string]any{"const": kindProfile}
 	s["required"] = []string{"apiVersion", "kind", "name"}
 	return s
 }

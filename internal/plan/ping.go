@@ -16,8 +16,8 @@ type Ping struct {
 	Interval time.Duration
 }
 
-// DefaultPingPayload is that of ping(8).
-const DefaultPingPayload = 56
+// defaultPingPayload is that of ping(8).
+const defaultPingPayload = 56
 
 var pingKind = kind{name: "ping", about: "ICMP echoes", title: "Echo", zero: Ping{}, options: []Option{
 	only[Ping](ICMP),
@@ -37,7 +37,7 @@ func (s Ping) Traits() Traits {
 }
 
 func (s Ping) normalize() Spec {
-	s.Flows, s.MessageSize = max(s.Flows, 1), cmp.Or(s.MessageSize, DefaultPingPayload)
+	s.Flows, s.MessageSize = max(s.Flows, 1), cmp.Or(s.MessageSize, defaultPingPayload)
 	return s
 }
 

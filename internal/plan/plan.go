@@ -70,12 +70,12 @@ type Lab struct {
 	NIC         NIC       `json:"nic"`
 	CPU         Placement `json:"cpu"`
 	MTU         int       `json:"mtu"`
-	// GRO says whether nodes merge the frames that they receive.
-	GRO GRO `json:"gro,omitempty"`
-	// BigTCP says whether super-packets may be longer than 64 KiB.
-	BigTCP BigTCP `json:"big_tcp,omitempty"`
-	// RPS says whether receive work of a node and its pods is steered to the node's CPUs.
-	RPS RPS `json:"rps,omitempty"`
+	// gro says whether nodes merge the frames that they receive.
+	GRO gro `json:"gro,omitempty"`
+	// bigTCP says whether super-packets may be longer than 64 KiB.
+	BigTCP bigTCP `json:"big_tcp,omitempty"`
+	// rps says whether receive work of a node and its pods is steered to the node's CPUs.
+	RPS rps `json:"rps,omitempty"`
 	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
 	LineRate float64 `json:"line_rate,omitempty"`
 	// Delay and Loss are known faults of every wire between a host and the switch, for tests of the measurement itself:
@@ -87,7 +87,7 @@ type Lab struct {
 	// Endpoints is how many endpoints each of them has, Position where the measured ones are among them.
 	Endpoints int             `json:"endpoints,omitempty"`
 	Position  Position        `json:"position,omitempty"`
-	Iptables  IptablesBackend `json:"iptables"`
+	Iptables  iptablesBackend `json:"iptables"`
 	// ServiceProxy is the mode of kube-proxy in the profiles that have it and do not fix its mode themselves.
 	ServiceProxy ProxyMode `json:"service_proxy,omitempty"`
 	// Family is the version of IP that nodes, pods and Services use.
@@ -103,8 +103,8 @@ type Lab struct {
 	Connections int `json:"connections,omitempty"`
 	// Churn changes one kind of object at a rate during the trials.
 	Churn Churn `json:"churn,omitzero"`
-	// Conntrack says whether nodes track connections between pods. If not, Services are not served.
-	Conntrack Conntrack `json:"conntrack,omitempty"`
+	// conntrack says whether nodes track connections between pods. If not, Services are not served.
+	Conntrack conntrack `json:"conntrack,omitempty"`
 	// BridgeNetfilter says whether netfilter sees the packets that a bridge switches between pods.
 	BridgeNetfilter BridgeNetfilter `json:"bridge_netfilter,omitempty"`
 }
@@ -142,24 +142,24 @@ type (
 	NIC string
 	// Placement is which CPUs the nodes of a lab work on.
 	Placement string
-	// GRO is generic receive offload at the NICs and tunnel devices of nodes.
-	GRO string
-	// BigTCP is the limit of super-packets.
-	BigTCP string
-	// RPS is receive packet steering.
-	RPS string
+	// gro is generic receive offload at the NICs and tunnel devices of nodes.
+	gro string
+	// bigTCP is the limit of super-packets.
+	bigTCP string
+	// rps is receive packet steering.
+	rps string
 	// ProxyMode is the mode of kube-proxy.
 	ProxyMode string
 	// TrafficPolicy is the externalTrafficPolicy of Services.
 	TrafficPolicy string
-	// Conntrack says whether connections between pods are tracked.
-	Conntrack string
+	// conntrack says whether connections between pods are tracked.
+	conntrack string
 	// BridgeNetfilter says whether netfilter sees bridged packets.
 	BridgeNetfilter string
 	// Position is the place of the measured Services among all.
 	Position string
-	// IptablesBackend is which of the iptables programs write rules.
-	IptablesBackend string
+	// iptablesBackend is which of the iptables programs write rules.
+	iptablesBackend string
 )
 
 // Label says what bulk data under the model is: "ideal NIC", "no NIC offload", "" without a model.
@@ -178,17 +178,17 @@ const (
 	PlacementSplit Placement = "split"
 
 	// GROUDP merges packets of UDP that are forwarded, too.
-	GROOff GRO = "off"
-	GROOn  GRO = "on"
-	GROUDP GRO = "udp"
+	GROOff gro = "off"
+	GROOn  gro = "on"
+	GROUDP gro = "udp"
 
-	BigTCPOff BigTCP = "off"
-	BigTCPOn  BigTCP = "on"
+	bigTCPOff bigTCP = "off"
+	BigTCPOn  bigTCP = "on"
 
-	// RPSAuto is on where each node has CPUs of its own.
-	RPSAuto RPS = "auto"
-	RPSOn   RPS = "on"
-	RPSOff  RPS = "off"
+	// rpsAuto is on where each node has CPUs of its own.
+	rpsAuto rps = "auto"
+	RPSOn   rps = "on"
+	RPSOff  rps = "off"
 
 	ProxyIptables ProxyMode = "iptables"
 	ProxyNftables ProxyMode = "nftables"
@@ -198,21 +198,21 @@ const (
 	TrafficCluster TrafficPolicy = "Cluster"
 	TrafficLocal   TrafficPolicy = "Local"
 
-	ConntrackOn  Conntrack = "on"
-	ConntrackOff Conntrack = "off"
+	ConntrackOn  conntrack = "on"
+	ConntrackOff conntrack = "off"
 
 	BridgeNetfilterOn  BridgeNetfilter = "on"
 	BridgeNetfilterOff BridgeNetfilter = "off"
 
 	// A new connection in iptables mode walks the rules of all Services before its own.
-	PositionFirst  Position = "first"
+	positionFirst  Position = "first"
 	PositionMiddle Position = "middle"
 	PositionLast   Position = "last"
 
-	IptablesAuto   IptablesBackend = "auto"
-	IptablesNFT    IptablesBackend = "nft"
-	IptablesLegacy IptablesBackend = "legacy"
+	IptablesAuto   iptablesBackend = "auto"
+	iptablesNFT    iptablesBackend = "nft"
+	iptablesLegacy iptablesBackend = "legacy"
 )
 
 // Explicit says whether RPS is switched on or off by name.
-func (r RPS) Explicit() bool { return r == RPSOn || r == RPSOff }
+func (r rps) Explicit() bool { return r == RPSOn || r == RPSOff }

@@ -57,7 +57,7 @@ func parseSize(s string) (int, error) {
 	}
 	v, err := strconv.ParseInt(digits, 10, 32)
 	if errors.Is(err, strconv.ErrRange) {
-		return 0, fmt.Errorf("size %q is out of range: want at most %dMi", s, MaxBuffer>>20)
+		return 0, fmt.Errorf("size %q is out of range: want at most %dMi", s, maxBuffer>>20)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a size: want bytes such as 1024, 128Ki or 1Mi", s)

@@ -28,8 +28,8 @@ type RR struct {
 	Under string
 }
 
-// MaxBurst bounds RR.Burst.
-const MaxBurst = 1024
+// maxBurst bounds RR.Burst.
+const maxBurst = 1024
 
 // Spin is the Wait of threads that do not sleep.
 const Spin = "spin"
@@ -47,7 +47,7 @@ var rrKind = kind{name: "rr", about: "requests and responses over standing flows
 		field("requestSize", "request", "payload of a request", sizes(MaxRequest), func(s *RR) *int { return &s.RequestSize }),
 		field("responseSize", "response", "payload of a response", sizes(MaxRequest), func(s *RR) *int { return &s.ResponseSize }),
 		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *RR) *string { return &s.Congestion }).over(TCP),
-		field("burst", "burst", "requests that are scheduled at once", whole(1, MaxBurst), func(s *RR) *int { return &s.Burst }),
+		field("burst", "burst", "requests that are scheduled at once", whole(1, maxBurst), func(s *RR) *int { return &s.Burst }),
 		field("wait", "wait", "how threads wait for data", waits, func(s *RR) *string { return &s.Wait }),
 		field("under", "under", "what is sent beside the requests", oneOf("stream"), func(s *RR) *string { return &s.Under }).over(TCP),
 		byTool,

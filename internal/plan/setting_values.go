@@ -242,8 +242,8 @@ var (
 	rates        = values[float64]{rang: "0 to 1T bit/s", parse: ParseRate, format: formatRate, schema: rateSchema}
 	requestRates = values[float64]{rang: "0 to 100M requests per second", format: formatRate, schema: rateSchema,
 		parse: func(s string) (float64, error) { return parseRate(s, 1e3) }}
-	loads  = shares("load", MinLoad, MaxLoad, "0.1% to 200%, or a range such as 10%..90%", loadSchema)
-	losses = shares("loss", 0, MaxLoss, "0 to 50%", shareSchema)
+	loads  = shares("load", minLoad, maxLoad, "0.1% to 200%, or a range such as 10%..90%", loadSchema)
+	losses = shares("loss", 0, maxLoss, "0 to 50%", shareSchema)
 )
 
 // algorithms are names of congestion controls. The kernel decides which exist (TCP_CA_NAME_MAX is 16).

@@ -36,17 +36,17 @@ type Stream struct {
 // Limits and defaults of streams.
 const (
 	DefaultStreamMessage = 128 << 10 // iperf3's
-	MaxMessage           = 16 << 20
+	maxMessage           = 16 << 20
 )
 
 var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bulk transfer", zero: Stream{}, options: []Option{
 	transport(func(s *Stream) *Protocol { return &s.Protocol }, TCP, UDP),
 	field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *Stream) *int { return &s.Flows }),
-	messages(MaxMessage, func(s *Stream) (*int, *string) { return &s.MessageSize, &s.Mix }),
+	messages(maxMessage, func(s *Stream) (*int, *string) { return &s.MessageSize, &s.Mix }),
 	field("rate", "rate", "payload to send; 0 is as fast as possible", rates, func(s *Stream) *float64 { return &s.Rate }).over(UDP),
 	field("mode", "mode", "how bytes are moved: copy, sendfile and trunc over TCP, gso over UDP", oneOf("copy", "sendfile", "trunc", GSO),
 		func(s *Stream) *string { return &s.Mode }),
-	field("buffer", "buffer", "socket buffers", sizes(MaxBuffer), func(s *Stream) *int { return &s.Buffer }),
+	field("buffer", "buffer", "socket buffers", sizes(maxBuffer), func(s *Stream) *int { return &s.Buffer }),
 	field("congestion", "congestion", "TCP congestion control", algorithms, func(s *Stream) *string { return &s.Congestion }).over(TCP),
 	field("nic", "nic", "NIC model of the lab between nodes, where it is not that of the run", oneOf(NICIdeal, NICWire), func(s *Stream) *NIC { return &s.NIC }),
 	byTool,

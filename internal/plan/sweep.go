@@ -253,7 +253,7 @@ func (l Lab) excluded() string {
 		}
 	}
 	n := l.Services * max(l.Endpoints, 1)
-	refuse(n > MaxEndpoints, "%d Services of %d endpoints are more than %d endpoints: take fewer of one", l.Services, l.Endpoints, MaxEndpoints)
+	refuse(n > maxEndpoints, "%d Services of %d endpoints are more than %d endpoints: take fewer of one", l.Services, l.Endpoints, maxEndpoints)
 	refuse(!l.Churn.IsZero() && (l.Delay > 0 || l.Loss > 0),
 		"churn is looked for by probes, which delay and loss of the wires would mislead: leave out one of the two")
 	refuse(l.Connections > 0 && l.Conntrack == ConntrackOff, "connections are not tracked with conntrack=off: leave out one of the two")

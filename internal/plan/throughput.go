@@ -14,27 +14,27 @@ type Throughput struct {
 	Mix         string
 	// Rate is where the search begins and the most that is tried in bit/s; 0 finds that out by sending as fast as possible.
 	Rate float64
-	// Loss is the accepted share of lost datagrams, 0 (default, RFC 2544's) to MaxLoss.
+	// Loss is the accepted share of lost datagrams, 0 (default, RFC 2544's) to maxLoss.
 	Loss float64
 	// Mode and Buffer are those of Stream.
 	Mode   string
 	Buffer int
 }
 
-// MaxLoss is the greatest share of datagrams that a throughput search may accept to be lost, or a lab lose on purpose.
-const MaxLoss = 0.5
+// maxLoss is the greatest share of datagrams that a throughput search may accept to be lost, or a lab lose on purpose.
+const maxLoss = 0.5
 
-// MaxDelay is the most that a lab may delay what a host sends.
-const MaxDelay = time.Second
+// maxDelay is the most that a lab may delay what a host sends.
+const maxDelay = time.Second
 
 var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highest rate without loss", title: "Highest rate without loss", zero: Throughput{}, options: []Option{
 	only[Throughput](UDP),
 	field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *Throughput) *int { return &s.Flows }),
-	messages(MaxMessage, func(s *Throughput) (*int, *string) { return &s.MessageSize, &s.Mix }),
+	messages(maxMessage, func(s *Throughput) (*int, *string) { return &s.MessageSize, &s.Mix }),
 	field("rate", "rate", "highest rate to try; 0 starts as fast as possible", rates, func(s *Throughput) *float64 { return &s.Rate }),
 	field("loss", "loss", "share of datagrams that may be lost", losses, func(s *Throughput) *float64 { return &s.Loss }),
 	field("mode", "mode", "gso hands the kernel many packets at a time", oneOf(GSO), func(s *Throughput) *string { return &s.Mode }),
-	field("buffer", "buffer", "socket buffers", sizes(MaxBuffer), func(s *Throughput) *int { return &s.Buffer }),
+	field("buffer", "buffer", "socket buffers", sizes(maxBuffer), func(s *Throughput) *int { return &s.Buffer }),
 	byTool,
 	byWindow,
 }}

@@ -19,9 +19,9 @@ type TTFR struct {
 
 // Limits and defaults of ttfr.
 const (
-	DefaultPodRate    = 2
-	MinPodRate        = 0.01
-	MaxPodRate        = 200
+	defaultPodRate    = 2
+	minPodRate        = 0.01
+	maxPodRate        = 200
 	DefaultPodTimeout = 5 * time.Second
 	// fitPods is how many new pods a window that is chosen has: the fewest that a median is reported for.
 	fitPods = 20
@@ -33,7 +33,7 @@ const (
 var podRates = values[float64]{rang: "0.01 to 200 pods per second", format: formatRate, schema: rateSchema,
 	parse: func(s string) (float64, error) {
 		v, err := parseRate(s, 1e3)
-		if err == nil && (v < MinPodRate || v > MaxPodRate) {
+		if err == nil && (v < minPodRate || v > maxPodRate) {
 			err = fmt.Errorf("%s is out of range: want 0.01 to 200 pods per second", s)
 		}
 		return v, err
@@ -54,7 +54,7 @@ func (s TTFR) Traits() Traits {
 }
 
 func (s TTFR) normalize() Spec {
-	s.Rate, s.Timeout = cmp.Or(s.Rate, DefaultPodRate), cmp.Or(s.Timeout, DefaultPodTimeout)
+	s.Rate, s.Timeout = cmp.Or(s.Rate, defaultPodRate), cmp.Or(s.Timeout, DefaultPodTimeout)
 	return s
 }
 

@@ -7,7 +7,7 @@ import (
 
 func TestTTFR(t *testing.T) {
 	w, err := ParseWorkload("ttfr")
-	if err != nil || w.Traits().Rate != DefaultPodRate || w.String() != "ttfr" {
+	if err != nil || w.Traits().Rate != defaultPodRate || w.String() != "ttfr" {
 		t.Fatalf("%v %v", w, err)
 	}
 	for _, text := range []string{"ttfr(rate=0)", "ttfr(rate=1K)", "ttfr(udp)", "ttfr(flows=2)", "ttfr(timeout=1ms)"} {

@@ -62,24 +62,24 @@ const (
 	ICMP Protocol = "icmp"
 )
 
-// Work is a unit of work, the denominator of service demand.
-type Work = string
+// work is a unit of work, the denominator of service demand.
+type work = string
 
 // Units of work.
 const (
-	Transaction Work = "transaction"
-	Request     Work = "request"
-	Kilobyte    Work = "KB"
-	Packet      Work = "packet"
-	NewPod      Work = "pod"
+	Transaction work = "transaction"
+	Request     work = "request"
+	Kilobyte    work = "KB"
+	Packet      work = "packet"
+	NewPod      work = "pod"
 	// Nothing is the unit of what rests.
-	Nothing Work = ""
+	Nothing work = ""
 )
 
 // Traits are what can be asked of a workload whatever its kind. A trait that a kind does not have is zero.
 type Traits struct {
 	Protocol Protocol
-	Work     Work
+	Work     work
 	// Flows is the number of concurrent flows, or of connections.
 	Flows int
 	// Message is the payload of one send call in bytes where there is no response; with Mix it is a mean.

@@ -130,7 +130,7 @@ func draw(r *rand.Rand, pick func(...string) string) Workload {
 		http.Arrival = ""
 	}
 	rr := RR{Protocol: protocol, Flows: flows, Rate: rate, Load: load, Arrival: arrival, RequestSize: size(), ResponseSize: size(),
-		Congestion: congestion, Burst: r.IntN(MaxBurst + 1), Wait: pick("", "spin"), Under: pick("", "stream")}
+		Congestion: congestion, Burst: r.IntN(maxBurst + 1), Wait: pick("", "spin"), Under: pick("", "stream")}
 	if arrival == Saturate {
 		rr.Burst = 0
 	}
@@ -147,7 +147,7 @@ func draw(r *rand.Rand, pick func(...string) string) Workload {
 func drawArrival(r *rand.Rand) (rate, load float64, arrival string) {
 	switch r.IntN(4) {
 	case 0:
-		return float64(1+r.Int64N(MaxRequestRate*1000)) / 1000, 0, []string{"", Constant, Poisson}[r.IntN(3)]
+		return float64(1+r.Int64N(maxRequestRate*1000)) / 1000, 0, []string{"", Constant, Poisson}[r.IntN(3)]
 	case 1:
 		return 0, float64(10+r.IntN(19_990)) / 1e4, []string{"", Constant, Poisson}[r.IntN(3)]
 	case 2:

@@ -20,15 +20,15 @@ var (
 	}}
 )
 
-// Services is whether pods reach Services.
-var Services = Function{"Services", "S", func(p Profile) string { return engine(p.Services) }}
+// services is whether pods reach Services.
+var services = Function{"Services", "S", func(p Profile) string { return engine(p.Services) }}
 
 // Expected are the functions that a cluster usually needs: a report says so where the best profile lacks one.
-var Expected = []Function{Services, NetworkPolicy}
+var Expected = []Function{services, NetworkPolicy}
 
 // Functions are all functions in report order.
 var Functions = []Function{
-	Services, NetworkPolicy, Encryption,
+	services, NetworkPolicy, Encryption,
 	{"IPv6", "6", func(p Profile) string {
 		if p.NoIPv6 != "" {
 			return ""

@@ -160,10 +160,10 @@ func (c *Client) Finish(ctx context.Context) error {
 	return c.send(ctx, Message{Type: TypeFinish, Trial: c.trial()})
 }
 
-// Leave tells a server of http that it has been taken out of its Service: it serves on for drain, and ends. It returns when
+// leave tells a server of http that it has been taken out of its Service: it serves on for drain, and ends. It returns when
 // the server knows. What goes wrong there fails the trial: see Wait.
 func (c *Client) Leave(ctx context.Context, drain time.Duration) error {
-	return c.roll(ctx, Message{Type: TypeLeave, Leave: &Leave{Drain: drain}})
+	return c.roll(ctx, Message{Type: TypeLeave, Leave: &leave{Drain: drain}})
 }
 
 // Return tells a server that has left to listen again, and returns when it does. What goes wrong there fails the trial: see
@@ -312,7 +312,7 @@ func (c *Client) read() {
 	d := NewDecoder(c.stream)
 	for {
 		m, err := d.Decode()
-		var bad *LineError
+		var bad *lineError
 		switch {
 		case errors.As(err, &bad):
 			c.end(&Error{Kind: KindProtocol, Message: c.withLastWords(err.Error())})

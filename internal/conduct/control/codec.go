@@ -10,18 +10,18 @@ import (
 	"sync"
 )
 
-// LineError says that one line is not a message. The next Decode reads the line after it.
-type LineError struct {
+// lineError says that one line is not a message. The next Decode reads the line after it.
+type lineError struct {
 	// Line counts from 1.
 	Line int
 	Err  error
 }
 
-func (e *LineError) Error() string { return fmt.Sprintf("line %d is not a message: %v", e.Line, e.Err) }
-func (e *LineError) Unwrap() error { return e.Err }
+func (e *lineError) Error() string { return fmt.Sprintf("line %d is not a message: %v", e.Line, e.Err) }
+func (e *lineError) Unwrap() error { return e.Err }
 
-// ErrTooLong is what a LineError wraps when the line exceeds MaxLine.
-var ErrTooLong = fmt.Errorf("it is longer than %d bytes", MaxLine)
+// errTooLong is what a lineError wraps when the line exceeds maxLine.
+var errTooLong = fmt.Errorf("it is longer than %d bytes", maxLine)
 
 // Decoder reads messages. It is for one goroutine.
 type Decoder struct {
@@ -32,7 +32,7 @@ type Decoder struct {
 // NewDecoder returns a Decoder that reads r.
 func NewDecoder(r io.Reader) *Decoder { return &Decoder{r: bufio.NewReaderSize(r, 64<<10)} }
 
-// Decode returns the next message and skips empty lines. The error is a *LineError for a bad line, io.EOF at the end of
+// Decode returns the next message and skips empty lines. The error is a *lineError for a bad line, io.EOF at the end of
 // the stream, and io.ErrUnexpectedEOF in the middle of a line.
 func (d *Decoder) Decode() (Message, error) {
 	for {
@@ -45,22 +45,22 @@ func (d *Decoder) Decode() (Message, error) {
 		}
 		var m Message
 		if err := json.Unmarshal(line, &m); err != nil {
-			return Message{}, &LineError{Line: d.line, Err: err}
+			return Message{}, &lineError{Line: d.line, Err: err}
 		}
 		if err := m.check(); err != nil {
-			return Message{}, &LineError{Line: d.line, Err: err}
+			return Message{}, &lineError{Line: d.line, Err: err}
 		}
 		return m, nil
 	}
 }
 
-// next returns one line without its end. It holds at most MaxLine bytes, whatever the peer sends.
+// next returns one line without its end. It holds at most maxLine bytes, whatever the peer sends.
 func (d *Decoder) next() ([]byte, error) {
 	var line []byte
 	tooLong := false
 	for {
 		part, err := d.r.ReadSlice('\n')
-		if len(line)+len(part) > MaxLine {
+		if len(line)+len(part) > maxLine {
 			line, tooLong = nil, true
 		}
 		if !tooLong {
@@ -76,7 +76,7 @@ func (d *Decoder) next() ([]byte, error) {
 		}
 		d.line++
 		if tooLong {
-			return nil, &LineError{Line: d.line, Err: ErrTooLong}
+			return nil, &lineError{Line: d.line, Err: errTooLong}
 		}
 		return line, nil
 	}
@@ -116,8 +116,8 @@ func (e *Encoder) Encode(m Message) error {
 	if err != nil {
 		return fmt.Errorf("send %s: %w", m.Type, err)
 	}
-	if len(b)+1 > MaxLine {
-		return fmt.Errorf("send %s: %w", m.Type, ErrTooLong)
+	if len(b)+1 > maxLine {
+		return fmt.Errorf("send %s: %w", m.Type, errTooLong)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -66,7 +66,7 @@ func TestBadLineIsPassedOver(t *testing.T) {
 		"wrong shape":   `{"type":"ready","ready":7}` + "\n",
 		"no type":       "{}\n",
 		"two objects":   `{"type":"finish"}{"type":"finish"}` + "\n",
-		"too long":      strings.Repeat("x", MaxLine+1) + "\n",
+		"too long":      strings.Repeat("x", maxLine+1) + "\n",
 		"bad histogram": `{"type":"done","done":{"side":"client","rtt":"????"}}` + "\n",
 	} {
 		d := NewDecoder(strings.NewReader(good + "\n" + bad + good))
@@ -74,11 +74,11 @@ func TestBadLineIsPassedOver(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		_, err := d.Decode()
-		var line *LineError
+		var line *lineError
 		if !errors.As(err, &line) || line.Line != 3 {
 			t.Errorf("%s: got %v, want a LineError of line 3", name, err)
 		}
-		if name == "too long" && !errors.Is(err, ErrTooLong) {
+		if name == "too long" && !errors.Is(err, errTooLong) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if m, err := d.Decode(); err != nil || m.Trial != 3 {
@@ -97,26 +97,26 @@ func TestCutStream(t *testing.T) {
 	}
 }
 
-// TestLongestLine puts the limit at MaxLine exactly.
+// TestLongestLine puts the limit at maxLine exactly.
 func TestLongestLine(t *testing.T) {
 	frame, err := json.Marshal(Message{Type: TypeError, Error: &Error{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	room := MaxLine - len(frame) - 1
+	room := maxLine - len(frame) - 1
 	var b bytes.Buffer
 	if err := NewEncoder(&b).Encode(Message{Type: TypeError, Error: &Error{Message: strings.Repeat("x", room)}}); err != nil {
 		t.Fatal(err)
 	}
-	if b.Len() != MaxLine {
-		t.Fatalf("the line has %d bytes, want %d", b.Len(), MaxLine)
+	if b.Len() != maxLine {
+		t.Fatalf("the line has %d bytes, want %d", b.Len(), maxLine)
 	}
 	if _, err := NewDecoder(&b).Decode(); err != nil {
 		t.Errorf("a line of MaxLine bytes: %v", err)
 	}
 	b.Reset()
 	err = NewEncoder(&b).Encode(Message{Type: TypeError, Error: &Error{Message: strings.Repeat("x", room+1)}})
-	if !errors.Is(err, ErrTooLong) || b.Len() != 0 {
+	if !errors.Is(err, errTooLong) || b.Len() != 0 {
 		t.Errorf("one byte more: %v, %d bytes written", err, b.Len())
 	}
 }
@@ -144,7 +144,7 @@ func FuzzDecoder(f *testing.F) {
 		d := NewDecoder(bytes.NewReader(in))
 		for range len(in) + 2 {
 			m, err := d.Decode()
-			var line *LineError
+			var line *lineError
 			switch {
 			case err == io.EOF || err == io.ErrUnexpectedEOF:
 				return

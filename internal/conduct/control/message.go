@@ -39,8 +39,8 @@ import (
 // Version of the protocol; both ends must have the same.
 const Version = 6
 
-// MaxLine bounds one message in bytes; a longer line is an error.
-const MaxLine = 16 << 20
+// maxLine bounds one message in bytes; a longer line is an error.
+const maxLine = 16 << 20
 
 // Type says which field of a Message counts.
 type Type string
@@ -71,7 +71,7 @@ type Message struct {
 	Prepare *Prepare            `json:"prepare,omitempty"`
 	Ready   *Ready              `json:"ready,omitempty"`
 	Start   *Start              `json:"start,omitempty"`
-	Leave   *Leave              `json:"leave,omitempty"`
+	Leave   *leave              `json:"leave,omitempty"`
 	Done    *sample.Observation `json:"done,omitempty"`
 	Error   *Error              `json:"error,omitempty"`
 	// Stands says in a heartbeat what the trial is doing, for the failure of one that does not end.
@@ -143,8 +143,8 @@ type Start struct {
 	Delay time.Duration `json:"delay"`
 }
 
-// Leave asks a server to go as a pod's does that is deleted.
-type Leave struct {
+// leave asks a server to go as a pod's does that is deleted.
+type leave struct {
 	// Drain is how long it still serves, each response being the last of its connection; then all of it ends.
 	Drain time.Duration `json:"drain"`
 }

@@ -111,9 +111,9 @@ type conductor struct {
 	recording *recording
 }
 
-// ConditionsChanged is the id of the warning on every trial that a resumed run measures under other facts than those in
+// conditionsChanged is the id of the warning on every trial that a resumed run measures under other facts than those in
 // the file's header.
-const ConditionsChanged = "conditions-changed"
+const conditionsChanged = "conditions-changed"
 
 // open writes the header of a new file, or checks that the place is still that of the file. It returns the plan with
 // its window chosen.

@@ -323,7 +323,7 @@ func TestResumeHoldsToItsHeader(t *testing.T) {
 	}
 	for i, r := range trials(load(t, name)) {
 		// Only the first was measured under what the header says.
-		at := slices.IndexFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == ConditionsChanged })
+		at := slices.IndexFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == conditionsChanged })
 		if (at >= 0) != (i > 0) || at >= 0 && r.Warnings[at].Message != `kernel was "6" when the file was created and is "7" now` {
 			t.Errorf("trial %d: warnings %v", i, r.Warnings)
 		}

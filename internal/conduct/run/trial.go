@@ -82,7 +82,7 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		rec.Metrics, rec.Warnings = outcome.Derive(k.Workload, v.client, v.server, conditions)
 	}
 	if len(c.changed) > 0 {
-		rec.Warnings = append(rec.Warnings, sample.Warning{ID: ConditionsChanged, Message: strings.Join(c.changed, "; ")})
+		rec.Warnings = append(rec.Warnings, sample.Warning{ID: conditionsChanged, Message: strings.Join(c.changed, "; ")})
 	}
 	return rec, true
 }

@@ -32,8 +32,8 @@ type Parts struct {
 	Lab func(ctx context.Context, p plan.Plan, tree string) (env.Environment, error)
 }
 
-// Environment is the lab and clusters. Variants with a context belong to a cluster.
-type Environment struct {
+// environment is the lab and clusters. Variants with a context belong to a cluster.
+type environment struct {
 	lab, clusters env.Environment
 	// grouped means that the lab's agents are in CPU groups like those of pods; remove removes the groups.
 	grouped bool
@@ -45,8 +45,8 @@ const factAgent = "lab.agent"
 
 // Open raises in the lab what is detected on the clusters of a plan, then opens the clusters. It returns the plan with the
 // names of both. A profile that the lab cannot raise is a *RefusedError, and nothing is made in a cluster.
-func Open(ctx context.Context, want plan.Plan, parts Parts) (*Environment, plan.Plan, error) {
-	e := &Environment{remove: func() error { return nil }}
+func Open(ctx context.Context, want plan.Plan, parts Parts) (*environment, plan.Plan, error) {
+	e := &environment{remove: func() error { return nil }}
 	var here plan.Plan
 	beside := func(ctx context.Context, found plan.Plan) (err error) {
 		here = labPlan(want, found)
@@ -75,7 +75,7 @@ func (e *RefusedError) Error() string {
 }
 
 // raise raises the lab, with every profile of its plan.
-func (e *Environment) raise(ctx context.Context, here plan.Plan, parts Parts) error {
+func (e *environment) raise(ctx context.Context, here plan.Plan, parts Parts) error {
 	tree, remove, err := parts.Groups(ctx)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (e *Environment) raise(ctx context.Context, here plan.Plan, parts Parts) er
 }
 
 // closeLab removes what the lab has, after err.
-func (e *Environment) closeLab(ctx context.Context, err error) error {
+func (e *environment) closeLab(ctx context.Context, err error) error {
 	if e.lab != nil {
 		err = env.Close(ctx, e.lab, err)
 	}
@@ -126,7 +126,7 @@ func labPlan(want, found plan.Plan) plan.Plan {
 }
 
 // of returns the environment of a variant.
-func (e *Environment) of(v plan.Variant) env.Environment {
+func (e *environment) of(v plan.Variant) env.Environment {
 	if v.Context() != "" {
 		return e.clusters
 	}
@@ -134,7 +134,7 @@ func (e *Environment) of(v plan.Variant) env.Environment {
 }
 
 // Facts returns those of the machine and the lab, and what only the clusters have.
-func (e *Environment) Facts(ctx context.Context) (facts.Facts, error) {
+func (e *environment) Facts(ctx context.Context) (facts.Facts, error) {
 	all := facts.Facts{}
 	for _, part := range []env.Environment{e.clusters, e.lab} {
 		f, err := part.Facts(ctx)
@@ -151,7 +151,7 @@ func (e *Environment) Facts(ctx context.Context) (facts.Facts, error) {
 }
 
 // Profiles returns those of the lab, then those of the clusters.
-func (e *Environment) Profiles(ctx context.Context) ([]result.Profile, error) {
+func (e *environment) Profiles(ctx context.Context) ([]result.Profile, error) {
 	lab, err := e.lab.Profiles(ctx)
 	if err != nil {
 		return nil, err
@@ -161,12 +161,12 @@ func (e *Environment) Profiles(ctx context.Context) ([]result.Profile, error) {
 }
 
 // Endpoints returns the ends of a route.
-func (e *Environment) Endpoints(ctx context.Context, r plan.Route) (control.Ends, error) {
+func (e *environment) Endpoints(ctx context.Context, r plan.Route) (control.Ends, error) {
 	return e.of(r.Variant).Endpoints(ctx, r)
 }
 
 // Capabilities returns what each half can do for its variants.
-func (e *Environment) Capabilities() env.Capabilities {
+func (e *environment) Capabilities() env.Capabilities {
 	lab := e.lab.Capabilities()
 	return env.Capabilities{
 		Renew: func(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
@@ -233,9 +233,9 @@ func (e *Environment) Capabilities() env.Capabilities {
 }
 
 // Conditions returns the lab's: the clusters have the same machine and kernel, and their load runs on the same CPUs.
-func (e *Environment) Conditions() outcome.Conditions { return e.lab.Conditions() }
+func (e *environment) Conditions() outcome.Conditions { return e.lab.Conditions() }
 
 // Close removes both halves.
-func (e *Environment) Close(ctx context.Context) error {
+func (e *environment) Close(ctx context.Context) error {
 	return errors.Join(e.lab.Close(ctx), e.remove(), e.clusters.Close(ctx))
 }

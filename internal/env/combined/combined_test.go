@@ -50,7 +50,7 @@ func (h half) Capabilities() env.Capabilities {
 func TestCombined(t *testing.T) {
 	lab := half{name: "lab", facts: facts.Facts{"x": "lab"}, closing: errors.New("lab stays"), can: true}
 	clusters := half{name: "clusters", facts: facts.Facts{"x": "there", "y": "there"}, closing: errors.New("pods stay"), can: true}
-	e := &Environment{lab: lab, clusters: clusters, remove: func() error { return errors.New("groups stay") }}
+	e := &environment{lab: lab, clusters: clusters, remove: func() error { return errors.New("groups stay") }}
 	can := e.Capabilities()
 	for name, want := range map[plan.Variant]string{"host": "lab", "canal": "lab", "host~twin": "lab", "host@a": "clusters", "canal@a": "clusters", "host@a~twin": "clusters"} {
 		ends, err := e.Endpoints(t.Context(), plan.Single(name, plan.Path{}))
@@ -82,7 +82,7 @@ func TestCombined(t *testing.T) {
 
 // TestIncapable: a half that cannot do something says so, and Recover is absent.
 func TestIncapable(t *testing.T) {
-	can := (&Environment{lab: half{}, clusters: half{}}).Capabilities()
+	can := (&environment{lab: half{}, clusters: half{}}).Capabilities()
 	if _, err := can.Drops("host", plan.Path{}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("drops: %v", err)
 	}

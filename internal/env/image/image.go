@@ -37,8 +37,8 @@ import (
 const (
 	Program = "/cnibench"
 	User    = "65532:65532"
-	// Idle is the argument with which a pod waits for what is executed in it.
-	Idle = "hold"
+	// idle is the argument with which a pod waits for what is executed in it.
+	idle = "hold"
 )
 
 const (
@@ -86,7 +86,7 @@ func Build(s Spec) (*Image, error) {
 	}
 	labels := labels(s.Version)
 	if len(s.Tools) > 0 {
-		labels[LabelTools] = strings.Join(s.Tools, ",")
+		labels[labelTools] = strings.Join(s.Tools, ",")
 	}
 	i := &Image{name: s.Name}
 	var errs []error
@@ -153,7 +153,7 @@ func single(platform v1.Platform, files []packed, labels map[string]string) (v1.
 		Architecture: platform.Architecture, OS: platform.OS, Variant: platform.Variant, Created: epoch,
 		RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}},
 		Config: v1.Config{
-			User: User, Entrypoint: []string{Program}, Cmd: []string{Idle}, WorkingDir: "/", Env: []string{"PATH=/"}, Labels: labels,
+			User: User, Entrypoint: []string{Program}, Cmd: []string{idle}, WorkingDir: "/", Env: []string{"PATH=/"}, Labels: labels,
 		},
 	})
 	if err != nil {

@@ -92,7 +92,7 @@ func TestProgramsRun(t *testing.T) {
 			t.Errorf("%s in its image: %s", tt.name, out)
 		}
 		config, err := i.single[0].image.ConfigFile()
-		if err != nil || config.Config.Labels[LabelTools] != tt.name {
+		if err != nil || config.Config.Labels[labelTools] != tt.name {
 			t.Errorf("%s: labels %v, %v", tt.name, config.Config.Labels, err)
 		}
 		again, err := packedTools(t, []string{tt.name}, []string{file})

@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// LabelTools is the label of an image that names the tools in it, separated by commas.
-const LabelTools = "dev.cnibench.tools"
+// labelTools is the label of an image that names the tools in it, separated by commas.
+const labelTools = "dev.cnibench.tools"
 
 const (
 	// withTools separates the version of an image from its tools in a tag.
@@ -58,7 +58,7 @@ func ToolsOf(ctx context.Context, reference string) (tools []string, known bool)
 	if err != nil || config.Config.Labels["org.opencontainers.image.title"] != title {
 		return nil, false
 	}
-	if label := config.Config.Labels[LabelTools]; label != "" {
+	if label := config.Config.Labels[labelTools]; label != "" {
 		tools = strings.Split(label, ",")
 	}
 	return tools, true

@@ -72,7 +72,7 @@ func Up(ctx context.Context, p Provider, o Options) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{Name: params.Cluster, Kubeconfig: o.Kubeconfig, provider: p}
-	if err := Absent(p, o.Variant); err != nil {
+	if err := absent(p, o.Variant); err != nil {
 		return nil, err
 	}
 	o.Say("making kind cluster %s", c.Name)
@@ -85,8 +85,8 @@ func Up(ctx context.Context, p Provider, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// Check returns an error that names every one of the profiles that Up cannot make a cluster for.
-func Check(variants ...plan.Variant) error {
+// check returns an error that names every one of the profiles that Up cannot make a cluster for.
+func check(variants ...plan.Variant) error {
 	var faults []error
 	for _, name := range variants {
 		if _, _, err := render(name); err != nil {
@@ -96,8 +96,8 @@ func Check(variants ...plan.Variant) error {
 	return errors.Join(faults...)
 }
 
-// Absent returns an error that names every one of the profiles whose cluster is there already.
-func Absent(p Provider, variants ...plan.Variant) error {
+// absent returns an error that names every one of the profiles whose cluster is there already.
+func absent(p Provider, variants ...plan.Variant) error {
 	there, err := p.List()
 	if err != nil {
 		return advice.With(fmt.Errorf("kind: %w", err), "see whether the container engine answers: docker ps (or podman ps, nerdctl ps)")

@@ -138,10 +138,10 @@ func TestNothingIsLeft(t *testing.T) {
 
 // TestCheck names every profile that cannot be had, before anything is made.
 func TestCheck(t *testing.T) {
-	if err := Check("canal", "cilium-native"); err != nil {
+	if err := check("canal", "cilium-native"); err != nil {
 		t.Error(err)
 	}
-	err := Check("sriov", "canal", "macvlan", "nobody")
+	err := check("sriov", "canal", "macvlan", "nobody")
 	for _, want := range []string{"no kind cluster for sriov: ", "no kind cluster for macvlan: ", "no kind cluster for nobody: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -152,15 +152,15 @@ func TestCheck(t *testing.T) {
 // TestAbsent names every cluster that is somebody's, and how to ask an engine that does not answer.
 func TestAbsent(t *testing.T) {
 	f := &fake{clusters: map[string]string{Name("canal"): "mine", Name("ptp"): "mine"}}
-	err := Absent(f, "canal", "bridge", "ptp")
+	err := absent(f, "canal", "bridge", "ptp")
 	if err == nil || !strings.Contains(err.Error(), Name("canal")) || !strings.Contains(err.Error(), Name("ptp")) || strings.Contains(err.Error(), Name("bridge")) {
 		t.Errorf("%v", err)
 	}
-	if err := Absent(f, "bridge"); err != nil {
+	if err := absent(f, "bridge"); err != nil {
 		t.Error(err)
 	}
 	f.listErr = errors.New("no socket")
-	if err := Absent(f, "bridge"); err == nil || !strings.Contains(advice.Of(err), "docker ps") {
+	if err := absent(f, "bridge"); err == nil || !strings.Contains(advice.Of(err), "docker ps") {
 		t.Errorf("%v, hint %q", err, advice.Of(err))
 	}
 }

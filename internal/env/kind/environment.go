@@ -16,8 +16,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Environment is a kind cluster for each profile, made for the run.
-type Environment struct {
+// environment is a kind cluster for each profile, made for the run.
+type environment struct {
 	*clusters.Environment
 	made []*Cluster
 	// dir has their kubeconfigs.
@@ -26,16 +26,16 @@ type Environment struct {
 
 // Open makes a kind cluster for each profile of a plan, with the image of the agents in it. All exist at the same time, so
 // that trials interleave. It returns the environment and the plan with the names of the clusters.
-func Open(ctx context.Context, want plan.Plan, agents *image.Image, o clusters.Options) (*Environment, plan.Plan, error) {
+func Open(ctx context.Context, want plan.Plan, agents *image.Image, o clusters.Options) (*environment, plan.Plan, error) {
 	names := profiles(want)
 	engine, err := Engine()
 	if err == nil {
-		err = Absent(engine, names...)
+		err = absent(engine, names...)
 	}
 	if err != nil {
 		return nil, want, err
 	}
-	e := &Environment{}
+	e := &environment{}
 	if e.dir, err = os.MkdirTemp("", "cnibench-kind-"); err != nil {
 		return nil, want, err
 	}
@@ -61,9 +61,9 @@ func profiles(p plan.Plan) []plan.Variant {
 }
 
 // CheckPlan returns an error that names every profile of a plan that Open cannot make a cluster for.
-func CheckPlan(p plan.Plan) error { return Check(profiles(p)...) }
+func CheckPlan(p plan.Plan) error { return check(profiles(p)...) }
 
-func (e *Environment) make(ctx context.Context, engine Provider, names []plan.Variant, agents *image.Image, o clusters.Options) error {
+func (e *environment) make(ctx context.Context, engine Provider, names []plan.Variant, agents *image.Image, o clusters.Options) error {
 	for _, name := range names {
 		o.Leaves("kind cluster " + Name(name) + " may still be there; remove it: kind delete cluster --name " + Name(name))
 		c, err := Up(ctx, engine, Options{
@@ -82,7 +82,7 @@ func (e *Environment) make(ctx context.Context, engine Provider, names []plan.Va
 }
 
 // locations returns how to reach the clusters, and the plan in which each of several profiles has its context.
-func (e *Environment) locations(want plan.Plan, names []plan.Variant) (plan.Plan, []kube.Location) {
+func (e *environment) locations(want plan.Plan, names []plan.Variant) (plan.Plan, []kube.Location) {
 	if len(names) == 1 {
 		return want, []kube.Location{{Kubeconfig: e.made[0].Kubeconfig}}
 	}
@@ -102,6 +102,6 @@ func (e *Environment) locations(want plan.Plan, names []plan.Variant) (plan.Plan
 }
 
 // Close removes the clusters, and the run's pods with them.
-func (e *Environment) Close(ctx context.Context) error {
+func (e *environment) Close(ctx context.Context) error {
 	return errors.Join(append(each.Of(e.made, func(c *Cluster) error { return c.Close(ctx) }), os.RemoveAll(e.dir))...)
 }

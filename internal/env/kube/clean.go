@@ -22,8 +22,8 @@ type CleanOptions struct {
 	DryRun bool
 }
 
-// Removed is a namespace that a run left in a cluster.
-type Removed struct {
+// removed is a namespace that a run left in a cluster.
+type removed struct {
 	Namespace, Run string
 	// Expires is when the run's time was up; zero if it does not say.
 	Expires time.Time
@@ -35,7 +35,7 @@ type Removed struct {
 
 // Clean finds the namespaces that runs left in a cluster, by their label, and removes those that f asks for. It returns
 // all that it found, in order of their names.
-func Clean(ctx context.Context, o Options, f CleanOptions) ([]Removed, error) {
+func Clean(ctx context.Context, o Options, f CleanOptions) ([]removed, error) {
 	c, err := Connect(o)
 	if err != nil {
 		return nil, err
@@ -43,22 +43,22 @@ func Clean(ctx context.Context, o Options, f CleanOptions) ([]Removed, error) {
 	return c.clean(ctx, f, time.Now())
 }
 
-func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]Removed, error) {
+func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]removed, error) {
 	list, err := c.client.Namespaces().List(ctx, metav1.ListOptions{LabelSelector: LabelManagedBy + "=" + ManagedBy})
 	if err != nil {
 		return nil, fmt.Errorf("list the namespaces of runs: %w", withAdvice(cause(ctx, err)))
 	}
-	var found []Removed
+	var found []removed
 	for _, ns := range list.Items {
 		// Namespaces of other tools with this label have no run.
 		if ns.Labels[LabelRun] == "" || !strings.HasPrefix(ns.Name, "cnibench-") {
 			continue
 		}
-		r := Removed{Namespace: ns.Name, Run: ns.Labels[LabelRun]}
+		r := removed{Namespace: ns.Name, Run: ns.Labels[LabelRun]}
 		r.Expires, r.Kept = lifetime(ns, f, now)
 		found = append(found, r)
 	}
-	slices.SortFunc(found, func(a, b Removed) int { return strings.Compare(a.Namespace, b.Namespace) })
+	slices.SortFunc(found, func(a, b removed) int { return strings.Compare(a.Namespace, b.Namespace) })
 	// All at once: one namespace that stays in Terminating until ctx ends must not keep the others.
 	var all sync.WaitGroup
 	for i := range found {
@@ -75,7 +75,7 @@ func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]R
 
 // lifetime reads when a namespace expires, and says why it is kept, "" if it is not.
 func lifetime(ns corev1.Namespace, f CleanOptions, now time.Time) (expires time.Time, kept string) {
-	text := ns.Annotations[AnnotationExpires]
+	text := ns.Annotations[annotationExpires]
 	expires, err := time.Parse(time.RFC3339, text)
 	switch {
 	case f.Run != "" && f.Run != ns.Labels[LabelRun]:

@@ -20,7 +20,7 @@ import (
 func TestClean(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
 	mine := func(run, expires string) map[string]map[string]string {
-		return map[string]map[string]string{"labels": {LabelManagedBy: ManagedBy, LabelRun: run}, "annotations": {AnnotationExpires: expires}}
+		return map[string]map[string]string{"labels": {LabelManagedBy: ManagedBy, LabelRun: run}, "annotations": {annotationExpires: expires}}
 	}
 	namespaces := map[string]map[string]map[string]string{
 		"cnibench-old":      mine("old", "2030-01-01T11:59:59Z"),

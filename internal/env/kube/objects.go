@@ -26,10 +26,10 @@ const (
 	LabelManagedBy = trait.LabelManagedBy
 	ManagedBy      = trait.ManagedBy
 	LabelRun       = trait.LabelRun
-	// LabelPod is the name of a pod in its run.
-	LabelPod = "cnibench.dev/pod"
-	// AnnotationExpires is when the run's leftovers may be swept, RFC 3339.
-	AnnotationExpires = trait.AnnotationExpires
+	// labelPod is the name of a pod in its run.
+	labelPod = "cnibench.dev/pod"
+	// annotationExpires is when the run's leftovers may be swept, RFC 3339.
+	annotationExpires = trait.AnnotationExpires
 	// labelBehind begins the label of the pods behind a Service.
 	labelBehind = "cnibench.dev/behind-"
 	isBehind    = "true"
@@ -94,7 +94,7 @@ func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 		o.CPULimit = cmp.Or(o.BackendCPULimit, o.CPULimit)
 	}
 	p := trait.Restricted(i.meta(s.Name, host), s.Node, containerOf(i, o, host))
-	p.Labels[LabelPod] = s.Name
+	p.Labels[labelPod] = s.Name
 	// By these, service meshes leave the pod alone: a proxy between the ends would be measured, and not the CNI.
 	p.Labels["sidecar.istio.io/inject"], p.Labels["istio.io/dataplane-mode"] = "false", "none"
 	p.Annotations["linkerd.io/inject"] = "disabled"

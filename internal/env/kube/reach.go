@@ -33,8 +33,8 @@ const (
 	Answering = "answering\n"
 )
 
-// UnreachedError says that no connection came about on a route before its first trial.
-type UnreachedError struct {
+// unreachedError says that no connection came about on a route before its first trial.
+type unreachedError struct {
 	Route plan.Route
 	// Target is what was dialled, Why what came of it.
 	Target, Why string
@@ -42,7 +42,7 @@ type UnreachedError struct {
 	Policies []string
 }
 
-func (e *UnreachedError) Error() string {
+func (e *unreachedError) Error() string {
 	s := fmt.Sprintf("no connection to %s within %s: %s", e.Target, settleLimit, e.Why)
 	if len(e.Policies) > 0 {
 		s += "; NetworkPolicies select its ends: " + strings.Join(e.Policies, ", ")
@@ -78,7 +78,7 @@ func (c *Cluster) calls(variants []plan.Variant) []call {
 
 // Reach waits until a connection comes about on every path under every profile, and to every Service of several backends
 // there, so that no trial is spent on a Service that the nodes have not heard of yet. It returns why none did, by the
-// route, each an *UnreachedError; the error is that nothing could be tried. Where exec is refused it tries nothing.
+// route, each an *unreachedError; the error is that nothing could be tried. Where exec is refused it tries nothing.
 //
 // One connection proves that the client's node, or the node or balancer that is entered, translates the Service's TCP port
 // to some backend. It does not prove that the node knows all of several backends, nor how it chooses among them, nor that it
@@ -125,7 +125,7 @@ func (c *Cluster) tryAll(ctx context.Context, calls []call) (map[plan.Route]erro
 	for _, one := range calls {
 		if why := failed[one.client+" "+one.target]; why != "" {
 			ends := append([]string{one.client}, one.servers...)
-			silent[one.Route] = &UnreachedError{Route: one.Route, Target: one.target, Why: why, Policies: c.policies(ctx, ends...)}
+			silent[one.Route] = &unreachedError{Route: one.Route, Target: one.target, Why: why, Policies: c.policies(ctx, ends...)}
 		}
 	}
 	return silent, ctx.Err()

@@ -262,15 +262,15 @@ func (l layout) hosts() bool {
 const (
 	// FactAgents is how agents are reached: exec, or port-forward with the reason.
 	FactAgents = "kube.agents"
-	// FactClient, FactServer and FactThird are the nodes of the ends and of a client outside.
-	FactClient = "kube.node.client"
+	// factClient, FactServer and factThird are the nodes of the ends and of a client outside.
+	factClient = "kube.node.client"
 	FactServer = "kube.node.server"
-	FactThird  = "kube.node.third"
-	// FactControl are those of them that the control plane is on: it competes for their CPUs.
-	FactControl = "kube.node.control_plane"
-	// FactRequests and FactLimit are what the pods asked for, and the limit that throttles them.
-	FactRequests = "kube.pods.requests"
-	FactLimit    = "kube.pods.cpu_limit"
+	factThird  = "kube.node.third"
+	// factControl are those of them that the control plane is on: it competes for their CPUs.
+	factControl = "kube.node.control_plane"
+	// factRequests and factLimit are what the pods asked for, and the limit that throttles them.
+	factRequests = "kube.pods.requests"
+	factLimit    = "kube.pods.cpu_limit"
 	// FactBalancer are the addresses of Services of type LoadBalancer, FactBalancerWay which part of the way there is measured.
 	FactBalancer    = "kube.load_balancer"
 	FactBalancerWay = "kube.load_balancer.way"
@@ -289,15 +289,15 @@ func (c *Cluster) Facts() facts.Facts {
 			f[name] = value
 		}
 	}
-	set(FactClient, c.place.client)
+	set(factClient, c.place.client)
 	set(FactServer, c.place.server)
-	set(FactThird, c.place.third)
-	set(FactControl, c.place.controlPlanes())
-	set(FactLimit, c.options.CPULimit)
+	set(factThird, c.place.third)
+	set(factControl, c.place.controlPlanes())
+	set(factLimit, c.options.CPULimit)
 	set(FactBalancer, c.balancerFact())
 	set(FactBalancerWay, c.balancerWay())
 	if c.options.CPURequest != "" || c.options.MemoryRequest != "" {
-		f[FactRequests] = fmt.Sprintf("cpu %s, memory %s", cmp.Or(c.options.CPURequest, "none"), cmp.Or(c.options.MemoryRequest, "none"))
+		f[factRequests] = fmt.Sprintf("cpu %s, memory %s", cmp.Or(c.options.CPURequest, "none"), cmp.Or(c.options.MemoryRequest, "none"))
 	}
 	return f
 }

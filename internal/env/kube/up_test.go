@@ -71,7 +71,7 @@ func TestUp(t *testing.T) {
 	if silent, err := c.Reach(t.Context(), []plan.Variant{"cilium-native", "host"}); err != nil || len(silent) > 0 {
 		t.Errorf("reach: %v, %v", silent, err)
 	}
-	if f := c.Facts(); f[FactAgents] != "exec" || f[FactClient] != "n1" || f[FactServer] != "n2" || f[FactThird] != "n3" {
+	if f := c.Facts(); f[FactAgents] != "exec" || f[factClient] != "n1" || f[FactServer] != "n2" || f[factThird] != "n3" {
 		t.Errorf("facts %v", f)
 	}
 	for range 2 {
@@ -337,7 +337,7 @@ func TestUnreached(t *testing.T) {
 	if err := c.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for name, selector := range map[string]map[string]string{"deny-all": nil, "others": {"app": "db"}, "servers": {LabelPod: podServer}} {
+	for name, selector := range map[string]map[string]string{"deny-all": nil, "others": {"app": "db"}, "servers": {labelPod: podServer}} {
 		policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.namespace(false)}, Spec: networkingv1.NetworkPolicySpec{PodSelector: metav1.LabelSelector{MatchLabels: selector}}}
 		if _, err := w.NetworkingV1().NetworkPolicies(c.namespace(false)).Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

@@ -58,8 +58,8 @@ func addressingOf(l plan.Lab) addressing {
 }
 
 // onUnderlay describes a host on the underlay.
-func (a addressing) onUnderlay(name string, addr netip.Addr) HostSpec {
-	return HostSpec{Name: name, Addr: netip.PrefixFrom(addr, a.underlay.Bits()), MAC: dataplane.MACOf(0x02, 0x00, addr)}
+func (a addressing) onUnderlay(name string, addr netip.Addr) hostSpec {
+	return hostSpec{Name: name, Addr: netip.PrefixFrom(addr, a.underlay.Bits()), MAC: dataplane.MACOf(0x02, 0x00, addr)}
 }
 
 // elsewhere returns the address of an endpoint without a pod. Nodes have smaller numbers in the same place of their

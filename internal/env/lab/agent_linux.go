@@ -81,7 +81,7 @@ func (l *Lab) start(h *Host, cmd *exec.Cmd, started func()) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return ErrClosed
+		return errClosed
 	}
 	if err := l.starter.Start(h.NS, cmd, h.aside...); err != nil {
 		return err

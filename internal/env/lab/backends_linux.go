@@ -52,8 +52,8 @@ func withRoomFor(l plan.Lab, backends []Backends) (plan.Lab, error) {
 // severalBackends describes the Services with several backends. For each number the first backend of one Service is on
 // the client's node, and that of another on the next node. Where pods share their node's address and ports, no Service
 // has more backends than nodes.
-func (s Spec) severalBackends(backends []Backends) []ServiceSpec {
-	var list []ServiceSpec
+func (s Spec) severalBackends(backends []Backends) []serviceSpec {
+	var list []serviceSpec
 	vip := s.net.itself
 	for _, b := range backends {
 		for first, name := range []string{LocalService, RemoteService} {
@@ -61,7 +61,7 @@ func (s Spec) severalBackends(backends []Backends) []ServiceSpec {
 			if !s.distinct(s.spread(b.Of, first)) {
 				continue
 			}
-			list = append(list, ServiceSpec{
+			list = append(list, serviceSpec{
 				Name: backendsService(name, b), VIP: vip, NodePort: firstBackendsPort + len(list), Backends: s.spread(b.Of, first),
 			})
 		}
@@ -121,8 +121,8 @@ func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error)
 		}
 	}
 	b := Backends{Of: r.Servers, Rolled: r.Rolled}
-	name := backendsService(ServiceOf(p), b)
-	i := slices.IndexFunc(inst.Spec.Services, func(svc ServiceSpec) bool { return svc.Name == name })
+	name := backendsService(serviceOf(p), b)
+	i := slices.IndexFunc(inst.Spec.Services, func(svc serviceSpec) bool { return svc.Name == name })
 	if i < 0 && slices.Contains(l.options.backends(), b) {
 		return nil, inst.Spec.notServed(p, fmt.Sprintf("its pods share the addresses of %d nodes, and %d backends need one each", len(inst.Spec.Nodes), b.Of))
 	}

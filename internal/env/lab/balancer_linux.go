@@ -22,7 +22,7 @@ func (s Spec) announcer() int {
 }
 
 // balance assigns load balancer addresses to the Services whose first backend is on the second node.
-func (s Spec) balance(services []ServiceSpec) {
+func (s Spec) balance(services []serviceSpec) {
 	if s.ProxyIPVS() {
 		return
 	}
@@ -47,7 +47,7 @@ func (s Spec) unbalanced(p plan.Path) string {
 
 // Balanced says whether any Service has a load balancer address.
 func (s Spec) Balanced() bool {
-	return slices.ContainsFunc(s.Services, func(svc ServiceSpec) bool { return svc.Balanced.IsValid() })
+	return slices.ContainsFunc(s.Services, func(svc serviceSpec) bool { return svc.Balanced.IsValid() })
 }
 
 // withoutBalancer removes the load balancer addresses, so that nodes have no rules for them.

@@ -141,12 +141,12 @@ func (b *builder) namespaces(context.Context) (err error) {
 		}
 	}
 	for _, svc := range s.Services {
-		i.Services = append(i.Services, Service{ServiceSpec: svc, Backends: i.pods(svc.Backends)})
+		i.Services = append(i.Services, Service{serviceSpec: svc, Backends: i.pods(svc.Backends)})
 	}
 	return nil
 }
 
-func (b *builder) host(s HostSpec, cpus []int) (*Host, error) {
+func (b *builder) host(s hostSpec, cpus []int) (*Host, error) {
 	h := &Host{Name: s.Name, Addr: s.Addr.Addr(), CPUs: cpus, aside: b.place.asideOf(cpus)}
 	return h, b.enter(h)
 }
@@ -270,7 +270,7 @@ var switchSettings = link.Settings{
 }
 
 // plug connects a host to the switch and adds its neighbours on the underlay.
-func (b *builder) plug(h *Host, s HostSpec) error {
+func (b *builder) plug(h *Host, s hostSpec) error {
 	at, sw := b.at[h], b.at[b.inst.Switch]
 	err := at.Add(link.Veth{Name: dataplane.NIC, MAC: s.MAC, Peer: s.Name, PeerIn: sw, MTU: b.spec.Lab.MTU})
 	if err != nil {
@@ -298,8 +298,8 @@ func (b *builder) plug(h *Host, s HostSpec) error {
 }
 
 // neighbours returns the other hosts of the underlay, and for the external client the load balancer's addresses.
-func (b *builder) neighbours(s HostSpec) []link.Thing {
-	peers := []HostSpec{b.spec.Switch, b.spec.External}
+func (b *builder) neighbours(s hostSpec) []link.Thing {
+	peers := []hostSpec{b.spec.Switch, b.spec.External}
 	peers = append(peers, each.Of(b.spec.Nodes, hostOf)...)
 	var list []link.Thing
 	for _, peer := range peers {
@@ -315,7 +315,7 @@ func (b *builder) neighbours(s HostSpec) []link.Thing {
 	return list
 }
 
-func hostOf(n dataplane.Node) HostSpec { return HostSpec{Name: n.Name, Addr: n.Addr, MAC: n.MAC} }
+func hostOf(n dataplane.Node) hostSpec { return hostSpec{Name: n.Name, Addr: n.Addr, MAC: n.MAC} }
 
 // dataplane connects the pods.
 func (b *builder) dataplane(ctx context.Context) error {

@@ -32,8 +32,8 @@ const (
 )
 
 // churnService describes that Service.
-func (s Spec) churnService() ServiceSpec {
-	return ServiceSpec{Name: ChurnService, VIP: s.net.churned, Port: churnPort, TargetPort: churnPort, Backends: []PodRef{{1, 0}}}
+func (s Spec) churnService() serviceSpec {
+	return serviceSpec{Name: ChurnService, VIP: s.net.churned, Port: churnPort, TargetPort: churnPort, Backends: []PodRef{{1, 0}}}
 }
 
 // changing returns the kind of object that changes during trials or once it is raised, "" for none.
@@ -176,7 +176,7 @@ func (i *Instance) churned(kind plan.ChurnKind, f form) Spec {
 		return s
 	}
 	s.Services = slices.Clone(s.Services)
-	at := slices.IndexFunc(s.Services, func(svc ServiceSpec) bool { return svc.Name == ChurnService })
+	at := slices.IndexFunc(s.Services, func(svc serviceSpec) bool { return svc.Name == ChurnService })
 	if kind == plan.ChurnServices {
 		s.Services = slices.Delete(s.Services, at, at+1)
 	} else {

@@ -17,40 +17,40 @@ import (
 
 // Facts of a lab, besides those of package facts.
 const (
-	FactNodes     = "lab.nodes"     // nodes of each profile
-	FactPods      = "lab.pods"      // pods of each node
-	FactFamily    = "lab.family"    // version of IP that nodes, pods and Services have
-	FactServices  = "lab.services"  // Services besides the measured ones
-	FactEndpoints = "lab.endpoints" // of each of these
-	FactPosition  = "lab.position"  // of the measured Services among them
-	FactLineRate  = "lab.line_rate" // of each node's NIC in bit/s, or "unshaped"
-	FactDelay     = "lab.delay"     // added to packets from a node, for tests
-	FactLoss      = "lab.loss"      // share of the frames from a node that are lost, for tests
-	FactCgroup    = "lab.cgroup"    // "v2", or why nodes have no cgroups
-	FactSteering  = "lab.rps"       // whether receive work is steered to the node's CPUs
-	FactGRO       = "lab.gro"       // what nodes merge of what they receive
-	FactBigTCP    = "lab.big_tcp"   // whether super-packets may be longer than 64 KiB
-	FactIPSet     = "ipset"
-	// FactBackend is why the lab chose this backend of iptables.
-	FactBackend = "lab.iptables.reason"
-	// FactPolicies is the number of NetworkPolicies that select every pod, and of those that select none.
-	FactPolicies = "lab.policies"
-	// FactTrafficPolicy is the externalTrafficPolicy of the measured Services.
-	FactTrafficPolicy = "lab.traffic_policy"
-	// FactConntrack says whether connections between pods are tracked.
-	FactConntrack = "lab.conntrack"
-	// FactBridgeNetfilter says whether netfilter sees bridged packets.
-	FactBridgeNetfilter = "lab.bridge_netfilter"
-	// FactConnections is how many other connections each node tracks.
-	FactConnections = "lab.connections"
+	factNodes     = "lab.nodes"     // nodes of each profile
+	factPods      = "lab.pods"      // pods of each node
+	factFamily    = "lab.family"    // version of IP that nodes, pods and Services have
+	factServices  = "lab.services"  // Services besides the measured ones
+	factEndpoints = "lab.endpoints" // of each of these
+	factPosition  = "lab.position"  // of the measured Services among them
+	factLineRate  = "lab.line_rate" // of each node's NIC in bit/s, or "unshaped"
+	factDelay     = "lab.delay"     // added to packets from a node, for tests
+	factLoss      = "lab.loss"      // share of the frames from a node that are lost, for tests
+	factCgroup    = "lab.cgroup"    // "v2", or why nodes have no cgroups
+	factSteering  = "lab.rps"       // whether receive work is steered to the node's CPUs
+	factGRO       = "lab.gro"       // what nodes merge of what they receive
+	factBigTCP    = "lab.big_tcp"   // whether super-packets may be longer than 64 KiB
+	factIPSet     = "ipset"
+	// factBackend is why the lab chose this backend of iptables.
+	factBackend = "lab.iptables.reason"
+	// factPolicies is the number of NetworkPolicies that select every pod, and of those that select none.
+	factPolicies = "lab.policies"
+	// factTrafficPolicy is the externalTrafficPolicy of the measured Services.
+	factTrafficPolicy = "lab.traffic_policy"
+	// factConntrack says whether connections between pods are tracked.
+	factConntrack = "lab.conntrack"
+	// factBridgeNetfilter says whether netfilter sees bridged packets.
+	factBridgeNetfilter = "lab.bridge_netfilter"
+	// factConnections is how many other connections each node tracks.
+	factConnections = "lab.connections"
 
-	FactChurn = "lab.churn"         // changes during the trials
-	FactProxy = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
-	// FactSendBuffer and FactReceiveBuffer are the least, default and largest buffers of a TCP socket in bytes.
-	FactSendBuffer    = "lab.tcp_wmem"
-	FactReceiveBuffer = "lab.tcp_rmem"
-	// FactDefaultCongestion is the default congestion control of sockets in the lab.
-	FactDefaultCongestion = "tcp.congestion.default"
+	factChurn = "lab.churn"         // changes during the trials
+	factProxy = "lab.service_proxy" // mode of kube-proxy where the profile does not fix it
+	// factSendBuffer and factReceiveBuffer are the least, default and largest buffers of a TCP socket in bytes.
+	factSendBuffer    = "lab.tcp_wmem"
+	factReceiveBuffer = "lab.tcp_rmem"
+	// factDefaultCongestion is the default congestion control of sockets in the lab.
+	factDefaultCongestion = "tcp.congestion.default"
 )
 
 // Facts returns the conditions that the lab was raised under.
@@ -60,67 +60,67 @@ func (l *Lab) Facts() facts.Facts {
 		facts.Placement: l.place.String(),
 		facts.NIC:       string(c.NIC),
 		facts.MTU:       strconv.Itoa(c.MTU),
-		FactFamily:      strconv.Itoa(c.Family),
-		FactNodes:       strconv.Itoa(c.Nodes),
-		FactPods:        strconv.Itoa(c.PodsPerNode),
-		FactServices:    strconv.Itoa(c.Services),
-		FactEndpoints:   strconv.Itoa(c.Endpoints),
-		FactPosition:    string(c.Position),
-		FactLineRate:    "unshaped",
-		FactCgroup:      "v2",
-		FactSteering:    "off",
-		FactGRO:         string(c.GRO),
-		FactBigTCP:      string(c.BigTCP),
-		FactProxy:       string(c.ServiceProxy),
-		FactChurn:       c.Churn.String(),
-		FactSendBuffer:  sendBuffer,
+		factFamily:      strconv.Itoa(c.Family),
+		factNodes:       strconv.Itoa(c.Nodes),
+		factPods:        strconv.Itoa(c.PodsPerNode),
+		factServices:    strconv.Itoa(c.Services),
+		factEndpoints:   strconv.Itoa(c.Endpoints),
+		factPosition:    string(c.Position),
+		factLineRate:    "unshaped",
+		factCgroup:      "v2",
+		factSteering:    "off",
+		factGRO:         string(c.GRO),
+		factBigTCP:      string(c.BigTCP),
+		factProxy:       string(c.ServiceProxy),
+		factChurn:       c.Churn.String(),
+		factSendBuffer:  sendBuffer,
 
-		FactReceiveBuffer: receiveBuffer,
-		FactPolicies:      fmt.Sprintf("%d, and %d that select no pod", c.Policies, c.PoliciesUnselected),
-		FactTrafficPolicy: string(c.TrafficPolicy),
-		FactConnections:   strconv.Itoa(c.Connections),
-		FactConntrack:     string(cmp.Or(c.Conntrack, plan.ConntrackOn)),
+		factReceiveBuffer: receiveBuffer,
+		factPolicies:      fmt.Sprintf("%d, and %d that select no pod", c.Policies, c.PoliciesUnselected),
+		factTrafficPolicy: string(c.TrafficPolicy),
+		factConnections:   strconv.Itoa(c.Connections),
+		factConntrack:     string(cmp.Or(c.Conntrack, plan.ConntrackOn)),
 
-		FactBridgeNetfilter: string(cmp.Or(c.BridgeNetfilter, plan.BridgeNetfilterOn)),
+		factBridgeNetfilter: string(cmp.Or(c.BridgeNetfilter, plan.BridgeNetfilterOn)),
 	}
 	if c.NIC == plan.NICIdeal {
-		f[FactGRO] = "as the kernel has it"
+		f[factGRO] = "as the kernel has it"
 	}
 	if c.LineRate > 0 {
-		f[FactLineRate] = strconv.FormatFloat(c.LineRate, 'f', 0, 64)
+		f[factLineRate] = strconv.FormatFloat(c.LineRate, 'f', 0, 64)
 	}
 	if c.Delay > 0 {
-		f[FactDelay] = c.Delay.String()
+		f[factDelay] = c.Delay.String()
 	}
 	if c.Loss > 0 {
-		f[FactLoss] = plan.FormatShare(c.Loss)
+		f[factLoss] = plan.FormatShare(c.Loss)
 	}
 	if l.groups.failed != nil {
-		f[FactCgroup] = "none: " + l.groups.failed.Error()
+		f[factCgroup] = "none: " + l.groups.failed.Error()
 	}
 	if l.place.mode == plan.PlacementSplit && c.RPS != plan.RPSOff {
-		f[FactSteering] = "to the node's CPUs"
+		f[factSteering] = "to the node's CPUs"
 		l.mu.Lock()
 		if l.unsteered != nil {
-			f[FactSteering] = "off: " + l.unsteered.Error()
+			f[factSteering] = "off: " + l.unsteered.Error()
 		}
 		l.mu.Unlock()
 	}
 	if tool, err := l.tools.iptables(); err == nil {
 		f[facts.Iptables] = tool.Name()
 		if l.tools.why != "" {
-			f[FactBackend] = l.tools.why
+			f[factBackend] = l.tools.why
 		}
 	}
 	if tool, err := l.tools.ipset(); err == nil {
-		f[FactIPSet] = tool.Version
+		f[factIPSet] = tool.Version
 	}
 	for _, i := range l.instances {
 		if i.Err != nil {
 			continue
 		}
 		if cc, err := sysctl.Get(i.Nodes[0].NS, "net/ipv4/tcp_congestion_control"); err == nil {
-			f[FactDefaultCongestion] = cc
+			f[factDefaultCongestion] = cc
 			break
 		}
 	}

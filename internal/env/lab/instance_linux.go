@@ -113,7 +113,7 @@ type Pod struct {
 
 // Service is a Service of an instance with its backends as pods.
 type Service struct {
-	ServiceSpec
+	serviceSpec
 	Backends []*Pod
 }
 

@@ -358,7 +358,7 @@ func shaper(t *testing.T, h *Host) string {
 func TestSplitSteersEachNodeToItsCPUs(t *testing.T) {
 	l := up(t, plan.Lab{CPU: "split"}, "ptp")
 	i := standing(t, l)[0]
-	if reason, ok := strings.CutPrefix(l.Facts()[FactSteering], "off: "); ok {
+	if reason, ok := strings.CutPrefix(l.Facts()[factSteering], "off: "); ok {
 		t.Skipf("receive work cannot be steered here: %s", reason)
 	}
 	for _, n := range i.Nodes {

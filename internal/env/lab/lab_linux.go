@@ -90,8 +90,8 @@ type tools struct {
 	why string
 }
 
-// ErrClosed is the error of starting a process in a closed lab.
-var ErrClosed = errors.New("the lab is closed")
+// errClosed is the error of starting a process in a closed lab.
+var errClosed = errors.New("the lab is closed")
 
 // Up raises an instance of every variant, twins included. An instance that cannot be raised has Instance.Err set; the
 // others are not affected. Up fails if this machine cannot raise any instance, or if ctx is done; then it removes

@@ -12,15 +12,15 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// NoMemoryError says that the state of a lab would not fit. Without the check the kernel would kill this process in the
+// noMemoryError says that the state of a lab would not fit. Without the check the kernel would kill this process in the
 // middle, without a word.
-type NoMemoryError struct {
+type noMemoryError struct {
 	Need, Left int64
 	// Where is the cgroup whose limit it is, "" for the machine's memory.
 	Where string
 }
 
-func (e *NoMemoryError) Error() string {
+func (e *noMemoryError) Error() string {
 	where := "this machine has"
 	if e.Where != "" {
 		where = "the memory limit of " + e.Where + " leaves"
@@ -68,7 +68,7 @@ func descriptors(run plan.Lab, variants []plan.Variant) error {
 	return advice.With(proc.NeedDescriptors(uint64(n)), "raise the limit (ulimit -n), or take fewer pods or profiles")
 }
 
-// fits returns a NoMemoryError if the state of all variants together needs more than is left.
+// fits returns a noMemoryError if the state of all variants together needs more than is left.
 func fits(l plan.Lab, variants []plan.Variant, left int64, where string) error {
 	need := l.Memory(variants)
 	if need <= left {
@@ -78,5 +78,5 @@ func fits(l plan.Lab, variants []plan.Variant, left int64, where string) error {
 	if l.ServiceProxy != plan.ProxyNftables {
 		way += "; service-proxy=nftables and eBPF profiles need less for Services"
 	}
-	return advice.With(&NoMemoryError{need, left, where}, way)
+	return advice.With(&noMemoryError{need, left, where}, way)
 }

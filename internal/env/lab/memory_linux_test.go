@@ -16,7 +16,7 @@ func TestNoMemory(t *testing.T) {
 	l.Services, l.Endpoints = 100, 1000
 	ptp := []plan.Variant{"ptp"}
 	err := fits(l, ptp, 300<<20, "/sys/fs/cgroup/job")
-	var short *NoMemoryError
+	var short *noMemoryError
 	if !errors.As(err, &short) || short.Need < 700<<20 || short.Need > 1000<<20 {
 		t.Fatalf("got %v", err)
 	}

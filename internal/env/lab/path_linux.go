@@ -91,8 +91,8 @@ func (s Spec) Way(p plan.Path) Ends {
 	return e
 }
 
-// ServiceOf returns the name of the Service that a path leads to; the path must lead to one.
-func ServiceOf(p plan.Path) string {
+// serviceOf returns the name of the Service that a path leads to; the path must lead to one.
+func serviceOf(p plan.Path) string {
 	switch {
 	case p.To == plan.Self:
 		return SelfService
@@ -103,7 +103,7 @@ func ServiceOf(p plan.Path) string {
 }
 
 func (s Spec) behindService(e *Ends, p plan.Path) {
-	name := ServiceOf(p)
+	name := serviceOf(p)
 	for _, svc := range s.Services {
 		if svc.Name != name {
 			continue
@@ -115,7 +115,7 @@ func (s Spec) behindService(e *Ends, p plan.Path) {
 }
 
 // dialled returns the address and the port of a Service that the client of a path dials.
-func (s Spec) dialled(svc ServiceSpec, p plan.Path) (netip.Addr, int) {
+func (s Spec) dialled(svc serviceSpec, p plan.Path) (netip.Addr, int) {
 	switch p.To {
 	case plan.NodePort:
 		return s.Nodes[0].Addr.Addr(), svc.NodePort

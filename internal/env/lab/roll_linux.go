@@ -26,7 +26,7 @@ func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 		backends = slices.Delete(backends, b.Index, b.Index+1)
 	}
 	// inst.Spec does not change: it describes the Service between two trials.
-	spec, err := inst.Spec.withBackends(backendsService(ServiceOf(b.Route.Path), Backends{Of: b.Route.Servers, Rolled: true}), backends)
+	spec, err := inst.Spec.withBackends(backendsService(serviceOf(b.Route.Path), Backends{Of: b.Route.Servers, Rolled: true}), backends)
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 
 // withBackends returns s with other backends of one Service.
 func (s Spec) withBackends(name string, backends []PodRef) (Spec, error) {
-	at := slices.IndexFunc(s.Services, func(svc ServiceSpec) bool { return svc.Name == name })
+	at := slices.IndexFunc(s.Services, func(svc serviceSpec) bool { return svc.Name == name })
 	if at < 0 {
 		return s, fmt.Errorf("profile %q has no Service %s", s.Name, name)
 	}

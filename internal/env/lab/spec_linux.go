@@ -34,25 +34,25 @@ type Spec struct {
 	// Lab has the conditions, defaults filled in.
 	Lab plan.Lab
 	// Switch and External are on the underlay, like the nodes.
-	Switch, External HostSpec
+	Switch, External hostSpec
 	Nodes            []dataplane.Node
 	// Services are in the order of kube-proxy.
-	Services  []ServiceSpec
+	Services  []serviceSpec
 	dataplane dataplane.Dataplane
 	// file is the profile file, nil for a profile of the catalogue.
 	file *plan.OwnProfile
 	net  addressing
 }
 
-// HostSpec describes a host on the underlay.
-type HostSpec struct {
+// hostSpec describes a host on the underlay.
+type hostSpec struct {
 	Name string
 	Addr netip.Prefix
 	MAC  net.HardwareAddr
 }
 
-// ServiceSpec describes a Service.
-type ServiceSpec struct {
+// serviceSpec describes a Service.
+type serviceSpec struct {
 	Name string
 	VIP  netip.Addr
 	// Port is at the VIP, TargetPort in the pods, NodePort at every node or 0.
@@ -130,20 +130,20 @@ func (s Spec) newNode(number int) dataplane.Node {
 
 // services returns the Services of an instance. A new connection in iptables mode walks the rules of all Services before
 // its own. In the middle, the measured Services have the mean cost.
-func services(s Spec, backends []Backends) []ServiceSpec {
-	measured := []ServiceSpec{
+func services(s Spec, backends []Backends) []serviceSpec {
+	measured := []serviceSpec{
 		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},
 		{Name: RemoteService, VIP: s.net.remote, NodePort: remoteNodePort, UDP: true, Backends: []PodRef{{1, 0}}},
 		{Name: SelfService, VIP: s.net.itself, NodePort: selfNodePort, UDP: true, Backends: []PodRef{{0, 0}}},
 	}
 	measured = append(measured, s.severalBackends(backends)...)
 	s.balance(measured)
-	all := make([]ServiceSpec, 0, s.Lab.Services+len(measured))
+	all := make([]serviceSpec, 0, s.Lab.Services+len(measured))
 	vip := s.net.firstFiller
 	place := map[plan.Position]int{plan.PositionMiddle: s.Lab.Services / 2, plan.PositionLast: s.Lab.Services}[s.Lab.Position]
 	for i := range s.Lab.Services {
 		pods := []PodRef{{i % s.Lab.Nodes, i % s.Lab.PodsPerNode}, {(i + 1) % s.Lab.Nodes, i % s.Lab.PodsPerNode}}
-		svc := ServiceSpec{Name: fmt.Sprintf("svc-%d", i+1), VIP: vip, Backends: pods[:min(len(pods), s.Lab.Endpoints)], Idle: true}
+		svc := serviceSpec{Name: fmt.Sprintf("svc-%d", i+1), VIP: vip, Backends: pods[:min(len(pods), s.Lab.Endpoints)], Idle: true}
 		svc.Elsewhere = s.Lab.Endpoints - len(svc.Backends)
 		all = append(all, svc)
 		vip = vip.Next()

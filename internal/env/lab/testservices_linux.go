@@ -19,8 +19,8 @@ const (
 )
 
 // testServices describes these Services. They are the last ones.
-func (s Spec) testServices() []ServiceSpec {
-	list := []ServiceSpec{
+func (s Spec) testServices() []serviceSpec {
+	list := []serviceSpec{
 		{Name: NoneService, UDP: true},
 		{Name: StickyService, Affinity: true, Backends: []PodRef{{0, 1}, {1, 0}}},
 		{Name: SharedService, NodePort: sharedNodePort, Backends: s.sharing()},

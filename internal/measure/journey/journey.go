@@ -259,8 +259,8 @@ type Options struct {
 	Warmup, Window time.Duration
 }
 
-// Largest is the largest request or response in bytes that is one packet on every path.
-const Largest = 1024
+// largest is the largest request or response in bytes that is one packet on every path.
+const largest = 1024
 
 // Unfit says why the transactions of a workload cannot be followed, "" if they can: there must be one at a time, whose
 // request and response are a packet each that can be told from others.
@@ -278,8 +278,8 @@ func Unfit(w plan.Workload) string {
 		return "transactions overlap or other traffic flows beside them: want a closed loop or a low rate"
 	case t.Load > 0:
 		return "its capacity is not measured here: want a rate in place of a load"
-	case max(t.Request, t.Response, t.Message) > Largest:
-		return fmt.Sprintf("%d bytes may be several packets: want at most %d", max(t.Request, t.Response, t.Message), Largest)
+	case max(t.Request, t.Response, t.Message) > largest:
+		return fmt.Sprintf("%d bytes may be several packets: want at most %d", max(t.Request, t.Response, t.Message), largest)
 	}
 	return ""
 }

@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 	if d, ok := s.Device("eth0"); !ok || d.Addresses[0].String() != "10.0.0.1/24" {
 		t.Errorf("%+v", d)
 	}
-	for text, want := range map[string]string{"{}": "empty", "": "document of look: ", `{"devices":[{"name":1}]}`: "document of look: ", strings.Repeat(" ", MaxDocument+1): "bytes, more than"} {
+	for text, want := range map[string]string{"{}": "empty", "": "document of look: ", `{"devices":[{"name":1}]}`: "document of look: ", strings.Repeat(" ", maxDocument+1): "bytes, more than"} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: %v, want %q in it", text, err, want)
 		}

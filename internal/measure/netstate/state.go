@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// MaxDocument bounds a document in bytes: a node with a thousand pods needs less than one MiB.
-const MaxDocument = 16 << 20
+// maxDocument bounds a document in bytes: a node with a thousand pods needs less than one MiB.
+const maxDocument = 16 << 20
 
 // State is the network as one process sees it.
 type State struct {
@@ -93,7 +93,7 @@ type Conntrack struct {
 
 // Chains counts chains by where they are from.
 type Chains struct {
-	// Prefixes counts chains by the beginning of their name: KUBE-, cali-, CILIUM_, FLANNEL-, CNI-.
+	// prefixes counts chains by the beginning of their name: KUBE-, cali-, CILIUM_, FLANNEL-, CNI-.
 	Prefixes map[string]int `json:"prefixes,omitempty"`
 	// Tables are the tables of nftables: "ip kube-proxy".
 	Tables []string `json:"tables,omitempty"`
@@ -126,8 +126,8 @@ type CPU struct {
 
 // Parse reads a document.
 func Parse(b []byte) (State, error) {
-	if len(b) > MaxDocument {
-		return State{}, fmt.Errorf("document of look has %d bytes, more than %d", len(b), MaxDocument)
+	if len(b) > maxDocument {
+		return State{}, fmt.Errorf("document of look has %d bytes, more than %d", len(b), maxDocument)
 	}
 	var s State
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -179,8 +179,8 @@ func (s State) Missing(what string) string {
 	return ""
 }
 
-// Prefixes are the prefixes by which chains are counted, each with its owner.
-var Prefixes = []struct{ Prefix, Owner string }{
+// prefixes are the prefixes by which chains are counted, each with its owner.
+var prefixes = []struct{ Prefix, Owner string }{
 	{"KUBE-", "kube-proxy and kubelet"}, {"cali-", "calico"}, {"cali:", "calico"}, {"CILIUM_", "cilium"}, {"FLANNEL-", "flannel"},
 	{"CNI-", "the CNI plugins"}, {"WEAVE-", "weave"}, {"ANTREA-", "antrea"}, {"AWS-", "the AWS VPC CNI"}, {"ISTIO_", "istio"},
 }
@@ -192,7 +192,7 @@ func Count(chains []string) *Chains {
 		if strings.HasPrefix(name, "KUBE-SVC-") {
 			c.Services++
 		}
-		for _, p := range Prefixes {
+		for _, p := range prefixes {
 			if strings.HasPrefix(name, p.Prefix) {
 				c.Prefixes[p.Prefix]++
 				break

@@ -47,7 +47,7 @@ const (
 	AbsentBackend   = "absent-backend"
 	WideGap         = "wide-gap"
 	ChurnBehind     = "churn-behind"
-	RestLost        = "rest-lost"
+	restLost        = "rest-lost"
 )
 
 // Thresholds of the checks, as shares.

@@ -11,18 +11,18 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Places where a datagram can be lost, nearest to the receiving application first. Names are those of metrics, behind
+// places where a datagram can be lost, nearest to the receiving application first. Names are those of metrics, behind
 // metric.Loss and a dot.
 const (
-	InSocket  = "socket_buffer"
-	InBacklog = "backlog"
-	InQdisc   = "qdisc"
-	InDevice  = "device"
-	OnPath    = "path"
+	inSocket  = "socket_buffer"
+	inBacklog = "backlog"
+	inQdisc   = "qdisc"
+	inDevice  = "device"
+	onPath    = "path"
 )
 
-// Places are all places in their order.
-var Places = []string{InSocket, InBacklog, InQdisc, InDevice, OnPath}
+// places are all places in their order.
+var places = []string{inSocket, inBacklog, inQdisc, inDevice, onPath}
 
 // Located is the places where the datagrams of a trial were lost.
 type Located struct {
@@ -34,14 +34,14 @@ type Located struct {
 	Drops []sample.Drop
 }
 
-// Locate returns where datagrams were lost, from the counters of the two sides and of the hosts between them. If drops is nil
+// locate returns where datagrams were lost, from the counters of the two sides and of the hosts between them. If drops is nil
 // it uses the devices of the two ends. It returns false without a loss, or without a receiver's count.
 //
 // From the receiver towards the sender, each counter explains a part of the loss. The rest is the path's: a filter, a route,
 // an unseen host. Counters include other traffic, so none explains more than the remaining loss. The sending and the
 // receiving device also count a packet that a full backlog drops, and a tunnel device counts the drops of the queueing
 // discipline below it, so Locate subtracts these.
-func Locate(client, server *sample.Observation, drops []sample.Drop) (Located, bool) {
+func locate(client, server *sample.Observation, drops []sample.Drop) (Located, bool) {
 	d := datagramsOf(client, server)
 	if d == nil || d.Lost == 0 {
 		return Located{}, false
@@ -60,24 +60,24 @@ func Locate(client, server *sample.Observation, drops []sample.Drop) (Located, b
 		l.At[place] = min(n, left)
 		left -= l.At[place]
 	}
-	take(InSocket, socketDrops(d, client, server))
-	take(InBacklog, backlog)
-	take(InQdisc, sums[sample.DropQdisc])
-	take(InDevice, above(sums[sample.DropTX], backlog+sums[sample.DropQdisc])+above(sums[sample.DropRX], backlog))
-	take(OnPath, left)
+	take(inSocket, socketDrops(d, client, server))
+	take(inBacklog, backlog)
+	take(inQdisc, sums[sample.DropQdisc])
+	take(inDevice, above(sums[sample.DropTX], backlog+sums[sample.DropQdisc])+above(sums[sample.DropRX], backlog))
+	take(onPath, left)
 	return l, true
 }
 
 // String returns one line: "120 of 1000 datagrams: 100 socket buffer, 20 qdisc (node-1 eth0 tbf 20)".
 func (l Located) String() string {
 	var parts []string
-	for _, place := range Places {
+	for _, place := range places {
 		n := l.At[place]
 		if n == 0 {
 			continue
 		}
 		part := fmt.Sprintf("%d %s", n, strings.ReplaceAll(place, "_", " "))
-		if place == InQdisc || place == InDevice {
+		if place == inQdisc || place == inDevice {
 			if names := l.named(place); names != "" {
 				part += " (" + names + ")"
 			}
@@ -91,7 +91,7 @@ func (l Located) String() string {
 func (l Located) named(place string) string {
 	var names []string
 	for _, d := range l.Drops {
-		if (d.Kind == sample.DropQdisc) != (place == InQdisc) || len(names) == 2 {
+		if (d.Kind == sample.DropQdisc) != (place == inQdisc) || len(names) == 2 {
 			continue
 		}
 		names = append(names, fmt.Sprintf("%s %s %s %d", d.Host, d.Device, cmp.Or(d.What, d.Kind), d.Packets))
@@ -196,11 +196,11 @@ func (t *trial) located() {
 	if t.client == nil || t.server == nil {
 		return
 	}
-	l, ok := Locate(t.client.Observation, t.server.Observation, t.c.Drops)
+	l, ok := locate(t.client.Observation, t.server.Observation, t.c.Drops)
 	if !ok || l.Expected == 0 {
 		return
 	}
-	for _, place := range Places {
+	for _, place := range places {
 		t.metrics[metric.Loss+"."+place] = float64(l.At[place]) / float64(l.Expected)
 	}
 }

@@ -31,41 +31,41 @@ func TestLocate(t *testing.T) {
 		want  map[string]uint64
 		says  string
 	}{
-		{"nobody knows", 10, []sample.Drop{}, nil, map[string]uint64{OnPath: 10}, "10 of 1000 datagrams: 10 path"},
+		{"nobody knows", 10, []sample.Drop{}, nil, map[string]uint64{onPath: 10}, "10 of 1000 datagrams: 10 path"},
 		{"the socket", 10, []sample.Drop{}, func(_, s *sample.Observation) { s.Datagrams.SocketDrops = number(8) },
-			map[string]uint64{InSocket: 8, OnPath: 2}, "8 socket buffer, 2 path"},
+			map[string]uint64{inSocket: 8, onPath: 2}, "8 socket buffer, 2 path"},
 		{"the namespace, where the socket does not say", 10, nil, func(_, s *sample.Observation) { s.Host.SNMP = map[string]int64{"Udp.RcvbufErrors": 9} },
-			map[string]uint64{InSocket: 9, OnPath: 1}, ""},
+			map[string]uint64{inSocket: 9, onPath: 1}, ""},
 		{"the socket rather than the namespace", 10, nil, func(_, s *sample.Observation) {
 			s.Datagrams.SocketDrops, s.Host.SNMP = number(0), map[string]int64{"Udp.RcvbufErrors": 9}
-		}, map[string]uint64{OnPath: 10}, ""},
+		}, map[string]uint64{onPath: 10}, ""},
 		{"a machine's backlog is counted once, and not again at its devices", 10,
 			[]sample.Drop{{Host: "a", Device: "eth0", Kind: sample.DropTX, Packets: 6}, {Host: "b", Device: "eth0", Kind: sample.DropRX, Packets: 6}},
 			func(c, s *sample.Observation) { c.Host.SoftnetDropped, s.Host.SoftnetDropped = 6, 6 },
-			map[string]uint64{InBacklog: 6, OnPath: 4}, ""},
+			map[string]uint64{inBacklog: 6, onPath: 4}, ""},
 		{"a shaper, and the tunnel above it", 10,
 			[]sample.Drop{{Host: "n", Device: "vxlan", Kind: sample.DropTX, Packets: 7}, {Host: "n", Device: "eth0", Kind: sample.DropQdisc, What: "tbf", Packets: 7}},
-			nil, map[string]uint64{InQdisc: 7, OnPath: 3}, "10 of 1000 datagrams: 7 qdisc (n eth0 tbf 7), 3 path"},
+			nil, map[string]uint64{inQdisc: 7, onPath: 3}, "10 of 1000 datagrams: 7 qdisc (n eth0 tbf 7), 3 path"},
 		{"a device", 10, []sample.Drop{{Host: "n", Device: "eth0", Kind: sample.DropRX, Packets: 4}},
-			nil, map[string]uint64{InDevice: 4, OnPath: 6}, "4 device (n eth0 rx 4)"},
+			nil, map[string]uint64{inDevice: 4, onPath: 6}, "4 device (n eth0 rx 4)"},
 		{"others' packets are not ours", 10, []sample.Drop{{Device: "eth0", Kind: sample.DropQdisc, What: "tbf", Packets: 1e6}},
-			nil, map[string]uint64{InQdisc: 10}, ""},
+			nil, map[string]uint64{inQdisc: 10}, ""},
 		{"the ends' devices, where the path cannot be read", 10, nil,
 			func(c, _ *sample.Observation) {
 				c.Host.Devices = map[string]int64{"eth0.1.tx_dropped": 3, "eth0.rx_bytes": 5}
 			},
-			map[string]uint64{InDevice: 3, OnPath: 7}, "3 device (client eth0.1 tx 3)"},
+			map[string]uint64{inDevice: 3, onPath: 7}, "3 device (client eth0.1 tx 3)"},
 	} {
 		c, s := lost(tt.lost)
 		if tt.see != nil {
 			tt.see(c, s)
 		}
-		got, ok := Locate(c, s, tt.drops)
+		got, ok := locate(c, s, tt.drops)
 		if !ok {
 			t.Errorf("%s: nothing is located", tt.name)
 			continue
 		}
-		for _, place := range Places {
+		for _, place := range places {
 			if got.At[place] != tt.want[place] {
 				t.Errorf("%s: %v, want %v", tt.name, got.At, tt.want)
 				break
@@ -75,10 +75,10 @@ func TestLocate(t *testing.T) {
 			t.Errorf("%s: it says %q, want %q", tt.name, got, tt.says)
 		}
 	}
-	if _, ok := Locate(lost0()); ok {
+	if _, ok := locate(lost0()); ok {
 		t.Error("nothing was lost, and it is located")
 	}
-	if _, ok := Locate(nil, nil, nil); ok {
+	if _, ok := locate(nil, nil, nil); ok {
 		t.Error("nobody saw anything, and it is located")
 	}
 }
@@ -101,12 +101,12 @@ func TestLocateAddsUp(t *testing.T) {
 			kind := []string{sample.DropQdisc, sample.DropTX, sample.DropRX}[r.IntN(3)]
 			drops = append(drops, sample.Drop{Device: "eth0", Kind: kind, Packets: r.Uint64N(400)})
 		}
-		l, _ := Locate(c, s, drops)
+		l, _ := locate(c, s, drops)
 		sum := uint64(0)
 		for _, n := range l.At {
 			sum += n
 		}
-		if sum != l.Lost || len(l.At) != len(Places) {
+		if sum != l.Lost || len(l.At) != len(places) {
 			t.Fatalf("%v add up to %d, %d were lost", l.At, sum, l.Lost)
 		}
 	}
@@ -122,7 +122,7 @@ func TestLossIsDerived(t *testing.T) {
 	}
 	c, s = lost(0)
 	m, _ = Derive(w, c, s, Conditions{})
-	for _, place := range Places {
+	for _, place := range places {
 		if _, ok := m[metric.Loss+"."+place]; ok {
 			t.Errorf("nothing was lost, and there is %s", place)
 		}
@@ -137,7 +137,7 @@ func TestNewProbe(t *testing.T) {
 	c, s := lost(10)
 	p := NewProbe(w, 5e6, c, s, nil)
 	want := result.Probe{Rate: 5e6, Offered: 11.2e6, Delivered: 11.088e6, Lost: 10, Expected: 1000, Held: true,
-		At: map[string]uint64{InSocket: 0, InBacklog: 0, InQdisc: 0, InDevice: 0, OnPath: 10}, Where: "10 of 1000 datagrams: 10 path"}
+		At: map[string]uint64{inSocket: 0, inBacklog: 0, inQdisc: 0, inDevice: 0, onPath: 10}, Where: "10 of 1000 datagrams: 10 path"}
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Error(diff)
 	}
@@ -152,7 +152,7 @@ func TestNewProbe(t *testing.T) {
 
 func TestDeriveSearch(t *testing.T) {
 	w := plan.Throughput{}
-	at := func(n uint64) map[string]uint64 { return map[string]uint64{InQdisc: n, OnPath: 0} }
+	at := func(n uint64) map[string]uint64 { return map[string]uint64{inQdisc: n, onPath: 0} }
 	probes := []result.Probe{
 		{Rate: 0, Offered: 50e6, Delivered: 11e6, Lost: 70, Expected: 100, At: at(70)},
 		{Rate: 12e6, Offered: 12e6, Delivered: 11e6, Lost: 8, Expected: 100, At: at(8)},

@@ -34,5 +34,5 @@ func (t *trial) rest() (map[string]float64, []sample.Warning) {
 	if len(lost) == 0 {
 		return t.metrics, nil
 	}
-	return t.metrics, []sample.Warning{{ID: RestLost, Message: "counters of the kubelet did not advance or began anew: " + strings.Join(lost, "; ")}}
+	return t.metrics, []sample.Warning{{ID: restLost, Message: "counters of the kubelet did not advance or began anew: " + strings.Join(lost, "; ")}}
 }

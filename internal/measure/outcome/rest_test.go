@@ -24,7 +24,7 @@ func TestRest(t *testing.T) {
 			want["idle_cpu.network"], want["idle_memory.network"] = 0.375, 200
 		}
 		m, warnings := Derive(plan.Workload{Spec: plan.Idle{}}, &sample.Observation{ElapsedNs: 1, Rest: nodes}, nil, Conditions{})
-		if !maps.Equal(m, want) || lost != (len(warnings) == 1 && warnings[0].ID == RestLost) {
+		if !maps.Equal(m, want) || lost != (len(warnings) == 1 && warnings[0].ID == restLost) {
 			t.Errorf("lost %v: %v, %v", lost, m, warnings)
 		}
 	}

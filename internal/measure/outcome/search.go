@@ -28,7 +28,7 @@ func NewProbe(w plan.Throughput, rate float64, client, server *sample.Observatio
 	d := datagramsOf(client, server)
 	p.Lost, p.Expected = d.Lost, d.Expected
 	p.Held = p.Expected > 0 && float64(p.Lost) <= w.Loss*float64(p.Expected)
-	if l, ok := Locate(client, server, drops); ok {
+	if l, ok := locate(client, server, drops); ok {
 		p.At, p.Where = l.At, l.String()
 	}
 	return p
@@ -46,7 +46,7 @@ func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]
 	}
 	delete(m, metric.Goodput)
 	delete(m, metric.OfferedLoad)
-	for _, place := range Places {
+	for _, place := range places {
 		delete(m, metric.Loss+"."+place)
 	}
 	if p, ok := firstFailing(r.Probes); ok {

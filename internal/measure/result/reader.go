@@ -15,12 +15,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// MaxLine bounds a line of a result file in bytes: a trial with two observations, each of which an agent may send in
+// maxLine bounds a line of a result file in bytes: a trial with two observations, each of which an agent may send in
 // at most 16 MiB.
-const MaxLine = 40 << 20
+const maxLine = 40 << 20
 
-// MaxMetrics bounds the metrics of one trial, many times those that there are.
-const MaxMetrics = 1000
+// maxMetrics bounds the metrics of one trial, many times those that there are.
+const maxMetrics = 1000
 
 // Reader reads a result file line by line, in bounded memory.
 type Reader struct {
@@ -168,7 +168,7 @@ func (rec *Record) check() error {
 		}
 		return nil
 	case TypeRaised:
-		if rec.Raised == nil || rec.Raised.Profile == "" || len(rec.Raised.Metrics) > MaxMetrics {
+		if rec.Raised == nil || rec.Raised.Profile == "" || len(rec.Raised.Metrics) > maxMetrics {
 			return errors.New("it does not say what was raised")
 		}
 		return nil
@@ -184,8 +184,8 @@ func (rec *Record) check() error {
 	if rec.Profile == "" || rec.Path == (plan.Path{}) || rec.Workload.Spec == nil || rec.Repetition < 1 {
 		return errors.New("it does not name its trial")
 	}
-	if len(rec.Metrics) > MaxMetrics {
-		return fmt.Errorf("it has %d metrics, more than %d", len(rec.Metrics), MaxMetrics)
+	if len(rec.Metrics) > maxMetrics {
+		return fmt.Errorf("it has %d metrics, more than %d", len(rec.Metrics), maxMetrics)
 	}
 	if rec.Status == Failed && rec.Error == nil {
 		return errors.New("it failed and has no error")
@@ -227,8 +227,8 @@ func (r *Reader) next() ([]byte, error) {
 		default:
 			return nil, r.wrong("cannot be read: %w", err)
 		}
-		if len(whole) > MaxLine {
-			return nil, r.wrong("line %d is longer than %d bytes", r.number+1, MaxLine)
+		if len(whole) > maxLine {
+			return nil, r.wrong("line %d is longer than %d bytes", r.number+1, maxLine)
 		}
 		if errors.Is(err, io.EOF) {
 			r.cut = len(whole) > 0

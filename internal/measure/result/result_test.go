@@ -190,7 +190,7 @@ func TestLineIsBounded(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "line 1 is longer than") {
 		t.Errorf("got %v", err)
 	}
-	if e.n > MaxLine+1<<20 {
+	if e.n > maxLine+1<<20 {
 		t.Errorf("read %d bytes before giving up", e.n)
 	}
 }

@@ -116,8 +116,8 @@ func (w *Writer) line(v any) error {
 	if err != nil {
 		return fmt.Errorf("encode a line of result file %q: %w", w.name, err)
 	}
-	if len(b) >= MaxLine {
-		return fmt.Errorf("result file %q: a line has %d bytes, more than the limit of %d", w.name, len(b), MaxLine)
+	if len(b) >= maxLine {
+		return fmt.Errorf("result file %q: a line has %d bytes, more than the limit of %d", w.name, len(b), maxLine)
 	}
 	b = append(b, '\n')
 	n, err := w.file.Write(b)

@@ -32,12 +32,12 @@ const (
 	mostDocuments = 500
 )
 
-// Kind is what a node holds.
-type Kind int
+// kind is what a node holds.
+type kind int
 
 // The kinds of a node.
 const (
-	Null Kind = iota
+	Null kind = iota
 	Scalar
 	Mapping
 	List
@@ -51,7 +51,7 @@ type Key struct {
 
 // Node is a YAML value with aliases and merges resolved.
 type Node struct {
-	Kind Kind
+	Kind kind
 	// Line counts from 1.
 	Line int
 	// Text is the value of a scalar. Block is true for a literal block, whose lines are lines of the file.

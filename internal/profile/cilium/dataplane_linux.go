@@ -49,9 +49,9 @@ const (
 // firstIdentity is that of the cluster's first address. Cilium numbers the identities of a cluster from 256 to 65,535.
 const firstIdentity = 256
 
-// Identity returns Cilium's number for the pod with this address, which policies select and packets carry as VNI. In the
+// identity returns Cilium's number for the pod with this address, which policies select and packets carry as VNI. In the
 // lab every pod has its own.
-func Identity(pod netip.Addr) int {
+func identity(pod netip.Addr) int {
 	if pod.Is6() {
 		b := pod.As16()
 		return firstIdentity + int(b[7])<<8 + int(b[15])
@@ -233,7 +233,7 @@ func (c ciliumPlane) addEndpoints(plane *cilium.Node, n dataplane.Node) error {
 // endpoint describes a pod of the node.
 func (c ciliumPlane) endpoint(id uint16, pod dataplane.Pod) cilium.Endpoint {
 	e := cilium.Endpoint{
-		ID: id, Identity: cilium.Identity(Identity(pod.Addr.Addr())), IP: pod.Addr.Addr(), Device: pod.HostDevice, MAC: pod.MAC,
+		ID: id, Identity: cilium.Identity(identity(pod.Addr.Addr())), IP: pod.Addr.Addr(), Device: pod.HostDevice, MAC: pod.MAC,
 	}
 	if c.netkit {
 		e.Netkit, e.MAC = true, noMAC
@@ -243,7 +243,7 @@ func (c ciliumPlane) endpoint(id uint16, pod dataplane.Pod) cilium.Endpoint {
 
 // pods adds pods to a node that stands. Its first pods have small numbers; these have that of their identity.
 func (c ciliumPlane) pods(plane *cilium.Node, p dataplane.Programming) *dataplane.PodPrograms {
-	id := func(pod dataplane.Pod) uint16 { return uint16(Identity(pod.Addr.Addr())) }
+	id := func(pod dataplane.Pod) uint16 { return uint16(identity(pod.Addr.Addr())) }
 	return &dataplane.PodPrograms{
 		Add: func(pod dataplane.Pod) error { return plane.AddEndpoint(c.endpoint(id(pod), pod)) },
 		Police: func(pod dataplane.Pod) error {
@@ -311,7 +311,7 @@ func (c ciliumPlane) announce(plane *cilium.Node, others []dataplane.Node) error
 
 // learn tells who lives at an address of another node.
 func (c ciliumPlane) learn(plane *cilium.Node, o dataplane.Node, pod dataplane.Pod) error {
-	return plane.SetIPCache(pod.Addr, cilium.Identity(Identity(pod.Addr.Addr())), c.tunnelTo(o))
+	return plane.SetIPCache(pod.Addr, cilium.Identity(identity(pod.Addr.Addr())), c.tunnelTo(o))
 }
 
 // tunnelTo returns the node that packets for the pods of o are encapsulated to, no address without a tunnel.

@@ -8,7 +8,7 @@ import (
 // Profiles are those of the family in the lab.
 var Profiles = []dataplane.Entry{
 	{Profile: "cilium-vxlan", Dataplane: ciliumPlane{overlay: true}, Expect: expect.Expectation{
-		Identity: Identity, RouteMTU: true,
+		Identity: identity, RouteMTU: true,
 		// A node has no way to a pod of another but the tunnel, so what leaves it for a node bears the node's address.
 		Served: expect.Paths(bySockets(expect.FirstOfRange, expect.FirstOfRange, expect.FirstOfRange), expect.Masqueraded),
 		Attach: &expect.Attachment{Gateway: expect.FirstAddress, SameTTL: 63, CrossTTL: 63},

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// Module is the import path by which cnibench is known.
-const Module = "github.com/cnibench/cnibench"
+// module is the import path by which cnibench is known.
+const module = "github.com/cnibench/cnibench"
 
 // Program is what a program is made of.
 type Program struct{ Module, OS, Arch, Version string }
 
 // Cnibench is a program that passes for cnibench on Linux.
-func Cnibench(arch, version string) Program { return Program{Module, "linux", arch, version} }
+func Cnibench(arch, version string) Program { return Program{module, "linux", arch, version} }
 
 var (
 	mu    sync.Mutex

@@ -63,8 +63,8 @@ type Resource[T, L any] interface {
 	Delete(ctx context.Context, name string, o metav1.DeleteOptions) error
 }
 
-// Scheme returns the types of the group versions that are used.
-var Scheme = sync.OnceValue(func() *runtime.Scheme {
+// scheme returns the types of the group versions that are used.
+var scheme = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	metav1.AddToGroupVersion(s, schema.GroupVersion{Version: "v1"})
 	for _, add := range []func(*runtime.Scheme) error{
@@ -78,7 +78,7 @@ var Scheme = sync.OnceValue(func() *runtime.Scheme {
 })
 
 // Parameters writes options into the query of a request.
-var Parameters = sync.OnceValue(func() runtime.ParameterCodec { return runtime.NewParameterCodec(Scheme()) })
+var Parameters = sync.OnceValue(func() runtime.ParameterCodec { return runtime.NewParameterCodec(scheme()) })
 
 // New returns a client for what config leads to. It contacts no server.
 func New(config *rest.Config) (*Client, error) {
@@ -139,7 +139,7 @@ func in[T, L any](at *rest.RESTClient, name string) func(namespace string) Resou
 func clientFor(config *rest.Config, transport *http.Client, v schema.GroupVersion) (*rest.RESTClient, error) {
 	one := rest.CopyConfig(config)
 	one.GroupVersion, one.APIPath = &v, rootOf(v)
-	one.NegotiatedSerializer = serializer.NewCodecFactory(Scheme()).WithoutConversion()
+	one.NegotiatedSerializer = serializer.NewCodecFactory(scheme()).WithoutConversion()
 	if one.UserAgent == "" {
 		one.UserAgent = rest.DefaultKubernetesUserAgent()
 	}

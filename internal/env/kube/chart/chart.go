@@ -29,7 +29,7 @@ import (
 
 // Chart is a loaded chart.
 type Chart struct {
-	Metadata Metadata
+	Metadata metadata
 	// values are the chart's own, templates the texts to execute by their paths, files all others.
 	values map[string]any
 	// schema is what the values must conform to; optional.
@@ -40,8 +40,8 @@ type Chart struct {
 	definitions func() []Document
 }
 
-// Metadata is Chart.yaml. Templates read it as .Chart.
-type Metadata struct {
+// metadata is Chart.yaml. Templates read it as .Chart.
+type metadata struct {
 	Name         string            `json:"name"`
 	Version      string            `json:"version"`
 	AppVersion   string            `json:"appVersion"`

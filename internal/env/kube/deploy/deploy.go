@@ -61,8 +61,8 @@ metadata:
 ---
 `
 
-// CronJob returns deploy/cronjob.yaml from the chart in the directory dir.
-func CronJob(dir string) ([]byte, error) {
+// cronJob returns deploy/cronjob.yaml from the chart in the directory dir.
+func cronJob(dir string) ([]byte, error) {
 	manifest, _, err := Render(dir, chart.Release{Name: "cnibench", Namespace: "cnibench", Service: "kubectl"}, nil)
 	if err != nil {
 		return nil, err
@@ -88,12 +88,12 @@ func Write(deploy string) (changed []string, err error) {
 	for _, f := range []struct {
 		name string
 		text []byte
-	}{{"rbac.yaml", RBAC()}, {Chart + "/rules/run.yaml", RunRules()}, {Chart + "/rules/detect.yaml", DetectRules()}} {
+	}{{"rbac.yaml", rbac()}, {Chart + "/rules/run.yaml", runRules()}, {Chart + "/rules/detect.yaml", detectRules()}} {
 		if err := put(f.name, f.text); err != nil {
 			return changed, err
 		}
 	}
-	b, err := CronJob(filepath.Join(deploy, Chart))
+	b, err := cronJob(filepath.Join(deploy, Chart))
 	if err != nil {
 		return changed, err
 	}

@@ -53,19 +53,19 @@ metadata:
 rules:
 `
 
-// RBAC returns deploy/rbac.yaml: the roles cnibench and cnibench-detect.
-func RBAC() []byte {
-	return bytes.Join([][]byte{[]byte(rbacHead), kube.Manifest(false), []byte(detectHead), indent(DetectRules())}, nil)
+// rbac returns deploy/rbac.yaml: the roles cnibench and cnibench-detect.
+func rbac() []byte {
+	return bytes.Join([][]byte{[]byte(rbacHead), kube.Manifest(false), []byte(detectHead), indent(detectRules())}, nil)
 }
 
-// RunRules returns the rules of the role cnibench as a YAML list.
-func RunRules() []byte {
+// runRules returns the rules of the role cnibench as a YAML list.
+func runRules() []byte {
 	_, rules, _ := bytes.Cut(kube.Manifest(false), []byte("\nrules:"))
 	return bytes.TrimPrefix(bytes.ReplaceAll(rules, []byte("\n  "), []byte("\n")), []byte("\n"))
 }
 
-// DetectRules returns the rules of the role cnibench-detect as a YAML list.
-func DetectRules() []byte {
+// detectRules returns the rules of the role cnibench-detect as a YAML list.
+func detectRules() []byte {
 	var b bytes.Buffer
 	for _, g := range detection {
 		fmt.Fprintf(&b, "# %s: %s\n- apiGroups: [%q]\n  resources: [%s]\n", g.verb, g.why, g.group, quoted(g.resources))

@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Conflist is a CNI configuration.
-type Conflist struct {
+// conflist is a CNI configuration.
+type conflist struct {
 	// File and Node are where it was read, "" if that is not known.
 	File, Node string
 	Name       string
@@ -30,32 +30,32 @@ type Plugin struct {
 	Plugins   []Plugin
 }
 
-// ParseConflist reads a .conflist, or a .conf with a single plugin.
-func ParseConflist(text string) (Conflist, error) {
+// parseConflist reads a .conflist, or a .conf with a single plugin.
+func parseConflist(text string) (conflist, error) {
 	var f struct {
 		Name string
 		Plugin
 	}
 	if err := json.Unmarshal([]byte(text), &f); err != nil {
-		return Conflist{}, fmt.Errorf("CNI configuration: %w", err)
+		return conflist{}, fmt.Errorf("CNI configuration: %w", err)
 	}
-	c := Conflist{Name: f.Name, Plugins: f.Plugins}
+	c := conflist{Name: f.Name, Plugins: f.Plugins}
 	if len(c.Plugins) == 0 && f.Type != "" {
 		c.Plugins = []Plugin{f.Plugin}
 	}
 	if len(c.Plugins) == 0 {
-		return Conflist{}, fmt.Errorf("CNI configuration %q: has no plugins", f.Name)
+		return conflist{}, fmt.Errorf("CNI configuration %q: has no plugins", f.Name)
 	}
 	for i, p := range c.Plugins {
 		if p.Type == "" {
-			return Conflist{}, fmt.Errorf("CNI configuration %q: plugin %d has no type", f.Name, i+1)
+			return conflist{}, fmt.Errorf("CNI configuration %q: plugin %d has no type", f.Name, i+1)
 		}
 	}
 	return c, nil
 }
 
 // main is the plugin that makes the pod's first device.
-func (c Conflist) main() Plugin {
+func (c conflist) main() Plugin {
 	p := c.Plugins[0]
 	if p.Type != "multus" || len(p.Delegates) == 0 {
 		return p
@@ -71,13 +71,13 @@ func (c Conflist) main() Plugin {
 }
 
 // types lists the plugins of the chain.
-func (c Conflist) types() string {
+func (c conflist) types() string {
 	return strings.Join(each.Of(c.Plugins, func(p Plugin) string { return p.Type }), ", ")
 }
 
 // owner returns the CNI that brings the conflist's plugin, else the plugin's name. Canal's conflist has Calico's plugin,
 // and canal in its name.
-func (c Conflist) owner() string {
+func (c conflist) owner() string {
 	p := c.main()
 	if p.Type == calico && (strings.Contains(c.Name, canal) || strings.Contains(c.File, canal)) {
 		return canal
@@ -89,13 +89,13 @@ func (c Conflist) owner() string {
 }
 
 // firstConflists returns the conflist in force on each inspected node: the first by name.
-func (d *detective) firstConflists() []Conflist {
-	var all []Conflist
+func (d *detective) firstConflists() []conflist {
+	var all []conflist
 	for _, h := range d.hosts() {
 		files := slices.Clone(h.Conflists)
 		slices.SortFunc(files, func(a, b netstate.Conflist) int { return strings.Compare(a.File, b.File) })
 		for _, f := range files {
-			c, err := ParseConflist(f.Text)
+			c, err := parseConflist(f.Text)
 			if err != nil {
 				d.doubt("%s of %s: %v", f.File, h.Node, err)
 				continue
@@ -168,7 +168,7 @@ func (d *detective) withoutTunnel() {
 }
 
 // plugin judges a conflist.
-func (d *detective) plugin(c Conflist, where string) {
+func (d *detective) plugin(c conflist, where string) {
 	p := c.main()
 	d.CNI, d.Source = c.owner(), "/etc/cni/net.d/"+c.File+": "+where
 	if known, ok := profile.LookupCNI(d.CNI); ok {

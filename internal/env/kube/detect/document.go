@@ -64,7 +64,7 @@ func (f Finding) head() report.Grid {
 	add(&g, "CNI", strings.TrimSpace(cmp.Or(v.CNI, "unknown")+" "+v.Version), v.Source)
 	add(&g, "profile", strings.TrimSuffix(cmp.Or(v.Profile, "none")+": "+strings.Join(append([]string{v.Title}, v.But...), "; but "), ": "), "")
 	add(&g, "Kubernetes", strings.TrimSpace(cmp.Or(v.Kubernetes, "unknown")+" "+v.Distribution), "")
-	proxy := map[string]string{Yes: "mode " + cmp.Or(v.KubeProxy.Mode, "unknown"), No: "does not run", Unknown: "unknown"}[v.KubeProxy.Runs]
+	proxy := map[string]string{Yes: "mode " + cmp.Or(v.KubeProxy.Mode, "unknown"), no: "does not run", Unknown: "unknown"}[v.KubeProxy.Runs]
 	if v.KubeProxy.Runs == Unknown && v.KubeProxy.Mode != "" {
 		proxy = "unknown; its rules are of mode " + v.KubeProxy.Mode
 	}

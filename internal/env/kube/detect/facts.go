@@ -27,7 +27,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	set(facts.KubeCNIVersion, v.Version)
 	set(facts.KubeProfile, v.Profile)
 	set(facts.KubeBut, strings.Join(v.But, "; "))
-	set(facts.KubeProxyMode, map[string]string{Yes: cmp.Or(v.KubeProxy.Mode, Unknown), No: "none"}[v.KubeProxy.Runs])
+	set(facts.KubeProxyMode, map[string]string{Yes: cmp.Or(v.KubeProxy.Mode, Unknown), no: "none"}[v.KubeProxy.Runs])
 	set(facts.KubeProxyVersion, v.KubeProxy.Version)
 	set(facts.KubeMTU, v.MTU.Value)
 	set(facts.KubeEncapsulation, v.Encapsulation.Value)
@@ -41,10 +41,10 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 		switch p.Result {
 		case OK:
 			proved[p.What] = true
-		case Doubtful:
+		case doubtful:
 			proved[p.What] = true
 			doubts = append(doubts, strings.Replace(p.String(), ": doubtful", "", 1))
-		case Mismatch:
+		case mismatch:
 			disproved = append(disproved, p.String())
 		}
 	}
@@ -59,7 +59,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	if len(s.Nodes) > 0 {
 		set(facts.Nodes, strconv.Itoa(len(s.Nodes)))
 	}
-	if n := Machines(s.Nodes); n > 0 {
+	if n := machines(s.Nodes); n > 0 {
 		set(facts.NodesMachines, strconv.Itoa(n))
 	}
 	nodeFacts(s, set)

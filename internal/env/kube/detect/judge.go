@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// Judge compares a verdict with what the ends saw.
-func Judge(v Verdict, s Snapshot, g Ground) []Proof {
+// judge compares a verdict with what the ends saw.
+func judge(v Verdict, s Snapshot, g Ground) []Proof {
 	var proofs []Proof
 	if g.Profile != "" {
 		proofs = append(proofs, profileProof(v, g.Profile))
@@ -34,7 +34,7 @@ func profileProof(v Verdict, want string) Proof {
 	case v.Profile == "":
 		p.Result, p.Why = Unproven, v.Title
 	case v.Profile != want:
-		p.Result, p.Why = Mismatch, "the cluster runs "+v.Title
+		p.Result, p.Why = mismatch, "the cluster runs "+v.Title
 	}
 	return p
 }
@@ -57,7 +57,7 @@ func placed(s Snapshot, seen Seen) Proof {
 		p.Why = "the identity of the kernel is not visible"
 		return p
 	case seen.BootID != s.Nodes[i].BootID:
-		p.Result, p.Seen = Mismatch, cmp.Or(few(same), "another kernel")
+		p.Result, p.Seen = mismatch, cmp.Or(few(same), "another kernel")
 		p.Why = "the pod's kernel is not the node's: a runtime with virtual machines, or another node"
 		return p
 	}
@@ -68,8 +68,8 @@ func placed(s Snapshot, seen Seen) Proof {
 	return p
 }
 
-// Machines counts the kernels that the nodes run on, 0 if a node's is not known.
-func Machines(nodes []Node) int {
+// machines counts the kernels that the nodes run on, 0 if a node's is not known.
+func machines(nodes []Node) int {
 	boots := map[string]bool{}
 	for _, n := range nodes {
 		if n.BootID == "" {
@@ -90,7 +90,7 @@ func inPod(v Verdict, s Snapshot, seen Seen) []Proof {
 	known, fits := profile.Lookup(v.Profile)
 	if fits {
 		if kind.Claimed = known.PodDevice; kind.Claimed != d.Kind {
-			kind.Result = Mismatch
+			kind.Result = mismatch
 		}
 	}
 	room := Proof{What: "MTU of the pod", Where: seen.Pod, Seen: strconv.Itoa(mtu)}
@@ -109,7 +109,7 @@ func inPod(v Verdict, s Snapshot, seen Seen) []Proof {
 		most := under - known.ReservedOn(4)
 		room.Claimed = fmt.Sprintf("at most %d", most)
 		if room.Result = OK; mtu > most { // the default of upstream Canal; the proof of the path shows what happens to large packets
-			room.Result, room.Why = Doubtful, fmt.Sprintf("%d bytes are added to a packet between nodes, and the node's device carries %d: connections must discover the smaller path MTU", known.ReservedOn(4), under)
+			room.Result, room.Why = doubtful, fmt.Sprintf("%d bytes are added to a packet between nodes, and the node's device carries %d: connections must discover the smaller path MTU", known.ReservedOn(4), under)
 		} else if mtu < most {
 			room.Why = fmt.Sprintf("%d bytes below the largest that fits", most-mtu)
 		}
@@ -129,7 +129,7 @@ func onNode(v Verdict, seen Seen) []Proof {
 	}
 	for _, name := range known.Absent {
 		if d, there := seen.Device(name); there {
-			p := Proof{What: "no tunnel", Where: seen.Node, Claimed: "no " + name, Seen: describe(d), Result: Mismatch}
+			p := Proof{What: "no tunnel", Where: seen.Node, Claimed: "no " + name, Seen: describe(d), Result: mismatch}
 			if v.Profile == "cilium-native-dsr" && name == "cilium_geneve" { // DSR may carry the client's address in it
 				p.Result, p.Why = OK, "DSR with Geneve dispatch has it"
 			}
@@ -157,7 +157,7 @@ func describe(d netstate.Device) string {
 }
 
 func tunnelProof(want profile.Tunnel, v Verdict, seen Seen) Proof {
-	p := Proof{What: "tunnel of the node", Where: seen.Node, Claimed: want.Devices[0] + " " + want.Kind, Result: Mismatch, Seen: "no such device"}
+	p := Proof{What: "tunnel of the node", Where: seen.Node, Claimed: want.Devices[0] + " " + want.Kind, Result: mismatch, Seen: "no such device"}
 	if want.External {
 		p.Claimed += " external"
 	}
@@ -200,7 +200,7 @@ func programProof(prefix string, seen Seen) Proof {
 	case unnamed > 0:
 		p.Why = "the programs' names are not visible"
 	default:
-		p.Result = Mismatch
+		p.Result = mismatch
 	}
 	return p
 }
@@ -208,29 +208,29 @@ func programProof(prefix string, seen Seen) Proof {
 // proxyProof compares kube-proxy's mode with its own answer and its rules.
 func proxyProof(v Verdict, seen Seen) Proof {
 	p := Proof{What: "kube-proxy", Where: seen.Node}
-	claimed := map[string]string{Yes: v.KubeProxy.Mode, No: "does not run"}[v.KubeProxy.Runs]
+	claimed := map[string]string{Yes: v.KubeProxy.Mode, no: "does not run"}[v.KubeProxy.Runs]
 	p.Claimed = claimed
 	trace := proxyTrace(seen)
 	switch {
 	case seen.ProxyMode != "":
 		p.Seen, p.Result = seen.ProxyMode, OK
 		if claimed != "" && claimed != seen.ProxyMode {
-			p.Result = Mismatch
+			p.Result = mismatch
 		} else if trace != "" && trace != seen.ProxyMode {
-			p.Result, p.Why = Mismatch, "it answers "+seen.ProxyMode+", and the node has rules of mode "+trace
+			p.Result, p.Why = mismatch, "it answers "+seen.ProxyMode+", and the node has rules of mode "+trace
 		}
 	case trace != "":
 		p.Seen, p.Result = "rules of mode "+trace, OK
 		if claimed != trace {
-			p.Result, p.Why = Mismatch, "its rules are in the path of the node's traffic"
+			p.Result, p.Why = mismatch, "its rules are in the path of the node's traffic"
 			if claimed == "" {
 				p.Result, p.Why = Unproven, "whether it runs is not known, and its rules may be left over"
 			}
 		}
-	case seen.Chains != nil && v.KubeProxy.Runs == No:
+	case seen.Chains != nil && v.KubeProxy.Runs == no:
 		p.Seen, p.Result = "none of its rules", OK
 	case seen.Chains != nil && seen.Missing(netstate.WhatLegacy) == "" && v.KubeProxy.Runs == Yes:
-		p.Seen, p.Result, p.Why = "none of its rules", Mismatch, "it does not answer either: "+seen.Missing(netstate.WhatProxyMode)
+		p.Seen, p.Result, p.Why = "none of its rules", mismatch, "it does not answer either: "+seen.Missing(netstate.WhatProxyMode)
 	default:
 		p.Why = strings.Trim(seen.Missing(netstate.WhatProxyMode)+"; "+seen.Missing(netstate.WhatChains), "; ")
 	}
@@ -269,13 +269,13 @@ func (p *Proof) wire(w netstate.Wire, claimed string) {
 	case len(w.Marked) == 0:
 		p.Why = "no frame with the datagrams was seen: another device may carry them"
 	case encrypted:
-		p.Result, p.Why = Mismatch, "the datagrams are readable on the wire"
+		p.Result, p.Why = mismatch, "the datagrams are readable on the wire"
 	case claimed == "":
 		p.Result, p.Why = OK, "nothing was claimed"
 	case only(want), crosses != "" && only(netstate.Bare):
 		p.Result = OK
 	default:
-		p.Result = Mismatch
+		p.Result = mismatch
 	}
 }
 
@@ -287,8 +287,8 @@ type Result int
 const (
 	Unproven Result = iota
 	OK
-	Mismatch
-	Doubtful
+	mismatch
+	doubtful
 )
 
 var results = [...]string{"unproven", "ok", "mismatch", "doubtful"}
@@ -317,7 +317,7 @@ func (p Proof) String() string {
 		text += " (" + p.Where + ")"
 	}
 	text += ": " + p.Result.String()
-	if p.Result == Mismatch || p.Result == Doubtful {
+	if p.Result == mismatch || p.Result == doubtful {
 		text += fmt.Sprintf(": %s is claimed, %s is seen", p.Claimed, p.Seen)
 	}
 	if p.Why != "" {
@@ -330,7 +330,7 @@ func (p Proof) String() string {
 func Mismatches(proofs []Proof) []Proof {
 	var bad []Proof
 	for _, p := range proofs {
-		if p.Result == Mismatch {
+		if p.Result == mismatch {
 			bad = append(bad, p)
 		}
 	}

@@ -23,11 +23,11 @@ func TestImageVersion(t *testing.T) {
 }
 
 func TestParseConflist(t *testing.T) {
-	c, err := ParseConflist(`{"cniVersion":"0.4.0","name":"x","type":"ipvlan","mode":"l3","master":"eth1","mtu":1400}`)
+	c, err := parseConflist(`{"cniVersion":"0.4.0","name":"x","type":"ipvlan","mode":"l3","master":"eth1","mtu":1400}`)
 	if err != nil || c.main().Type != "ipvlan" || c.main().Mode != "l3" || c.main().MTU != 1400 {
 		t.Errorf("a .conf: %+v, %v", c, err)
 	}
-	c, err = ParseConflist(`{"name":"k8s-pod-network","plugins":[{"type":"calico","mtu":0},{"type":"portmap"},{"type":"bandwidth"}]}`)
+	c, err = parseConflist(`{"name":"k8s-pod-network","plugins":[{"type":"calico","mtu":0},{"type":"portmap"},{"type":"bandwidth"}]}`)
 	if err != nil || c.owner() != calico || c.types() != "calico, portmap, bandwidth" {
 		t.Errorf("calico: %+v, %v", c, err)
 	}
@@ -36,7 +36,7 @@ func TestParseConflist(t *testing.T) {
 		t.Errorf("canal's file is %s's", c.owner())
 	}
 	for text, want := range map[string]string{"{}": "no plugins", "[]": "CNI configuration", `{"name":"n","plugins":[{"name":"x"}]}`: "plugin 1 has no type", `{"plugins":[1]}`: "CNI configuration"} {
-		if _, err := ParseConflist(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseConflist(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q in it", text, err, want)
 		}
 	}
@@ -94,7 +94,7 @@ func FuzzParseConflist(f *testing.F) {
 	f.Add(`{"name":"x","plugins":[{"type":"multus","delegates":[{"plugins":[{"type":"macvlan"}]}]},{"type":"portmap"}]}`)
 	f.Add(`{"type":"bridge"}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := ParseConflist(text)
+		c, err := parseConflist(text)
 		if err == nil && (c.main().Type == "" || c.owner() == "" || c.types() == "") {
 			t.Errorf("%+v names no plugin", c)
 		}

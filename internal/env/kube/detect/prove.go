@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
-// Looker runs a program in a pod and returns its stdout, also that of a program that failed.
-type Looker interface {
+// looker runs a program in a pod and returns its stdout, also that of a program that failed.
+type looker interface {
 	Exec(ctx context.Context, pod string, argv []string) (stdout []byte, err error)
 }
 
@@ -26,7 +26,7 @@ type Looker interface {
 type End struct {
 	// Pod is its name for By; Node is where it should run.
 	Pod, Node string
-	By        Looker
+	By        looker
 	// Host is true for a pod in the node's own network. Role is "client" or "server" for an end of the paths.
 	Host bool
 	Role string
@@ -65,7 +65,7 @@ func Prove(ctx context.Context, s Snapshot, g Ground) (Snapshot, Verdict, []Proo
 	var proofs []Proof
 	s.Seen, proofs = look(ctx, g)
 	v := Detect(s)
-	proofs = append(proofs, Judge(v, s, g)...)
+	proofs = append(proofs, judge(v, s, g)...)
 	for _, r := range g.Routes {
 		t := &trial{ground: g, route: r, mark: hex.EncodeToString(random())}
 		proofs = append(proofs, t.prove(ctx, v, s)...)
@@ -204,9 +204,9 @@ func (t *trial) pathMTU(ctx context.Context, client, server End, s Snapshot) Pro
 	}
 	switch p.Result = OK; {
 	case min(m.There, m.Back) < claimed && m.Silent:
-		p.Result, p.Why = Mismatch, "larger packets vanish without an ICMP error: connections will hang"
+		p.Result, p.Why = mismatch, "larger packets vanish without an ICMP error: connections will hang"
 	case min(m.There, m.Back) < claimed: // the default of upstream Canal, and of dual-stack flannel for IPv6: traffic gets through
-		p.Result, p.Why = Doubtful, "packets larger than "+p.Seen+" are refused with an ICMP error"
+		p.Result, p.Why = doubtful, "packets larger than "+p.Seen+" are refused with an ICMP error"
 	}
 	return p
 }

@@ -167,33 +167,33 @@ func TestProveFails(t *testing.T) {
 		want  Result
 		words string
 	}{
-		{"another profile", func(_ *Snapshot, g *Ground, _ *scripted) { g.Profile = "calico-vxlan" }, "profile", Mismatch, "calico-vxlan is claimed, flannel-vxlan is seen"},
-		{"a pod elsewhere", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-2"] = pod("n1", 1450) }, "placement", Mismatch, "n2 is claimed, n1 is seen"},
-		{"a virtual machine", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-2"] = pod("vm", 1450) }, "placement", Mismatch, "another kernel"},
+		{"another profile", func(_ *Snapshot, g *Ground, _ *scripted) { g.Profile = "calico-vxlan" }, "profile", mismatch, "calico-vxlan is claimed, flannel-vxlan is seen"},
+		{"a pod elsewhere", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-2"] = pod("n1", 1450) }, "placement", mismatch, "n2 is claimed, n1 is seen"},
+		{"a virtual machine", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-2"] = pod("vm", 1450) }, "placement", mismatch, "another kernel"},
 		{"a node unknown", func(s *Snapshot, _ *Ground, _ *scripted) { s.Nodes = s.Nodes[:1] }, "placement", Unproven, "the API server does not list node n2"},
 		{"a pod without veth", func(_ *Snapshot, _ *Ground, l *scripted) {
 			l.sights["pod-1"] = netstate.State{BootID: "boot-n1", Devices: []netstate.Device{{Name: "eth0", Kind: "ipvlan", MTU: 1450}}}
-		}, "device of the pod", Mismatch, "veth is claimed, ipvlan is seen"},
-		{"an MTU too large", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-1"] = pod("n1", 1500) }, "MTU of the pod", Doubtful, "at most 1450 is claimed, 1500 is seen: 50 bytes are added"},
-		{"no tunnel", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["node-2"] = node("n2", 1500) }, "tunnel of the node", Mismatch, "no such device"},
+		}, "device of the pod", mismatch, "veth is claimed, ipvlan is seen"},
+		{"an MTU too large", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-1"] = pod("n1", 1500) }, "MTU of the pod", doubtful, "at most 1450 is claimed, 1500 is seen: 50 bytes are added"},
+		{"no tunnel", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["node-2"] = node("n2", 1500) }, "tunnel of the node", mismatch, "no such device"},
 		{"another proxy", func(_ *Snapshot, _ *Ground, l *scripted) {
 			x := node("n2", 1500, flannelDevice)
 			x.Chains = &netstate.Chains{Tables: []string{"ip kube-proxy"}}
 			l.sights["node-2"] = x
-		}, "kube-proxy", Mismatch, "rules of mode nftables"},
+		}, "kube-proxy", mismatch, "rules of mode nftables"},
 		{"a proxy that is not there", func(_ *Snapshot, _ *Ground, l *scripted) {
 			x := node("n2", 1500, flannelDevice)
 			x.Chains, x.ProxyMode = &netstate.Chains{}, ""
 			l.sights["node-2"] = x
-		}, "kube-proxy", Mismatch, "none of its rules"},
+		}, "kube-proxy", mismatch, "none of its rules"},
 		{"a black hole", func(_ *Snapshot, _ *Ground, l *scripted) {
 			l.mtu = netstate.PathMTU{There: 1400, Back: 1450, Own: 1450, Silent: true}
-		}, "MTU end to end", Mismatch, "1400 there, 1450 back is seen: larger packets vanish"},
+		}, "MTU end to end", mismatch, "1400 there, 1450 back is seen: larger packets vanish"},
 		{"a narrow place that says so", func(_ *Snapshot, _ *Ground, l *scripted) {
 			l.mtu = netstate.PathMTU{There: 1430, Back: 1430, Own: 1450}
-		}, "MTU end to end", Doubtful, "packets larger than 1430 are refused with an ICMP error"},
+		}, "MTU end to end", doubtful, "packets larger than 1430 are refused with an ICMP error"},
 		{"a blocked port", func(_ *Snapshot, _ *Ground, l *scripted) { l.mtu = errors.New("no answer from 10.244.0.1") }, "MTU end to end", Unproven, "no answer"},
-		{"another tunnel", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = ipip }, "encapsulation on the wire", Mismatch, "vxlan is claimed, ipip (3 frames) is seen"},
+		{"another tunnel", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = ipip }, "encapsulation on the wire", mismatch, "vxlan is claimed, ipip (3 frames) is seen"},
 		{"no right to see frames", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = errors.New("operation not permitted") }, "encapsulation on the wire", Unproven, "not permitted"},
 		{"nothing answered", func(_ *Snapshot, _ *Ground, l *scripted) { l.send = netstate.Sending{Sent: 9} }, "encapsulation on the wire", Unproven, "none of 9 datagrams"},
 		{"nothing seen", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = netstate.Wire{} }, "encapsulation on the wire", Unproven, "no frame"},
@@ -211,7 +211,7 @@ func TestProveFails(t *testing.T) {
 				if p.What == c.what && p.Result == c.want && strings.Contains(p.String(), c.words) {
 					found = true
 				}
-				if p.Result == Mismatch && p.What != c.what {
+				if p.Result == mismatch && p.What != c.what {
 					t.Errorf("also %s", p)
 				}
 			}
@@ -219,10 +219,10 @@ func TestProveFails(t *testing.T) {
 				t.Errorf("no %s of %s with %q in %v", c.want, c.what, c.words, proofs)
 			}
 			f := Facts(v, after, proofs)
-			if doubted := strings.Contains(f[facts.KubeDoubts], c.what+" ("); doubted != (c.want == Doubtful) {
+			if doubted := strings.Contains(f[facts.KubeDoubts], c.what+" ("); doubted != (c.want == doubtful) {
 				t.Errorf("doubts: %q", f[facts.KubeDoubts])
 			}
-			if (f[facts.KubeDisproved] != "") != (c.want == Mismatch) {
+			if (f[facts.KubeDisproved] != "") != (c.want == mismatch) {
 				t.Errorf("disproved: %q", f[facts.KubeDisproved])
 			}
 		})
@@ -244,15 +244,15 @@ func TestProveCanal(t *testing.T) {
 		want   []Proof
 	}{
 		{mtu: 1450},
-		{mtu: 1500, want: []Proof{{What: "MTU of the pod", Where: "pod-1", Result: Doubtful}, {What: "MTU of the pod", Where: "pod-2", Result: Doubtful}, {What: whatMTU, Where: "pod-to-pod/cross-node", Result: Doubtful}}},
-		{mtu: 1500, silent: true, want: []Proof{{What: "MTU of the pod", Where: "pod-1", Result: Doubtful}, {What: "MTU of the pod", Where: "pod-2", Result: Doubtful}, {What: whatMTU, Where: "pod-to-pod/cross-node", Result: Mismatch}}},
+		{mtu: 1500, want: []Proof{{What: "MTU of the pod", Where: "pod-1", Result: doubtful}, {What: "MTU of the pod", Where: "pod-2", Result: doubtful}, {What: whatMTU, Where: "pod-to-pod/cross-node", Result: doubtful}}},
+		{mtu: 1500, silent: true, want: []Proof{{What: "MTU of the pod", Where: "pod-1", Result: doubtful}, {What: "MTU of the pod", Where: "pod-2", Result: doubtful}, {What: whatMTU, Where: "pod-to-pod/cross-node", Result: mismatch}}},
 	} {
 		l.sights["pod-1"], l.sights["pod-2"] = pod("n1", c.mtu), pod("n2", c.mtu)
 		l.mtu = netstate.PathMTU{There: 1450, Back: 1450, Own: c.mtu, Silent: c.silent}
 		after, v, proofs := prove(t, s, g)
 		var got []Proof
 		for _, p := range proofs {
-			if p.Result == Doubtful || p.Result == Mismatch {
+			if p.Result == doubtful || p.Result == mismatch {
 				got = append(got, Proof{What: p.What, Where: p.Where, Result: p.Result})
 			}
 		}
@@ -273,7 +273,7 @@ func TestProveEncryption(t *testing.T) {
 		want Result
 	}{
 		{netstate.Wire{Sealed: []netstate.Wrapping{{Kind: netstate.WireGuard, Port: 51820, Frames: 60}}}, OK},
-		{netstate.Wire{Marked: []netstate.Wrapping{{Kind: netstate.Bare, Frames: 60}}, Sealed: []netstate.Wrapping{{Kind: netstate.WireGuard, Frames: 2}}}, Mismatch},
+		{netstate.Wire{Marked: []netstate.Wrapping{{Kind: netstate.Bare, Frames: 60}}, Sealed: []netstate.Wrapping{{Kind: netstate.WireGuard, Frames: 2}}}, mismatch},
 		{netstate.Wire{}, Unproven},
 	} {
 		var p Proof
@@ -281,7 +281,7 @@ func TestProveEncryption(t *testing.T) {
 			t.Errorf("%+v: %s", c.wire, p)
 		}
 	}
-	for claimed, want := range map[string]Result{"none": OK, "vxlan between subnets": OK, "vxlan": Mismatch, "": OK} {
+	for claimed, want := range map[string]Result{"none": OK, "vxlan between subnets": OK, "vxlan": mismatch, "": OK} {
 		var p Proof
 		if p.wire(netstate.Wire{Marked: []netstate.Wrapping{{Kind: netstate.Bare, Frames: 1}}}, claimed); p.Result != want {
 			t.Errorf("bare frames and %q: %s", claimed, p)

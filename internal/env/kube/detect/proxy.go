@@ -36,7 +36,7 @@ func (d *detective) proxy() {
 			d.doubt("kube-proxy's mode differs: %s", strings.Join(groups, "; "))
 		}
 	case pods.Source != "" && configured == nowhere:
-		p.Runs, p.Source = No, pods.Source+" is installed and matches no node, as when an operator switches it off"
+		p.Runs, p.Source = no, pods.Source+" is installed and matches no node, as when an operator switches it off"
 	case pods.Source != "":
 		p.Runs, p.Mode, p.Source = Yes, configured.Value, pods.Source+"; "+configured.Source
 		d.unproven("kube-proxy's mode in force: no answer of 127.0.0.1:10249/proxyMode on a node was read")
@@ -48,7 +48,7 @@ func (d *detective) proxy() {
 		}
 		d.doubt("rules of kube-proxy are on the nodes (%s), and no pod of its own was found", strings.Join(groups, "; "))
 	case d.mayRead("daemonsets") && len(d.hosts()) > 0 && slices.ContainsFunc(d.hosts(), func(h Seen) bool { return h.Chains != nil }):
-		p.Runs, p.Source = No, "no pod named kube-proxy, and none of its rules on "+few(nodesOf(d.hosts()))
+		p.Runs, p.Source = no, "no pod named kube-proxy, and none of its rules on "+few(nodesOf(d.hosts()))
 	default:
 		p.Runs, p.Source = Unknown, "no pod named kube-proxy was found; it may run outside of pods, as in K3s"
 		d.unproven("whether kube-proxy runs: no node was looked at")
@@ -58,7 +58,7 @@ func (d *detective) proxy() {
 		switch mode := traces[node]; {
 		case p.Runs == Yes && p.Mode != "" && mode != p.Mode:
 			d.doubt("kube-proxy's mode is %s, and %s has rules of mode %s", p.Mode, node, mode)
-		case p.Runs == No:
+		case p.Runs == no:
 			d.doubt("kube-proxy does not run (%s), and %s has its rules, of mode %s", p.Source, node, mode)
 		}
 	}
@@ -86,7 +86,7 @@ func (d *detective) proxyPods() (mode, pods Claim) {
 	w, ok := d.daemon(kubeProxy, "rke2-kube-proxy")
 	if !ok {
 		i := slices.IndexFunc(d.Workloads, func(w Workload) bool {
-			return w.Kind == StaticPod && strings.HasPrefix(w.Name, kubeProxy)
+			return w.Kind == staticPod && strings.HasPrefix(w.Name, kubeProxy)
 		})
 		if i < 0 {
 			return Claim{}, Claim{}
@@ -108,7 +108,7 @@ func (d *detective) proxyPods() (mode, pods Claim) {
 			return Claim{m, c.String()}, pods
 		}
 	}
-	if w.Kind == StaticPod {
+	if w.Kind == staticPod {
 		return Claim{"iptables", "kube-proxy's default: " + w.String() + " has no --proxy-mode"}, pods
 	}
 	return Claim{Source: "its mode is not in a ConfigMap that could be read"}, pods

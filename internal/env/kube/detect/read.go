@@ -162,7 +162,7 @@ func (r *reader) staticProxies() error {
 	}
 	for _, p := range list.Items {
 		if _, static := p.Annotations[corev1.MirrorPodAnnotationKey]; static && strings.HasPrefix(p.Name, kubeProxy) {
-			r.s.Workloads = append(r.s.Workloads, workload(StaticPod, p.ObjectMeta, p.Spec))
+			r.s.Workloads = append(r.s.Workloads, workload(staticPod, p.ObjectMeta, p.Spec))
 		}
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 // Kinds of a Workload.
 const (
 	DaemonSet = "DaemonSet"
-	// StaticPod is a static pod of the kubelet.
-	StaticPod = "Pod"
+	// staticPod is a static pod of the kubelet.
+	staticPod = "Pod"
 )
 
 // Snapshot is a cluster as Read found it.
@@ -77,7 +77,7 @@ func ReadyNodes(nodes []Node, n int) []string {
 // Workload is what runs a CNI's daemon or kube-proxy.
 type Workload struct {
 	Kind, Namespace, Name string
-	// Node is where a StaticPod runs.
+	// Node is where a staticPod runs.
 	Node       string
 	Containers []Container
 	// Desired and Ready count pods.

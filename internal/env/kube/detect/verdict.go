@@ -68,7 +68,7 @@ type KubeProxy struct {
 // Answers of KubeProxy.Runs.
 const (
 	Yes     = "yes"
-	No      = "no"
+	no      = "no"
 	Unknown = "unknown"
 )
 

@@ -31,8 +31,8 @@ const (
 	maxSessions = 64
 )
 
-// ErrRefused is the error of Authenticate when the pod does not accept the token.
-var ErrRefused = errors.New("it does not accept the token of this run")
+// errRefused is the error of Authenticate when the pod does not accept the token.
+var errRefused = errors.New("it does not accept the token of this run")
 
 // Authenticate sends the token to w and returns when the pod has accepted it. r reads the same stream, also afterwards.
 func Authenticate(w io.Writer, r *bufio.Reader, token string) error {
@@ -46,7 +46,7 @@ func Authenticate(w io.Writer, r *bufio.Reader, token string) error {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	return ErrRefused
+	return errRefused
 }
 
 // Serve accepts connections from l until ctx ends, closes l, and returns when the last session has ended. It calls session

@@ -76,7 +76,7 @@ func TestRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := Authenticate(conn, bufio.NewReader(conn), "open"); !errors.Is(err, ErrRefused) {
+	if err := Authenticate(conn, bufio.NewReader(conn), "open"); !errors.Is(err, errRefused) {
 		t.Errorf("the wrong token: %v", err)
 	}
 	if err := shut(); err != nil {

@@ -69,7 +69,7 @@ func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) erro
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[Label] = inv.Profile
+	labels[label] = inv.Profile
 	o.SetLabels(labels)
 	to, err := i.resource(ctx, o)
 	if meta.IsNoMatchError(err) && i.DryRun == DryRunServer {
@@ -79,7 +79,7 @@ func (i *Installer) applyOne(ctx context.Context, inv *inventory, o object) erro
 	if err != nil {
 		return err
 	}
-	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: true}
+	options := metav1.ApplyOptions{FieldManager: fieldManager, Force: true}
 	if i.DryRun == DryRunServer {
 		options.DryRun = []string{metav1.DryRunAll}
 	} else if err := i.record(ctx, inv, to, o); err != nil {
@@ -106,7 +106,7 @@ func (i *Installer) record(ctx context.Context, inv *inventory, at dynamic.Resou
 	}
 	existed := false
 	if err == nil {
-		_, ours := was.GetLabels()[Label]
+		_, ours := was.GetLabels()[label]
 		existed = !ours
 	}
 	inv.add(item{APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Existed: existed})

@@ -117,7 +117,7 @@ func TestInstallChart(t *testing.T) {
 	s := repository(t, archive, hex.EncodeToString(sum[:]))
 	i, applied := serving(t)
 	inv := &inventory{Profile: "p"}
-	a := Action{Kind: InstallChart, Chart: Chart{Chart: "c", Repo: s.URL + "/charts", Version: "1.0.0", Release: "r", Namespace: "n"}}
+	a := Action{Kind: installChart, Chart: Chart{Chart: "c", Repo: s.URL + "/charts", Version: "1.0.0", Release: "r", Namespace: "n"}}
 	if err := i.act(t.Context(), inv, a); err != nil {
 		t.Fatal(err)
 	}

@@ -265,7 +265,7 @@ func TestFlannelChart(t *testing.T) {
 			}
 			a := out.Actions[len(out.Actions)-1]
 			stream := ""
-			if a.Kind == InstallChart {
+			if a.Kind == installChart {
 				stream = rendered(t, c, a)
 			} else {
 				likeKubectl(t, string(manifest), a.Text)

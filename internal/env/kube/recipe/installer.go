@@ -15,10 +15,10 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
-// FieldManager is the name under which objects are applied. Label has their profile as its value.
+// fieldManager is the name under which objects are applied. Label has their profile as its value.
 const (
-	FieldManager = "cnibench"
-	Label        = "cnibench.dev/recipe"
+	fieldManager = "cnibench"
+	label        = "cnibench.dev/recipe"
 )
 
 // Dry runs of Options.
@@ -174,7 +174,7 @@ func (i *Installer) variant(r Recipe) string {
 func (i *Installer) actAll(ctx context.Context, inv *inventory, out Rendered) error {
 	var conflists []Action
 	for n, a := range out.Actions {
-		if a.Kind == PlantConflist {
+		if a.Kind == plantConflist {
 			conflists = append(conflists, a)
 			continue
 		}
@@ -193,9 +193,9 @@ func (i *Installer) actAll(ctx context.Context, inv *inventory, out Rendered) er
 // act takes one action.
 func (i *Installer) act(ctx context.Context, inv *inventory, a Action) error {
 	switch a.Kind {
-	case InstallChart:
+	case installChart:
 		return i.chart(ctx, inv, a)
-	case ApplyManifest:
+	case applyManifest:
 		text, err := i.manifest(ctx, a.Manifest)
 		if err != nil {
 			return err
@@ -205,7 +205,7 @@ func (i *Installer) act(ctx context.Context, inv *inventory, a Action) error {
 			return err
 		}
 		return i.apply(ctx, inv, objects)
-	case ApplyObjects:
+	case applyObjects:
 		objects, err := decoded(a.Text)
 		if err != nil {
 			return err

@@ -76,7 +76,7 @@ func (i *Installer) save(ctx context.Context, inv *inventory) error {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: inventoryNamespace, Name: inventoryPrefix + inv.Profile,
-			Labels: map[string]string{inventoryLabel: "true", Label: inv.Profile, trait.LabelManagedBy: trait.ManagedBy},
+			Labels: map[string]string{inventoryLabel: "true", label: inv.Profile, trait.LabelManagedBy: trait.ManagedBy},
 		},
 		Data: map[string]string{inventoryKey: string(text)},
 	})
@@ -84,7 +84,7 @@ func (i *Installer) save(ctx context.Context, inv *inventory) error {
 		return err
 	}
 	_, err = i.client.ConfigMaps(inventoryNamespace).Patch(ctx, inventoryPrefix+inv.Profile, types.ApplyPatchType, record,
-		metav1.PatchOptions{FieldManager: FieldManager, Force: new(true)})
+		metav1.PatchOptions{FieldManager: fieldManager, Force: new(true)})
 	if err != nil {
 		return fmt.Errorf("installation record ConfigMap %s/%s: %w", inventoryNamespace, inventoryPrefix+inv.Profile, err)
 	}

@@ -20,10 +20,10 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
-// Leftovers is the command of this program that prints a residue.Node of the node whose root is mounted at HostRoot.
+// Leftovers is the command of this program that prints a residue.Node of the node whose root is mounted at hostRoot.
 const (
 	Leftovers = "leftovers"
-	HostRoot  = "/host"
+	hostRoot  = "/host"
 )
 
 const (
@@ -114,7 +114,7 @@ func (i *Installer) unmark(ctx context.Context, l residue.Leftover) error {
 		} else {
 			maps.DeleteFunc(n.Annotations, func(key, _ string) bool { return strings.HasPrefix(key, strings.TrimSuffix(l.Name, "*")) })
 		}
-		_, err = nodes.Update(ctx, n, metav1.UpdateOptions{FieldManager: FieldManager})
+		_, err = nodes.Update(ctx, n, metav1.UpdateOptions{FieldManager: fieldManager})
 		return err
 	})
 }
@@ -132,7 +132,7 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 	wanted := trait.Namespace(metav1.ObjectMeta{
 		GenerateName: "cnibench-look-", Labels: trait.Labels("look"), Annotations: trait.Until(time.Now().Add(lookTTL)),
 	}, "privileged")
-	namespace, err := i.client.Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: FieldManager})
+	namespace, err := i.client.Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
 		return nil, fmt.Errorf("create a namespace for pods on the nodes: %w", err)
 	}
@@ -148,7 +148,7 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 	names := map[string]string{}
 	for node, p := range pods {
 		p.Spec.ImagePullSecrets = trait.Pulling(i.PullSecrets)
-		made, err := i.client.Pods(namespace.Name).Create(ctx, p, metav1.CreateOptions{FieldManager: FieldManager})
+		made, err := i.client.Pods(namespace.Name).Create(ctx, p, metav1.CreateOptions{FieldManager: fieldManager})
 		if err != nil {
 			return nil, fmt.Errorf("a pod on node %s: %w", node, err)
 		}
@@ -191,9 +191,9 @@ func (i *Installer) nodePod(node string, readOnly bool) *corev1.Pod {
 			TerminationGracePeriodSeconds: new(int64(0)), ActiveDeadlineSeconds: new(int64(lookLimit.Seconds())),
 			Volumes: []corev1.Volume{{Name: "root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}},
 			Containers: []corev1.Container{{
-				Name: "node", Image: i.image(), Command: []string{"/cnibench", Leftovers, "--root", HostRoot},
+				Name: "node", Image: i.image(), Command: []string{"/cnibench", Leftovers, "--root", hostRoot},
 				SecurityContext: &corev1.SecurityContext{Privileged: new(true), RunAsUser: new(int64(0))},
-				VolumeMounts:    []corev1.VolumeMount{{Name: "root", MountPath: HostRoot, ReadOnly: readOnly, MountPropagation: new(corev1.MountPropagationHostToContainer)}},
+				VolumeMounts:    []corev1.VolumeMount{{Name: "root", MountPath: hostRoot, ReadOnly: readOnly, MountPropagation: new(corev1.MountPropagationHostToContainer)}},
 			}},
 		},
 	}

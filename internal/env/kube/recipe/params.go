@@ -217,13 +217,13 @@ func (r *Rendered) set(expressions []string) error {
 		return nil
 	}
 	for i, a := range r.Actions {
-		if a.Kind == InstallChart && a.Text != "" {
+		if a.Kind == installChart && a.Text != "" {
 			text, err := overlaid(a.Text, expressions)
 			r.Actions[i].Text = text
 			return err
 		}
 	}
-	with := r.Recipe.names(func(v Variant) bool { return v.has(InstallChart) })
+	with := r.Recipe.names(func(v Variant) bool { return v.has(installChart) })
 	advice := ""
 	if len(with) > 0 {
 		advice = ": choose --for " + strings.Join(with, " or --for ")

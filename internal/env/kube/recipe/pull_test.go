@@ -80,7 +80,7 @@ func TestNodePodsPull(t *testing.T) {
 // TestPlanterPulls: the Secret is applied, and so recorded for uninstall, before the pods that are pulled with it. A dry run
 // shows who would be pulled with it, and nothing of what is in it.
 func TestPlanterPulls(t *testing.T) {
-	conflist := []Action{{Kind: PlantConflist, Name: "10-ptp.conflist", Text: "{}", Node: "n1"}}
+	conflist := []Action{{Kind: plantConflist, Name: "10-ptp.conflist", Text: "{}", Node: "n1"}}
 	i, client := pulling()
 	client.Resources = []*metav1.APIResourceList{
 		{GroupVersion: "v1", APIResources: []metav1.APIResource{

@@ -80,7 +80,7 @@ func TestRender(t *testing.T) {
 			}
 			documents(t, b.String())
 			for _, a := range out.Actions {
-				if (a.Kind == WriteFile || a.Kind == PlantConflist || a.Kind == ApplyObjects || a.Kind == MakeKind) && a.Text == "" {
+				if (a.Kind == writeFile || a.Kind == plantConflist || a.Kind == applyObjects || a.Kind == MakeKind) && a.Text == "" {
 					t.Errorf("%s has no contents", a.Kind)
 				}
 			}

@@ -11,28 +11,28 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// ActionKind says what an action does.
-type ActionKind string
+// actionKind says what an action does.
+type actionKind string
 
 // Kinds of actions.
 const (
-	// InstallChart installs a Helm chart with Text as its values.
-	InstallChart ActionKind = "chart"
-	// ApplyManifest applies the objects of a manifest, patched by Text.
-	ApplyManifest ActionKind = "manifest"
-	// ApplyObjects applies Text.
-	ApplyObjects ActionKind = "objects"
-	// WriteFile writes Text into the file Name; the user does it.
-	WriteFile ActionKind = "file"
+	// installChart installs a Helm chart with Text as its values.
+	installChart actionKind = "chart"
+	// applyManifest applies the objects of a manifest, patched by Text.
+	applyManifest actionKind = "manifest"
+	// applyObjects applies Text.
+	applyObjects actionKind = "objects"
+	// writeFile writes Text into the file Name; the user does it.
+	writeFile actionKind = "file"
 	// MakeKind creates a kind cluster with the configuration Text.
-	MakeKind ActionKind = "kind"
-	// PlantConflist writes Text into the file Name in the CNI's directory of Node.
-	PlantConflist ActionKind = "conflist"
+	MakeKind actionKind = "kind"
+	// plantConflist writes Text into the file Name in the CNI's directory of Node.
+	plantConflist actionKind = "conflist"
 )
 
 // Action is a rendered step.
 type Action struct {
-	Kind     ActionKind
+	Kind     actionKind
 	Chart    Chart
 	Manifest Manifest
 	// Name is a file's name, Where its place, Node its node.
@@ -130,19 +130,19 @@ func (w *writer) action(s Step, node map[string]string) {
 	found := true
 	switch {
 	case s.Chart != "":
-		a.Kind = InstallChart
+		a.Kind = installChart
 		a.Chart, found = w.recipe.charts[s.Chart]
 	case s.Manifest != "":
-		a.Kind = ApplyManifest
+		a.Kind = applyManifest
 		a.Manifest, found = w.recipe.manifests[line(s.Manifest)]
 	case s.Objects:
-		a.Kind = ApplyObjects
+		a.Kind = applyObjects
 	case s.File != "":
-		a.Kind, a.Name = WriteFile, s.File
+		a.Kind, a.Name = writeFile, s.File
 	case s.Kind:
 		a.Kind = MakeKind
 	case s.Conflist != "":
-		a.Kind, a.Name = PlantConflist, line(s.Conflist)
+		a.Kind, a.Name = plantConflist, line(s.Conflist)
 	default:
 		found = false
 	}
@@ -220,26 +220,26 @@ func (r Recipe) Conditions() []string {
 // Story describes the action and the command that does the same, in lines.
 func (a Action) Story() []string {
 	switch a.Kind {
-	case InstallChart:
+	case installChart:
 		c := a.Chart
 		story := []string{fmt.Sprintf("chart %s %s as release %s in namespace %s", c.Chart, c.Version, c.Release, c.Namespace)}
 		if a.Text == "" { // it has definitions alone, which are too large for the Secret of a release
 			return append(story, fmt.Sprintf("helm template %s %s --repo %s --version %s | kubectl apply --server-side -f -", c.Release, c.Chart, c.Repo, c.Version))
 		}
 		return append(story, fmt.Sprintf("helm install %s %s --repo %s --version %s --namespace %s --create-namespace --values THIS", c.Release, c.Chart, c.Repo, c.Version, c.Namespace))
-	case ApplyManifest:
+	case applyManifest:
 		story := []string{"manifest " + a.Manifest.Version, "kubectl apply --server-side -f " + a.Manifest.URL}
 		if a.Text != "" {
 			story[0] += ", with this laid over the object of the same name"
 		}
 		return story
-	case ApplyObjects:
+	case applyObjects:
 		return []string{"objects", "kubectl apply --server-side -f THIS"}
-	case WriteFile:
+	case writeFile:
 		return []string{"file " + a.Name, a.Where}
 	case MakeKind:
 		return []string{"kind cluster", "kind create cluster --config THIS"}
-	case PlantConflist:
+	case plantConflist:
 		story := []string{"file /etc/cni/net.d/" + a.Name, a.Where}
 		if a.Routes {
 			story = append(story, "and a route on each node to every other one's podCIDR by way of that node's address")
@@ -279,16 +279,16 @@ func (e *ByHandError) Error() string {
 
 // Installable returns a *ByHandError if the API server cannot take all actions.
 func (r Rendered) Installable() error {
-	if !r.Variant.has(WriteFile) {
+	if !r.Variant.has(writeFile) {
 		return nil
 	}
-	return &ByHandError{r.Recipe.Profile, r.Variant.Name, r.Recipe.names(func(v Variant) bool { return !v.has(WriteFile) && !v.has(MakeKind) })}
+	return &ByHandError{r.Recipe.Profile, r.Variant.Name, r.Recipe.names(func(v Variant) bool { return !v.has(writeFile) && !v.has(MakeKind) })}
 }
 
 // has reports whether a step of the variant is of a kind: a file, a kind cluster or a chart with values.
-func (v Variant) has(kind ActionKind) bool {
+func (v Variant) has(kind actionKind) bool {
 	return slices.ContainsFunc(v.Steps, func(s Step) bool {
-		return kind == WriteFile && s.File != "" || kind == MakeKind && s.Kind || kind == InstallChart && s.Chart != "" && s.Text != ""
+		return kind == writeFile && s.File != "" || kind == MakeKind && s.Kind || kind == installChart && s.Chart != "" && s.Text != ""
 	})
 }
 

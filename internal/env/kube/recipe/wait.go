@@ -132,7 +132,7 @@ func (i *Installer) attaches(ctx context.Context) (err error) {
 		if n.Spec.Unschedulable || trait.Unready(n) != "" {
 			continue
 		}
-		p, err := pods.Create(ctx, i.probe(n.Name), metav1.CreateOptions{FieldManager: FieldManager})
+		p, err := pods.Create(ctx, i.probe(n.Name), metav1.CreateOptions{FieldManager: fieldManager})
 		if err != nil {
 			return fmt.Errorf("create a probe pod on node %s: %w", n.Name, err)
 		}
@@ -185,6 +185,6 @@ func (i *Installer) probe(node string) *corev1.Pod {
 
 // patchProxy changes the DaemonSet kube-proxy.
 func (i *Installer) patchProxy(ctx context.Context, patch string) error {
-	_, err := i.client.DaemonSets(proxyNamespace).Patch(ctx, proxyName, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: FieldManager})
+	_, err := i.client.DaemonSets(proxyNamespace).Patch(ctx, proxyName, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager})
 	return err
 }

@@ -39,8 +39,8 @@ type request struct {
 	Host string `json:"host"`
 }
 
-// Answer is the response of a lab to a request.
-type Answer struct {
+// answer is the response of a lab to a request.
+type answer struct {
 	Error string `json:"error,omitempty"`
 	// Hosts are all hosts if none was requested, or if the requested one does not exist.
 	Hosts []string `json:"hosts,omitempty"`
@@ -108,7 +108,7 @@ func reply(c *net.UnixConn, r hosts) error {
 	if err := json.NewDecoder(io.LimitReader(c, maxRequest)).Decode(&q); err != nil {
 		return err
 	}
-	var a Answer
+	var a answer
 	var fds []int
 	host := maps.Collect(r.all)[q.Host]
 	switch {
@@ -151,8 +151,8 @@ func Names() ([]string, error) {
 
 // Ask requests a host from the lab called name. The caller closes the namespace, which is nil if host is "". Ask trusts
 // only labs of root, of this process's user, and of the user with the id sudo ("" for none).
-func Ask(name, host, sudo string) (Answer, *netns.NS, error) {
-	var a Answer
+func Ask(name, host, sudo string) (answer, *netns.NS, error) {
+	var a answer
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: prefix + name, Net: "unix"})
 	if err != nil {
 		return a, nil, advice.With(fmt.Errorf("no lab %q is up", name), "start it: cnibench lab up")
@@ -179,7 +179,7 @@ func Ask(name, host, sudo string) (Answer, *netns.NS, error) {
 }
 
 // receive reads an answer and its namespace, if any.
-func receive(c *net.UnixConn, a *Answer) (*netns.NS, error) {
+func receive(c *net.UnixConn, a *answer) (*netns.NS, error) {
 	line := make([]byte, 64<<10)
 	n, file, err := handover.Receive(c, line, "netns")
 	if err != nil {

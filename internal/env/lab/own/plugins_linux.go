@@ -37,8 +37,8 @@ type Pod struct {
 	NS   *netns.NS
 }
 
-// Attached is what ADD returned for a pod.
-type Attached struct {
+// attached is what ADD returned for a pod.
+type attached struct {
 	Addr netip.Prefix
 	MAC  net.HardwareAddr
 	// Devices are those of the node that the plugins name.
@@ -86,7 +86,7 @@ func (n *Node) Try(ctx context.Context, p Pod) error {
 
 // Add connects a pod by ADD. It fails if ADD has not ended by the deadline of ctx or that of the profile file. Close
 // disconnects the pod, if Del has not.
-func (n *Node) Add(ctx context.Context, p Pod) (at Attached, err error) {
+func (n *Node) Add(ctx context.Context, p Pod) (at attached, err error) {
 	err = n.call(ctx, "ADD", p, func(bounded context.Context) error {
 		got, err := n.plugins.cni.AddNetworkList(bounded, n.plugins.list, p.runtime())
 		if err != nil {
@@ -102,7 +102,7 @@ func (n *Node) Add(ctx context.Context, p Pod) (at Attached, err error) {
 }
 
 // read takes from a result what the lab needs.
-func (n *Node) read(got types.Result) (at Attached, err error) {
+func (n *Node) read(got types.Result) (at attached, err error) {
 	if got == nil {
 		return at, errors.New("the plugins returned no result")
 	}

@@ -72,9 +72,9 @@ func (c CalicoConfig) tunnel() string {
 	return "vxlan.calico"
 }
 
-// AddCalico puts Calico's rules into node and returns the sets that they name, as ipset restore input. Call it after
+// addCalico puts Calico's rules into node and returns the sets that they name, as ipset restore input. Call it after
 // every other generator.
-func AddCalico(node *ruleset.Ruleset, c CalicoConfig) (sets string) {
+func addCalico(node *ruleset.Ruleset, c CalicoConfig) (sets string) {
 	f := felix{c: c, iptables: node}
 	if c.BPF {
 		f.besideBPF()

@@ -65,7 +65,7 @@ func TestBothModesSayTheSame(t *testing.T) {
 	for _, name := range []string{"calico-vxlan", "calico-underlay", "calico-policies", "calico-ipip"} {
 		n := profiles[name](0)
 		rules := ruleset.New()
-		AddCalico(rules, *n.Calico)
+		addCalico(rules, *n.Calico)
 		table := CalicoNFT(*inNFT(n).Calico)
 		has := map[string][]string{}
 		for _, c := range table.Chains() {

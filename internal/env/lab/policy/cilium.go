@@ -60,8 +60,8 @@ func proxyRules(node *ruleset.Ruleset) {
 	}
 }
 
-// AddCilium puts Cilium's rules into node. The chains of table nat are called although they are empty.
-func AddCilium(node *ruleset.Ruleset, c CiliumConfig) {
+// addCilium puts Cilium's rules into node. The chains of table nat are called although they are empty.
+func addCilium(node *ruleset.Ruleset, c CiliumConfig) {
 	for _, h := range ciliumChains {
 		t := node.Table(h.table)
 		t.Chain(h.chain)

@@ -15,12 +15,12 @@ type FlannelConfig struct {
 
 // Names of flannel's chains.
 const (
-	ChainFlannelPostrouting = "FLANNEL-POSTRTG"
-	ChainFlannelForward     = "FLANNEL-FWD"
+	chainFlannelPostrouting = "FLANNEL-POSTRTG"
+	chainFlannelForward     = "FLANNEL-FWD"
 )
 
-// AddFlannel puts flannel's rules into node, at the end of the built-in chains.
-func AddFlannel(node *ruleset.Ruleset, c FlannelConfig) {
+// addFlannel puts flannel's rules into node, at the end of the built-in chains.
+func addFlannel(node *ruleset.Ruleset, c FlannelConfig) {
 	masq, forward := ` -m comment --comment "flanneld masq" -j `, ` -m comment --comment "flanneld forward" -j `
 	cluster, pods := c.ClusterCIDR.Masked().String(), c.PodCIDR.Masked().String()
 	multicast := "224.0.0.0/4"
@@ -28,8 +28,8 @@ func AddFlannel(node *ruleset.Ruleset, c FlannelConfig) {
 		multicast = "ff00::/8"
 	}
 	nat := node.Table(ruleset.NAT)
-	nat.Chain("POSTROUTING").Append(masq[1:] + ChainFlannelPostrouting)
-	nat.Chain(ChainFlannelPostrouting).Append(
+	nat.Chain("POSTROUTING").Append(masq[1:] + chainFlannelPostrouting)
+	nat.Chain(chainFlannelPostrouting).Append(
 		// kube-proxy masquerades the packets with its mark.
 		"-m mark --mark "+service.MasqueradeMark+"/"+service.MasqueradeMark+masq+"RETURN",
 		"-s "+pods+" -d "+cluster+masq+"RETURN",
@@ -39,6 +39,6 @@ func AddFlannel(node *ruleset.Ruleset, c FlannelConfig) {
 		"! -s "+cluster+" -d "+cluster+masq+"MASQUERADE --random-fully",
 	)
 	filter := node.Table(ruleset.Filter)
-	filter.Chain("FORWARD").Append(forward[1:] + ChainFlannelForward)
-	filter.Chain(ChainFlannelForward).Append("-s "+cluster+forward+"ACCEPT", "-d "+cluster+forward+"ACCEPT")
+	filter.Chain("FORWARD").Append(forward[1:] + chainFlannelForward)
+	filter.Chain(chainFlannelForward).Append("-s "+cluster+forward+"ACCEPT", "-d "+cluster+forward+"ACCEPT")
 }

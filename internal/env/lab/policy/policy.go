@@ -74,13 +74,13 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 		service.Add(rules, *n.Services)
 	}
 	if n.Cilium != nil {
-		AddCilium(rules, *n.Cilium)
+		addCilium(rules, *n.Cilium)
 	}
 	if n.Flannel != nil {
-		AddFlannel(rules, *n.Flannel)
+		addFlannel(rules, *n.Flannel)
 	}
 	if n.Calico != nil && !n.Calico.NFTables {
-		sets += AddCalico(rules, *n.Calico)
+		sets += addCalico(rules, *n.Calico)
 	}
 	return rules, sets
 }

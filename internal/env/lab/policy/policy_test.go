@@ -231,7 +231,7 @@ func TestDispatchFindsEveryPod(t *testing.T) {
 		var c CalicoConfig
 		c.Devices = names
 		r := ruleset.New()
-		AddCalico(r, c)
+		addCalico(r, c)
 		if err := ruletest.Check(r); err != nil {
 			t.Error(err)
 		}
@@ -255,8 +255,8 @@ func TestOrderOfPodsDoesNotMatterToDispatch(t *testing.T) {
 	b.Devices = []string{a.Devices[1], a.Devices[0]}
 	for _, chain := range []string{"cali-from-wl-dispatch", "cali-to-wl-dispatch"} {
 		ra, rb := ruleset.New(), ruleset.New()
-		AddCalico(ra, a)
-		AddCalico(rb, b)
+		addCalico(ra, a)
+		addCalico(rb, b)
 		if got, want := rb.Table(ruleset.Filter).Chain(chain).Rules(), ra.Table(ruleset.Filter).Chain(chain).Rules(); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", chain, got, want)
 		}
@@ -267,7 +267,7 @@ func TestPolicies(t *testing.T) {
 	c := *calico(0)
 	c.Policies, c.PoliciesUnselected = 7, 5
 	r := ruleset.New()
-	sets := AddCalico(r, c)
+	sets := addCalico(r, c)
 	if err := ruletest.Check(r); err != nil {
 		t.Error(err)
 	}

@@ -88,7 +88,7 @@ func TestIPv6SaysTheSame(t *testing.T) {
 		return out
 	}
 	in4, in6 := sizes(every()), sizes(configIn6(every()))
-	in4["filter/"+ChainFirewall]--
+	in4["filter/"+chainFirewall]--
 	in4["filter/INPUT"]--
 	in4["filter/OUTPUT"]--
 	for name, n := range in4 {

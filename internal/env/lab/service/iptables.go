@@ -19,9 +19,9 @@ func AddKubelet(node *ruleset.Ruleset, ipv6 bool) {
 		return
 	}
 	filter := node.Table(ruleset.Filter)
-	filter.Chain("OUTPUT").Insert("-j " + ChainFirewall)
-	filter.Chain("INPUT").Insert("-j " + ChainFirewall)
-	filter.Chain(ChainFirewall).Append(`! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment "block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP`)
+	filter.Chain("OUTPUT").Insert("-j " + chainFirewall)
+	filter.Chain("INPUT").Insert("-j " + chainFirewall)
+	filter.Chain(chainFirewall).Append(`! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment "block incoming localnet connections" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP`)
 }
 
 func addCanary(node *ruleset.Ruleset, chain string) {
@@ -73,46 +73,46 @@ var (
 	filterJumps = []jump{
 		{"INPUT", "-m conntrack --ctstate NEW ", "kubernetes externally-visible service portals", ChainExternalServices},
 		{"FORWARD", "-m conntrack --ctstate NEW ", "kubernetes externally-visible service portals", ChainExternalServices},
-		{"INPUT", "", "kubernetes health check service ports", ChainNodePorts},
-		{"FORWARD", "-m conntrack --ctstate NEW ", "kubernetes service portals", ChainServices},
-		{"OUTPUT", "-m conntrack --ctstate NEW ", "kubernetes service portals", ChainServices},
-		{"FORWARD", "", "kubernetes forwarding rules", ChainForward},
-		{"INPUT", "-m conntrack --ctstate NEW ", "kubernetes load balancer firewall", ChainProxyFirewall},
-		{"OUTPUT", "-m conntrack --ctstate NEW ", "kubernetes load balancer firewall", ChainProxyFirewall},
-		{"FORWARD", "-m conntrack --ctstate NEW ", "kubernetes load balancer firewall", ChainProxyFirewall},
+		{"INPUT", "", "kubernetes health check service ports", chainNodePorts},
+		{"FORWARD", "-m conntrack --ctstate NEW ", "kubernetes service portals", chainServices},
+		{"OUTPUT", "-m conntrack --ctstate NEW ", "kubernetes service portals", chainServices},
+		{"FORWARD", "", "kubernetes forwarding rules", chainForward},
+		{"INPUT", "-m conntrack --ctstate NEW ", "kubernetes load balancer firewall", chainProxyFirewall},
+		{"OUTPUT", "-m conntrack --ctstate NEW ", "kubernetes load balancer firewall", chainProxyFirewall},
+		{"FORWARD", "-m conntrack --ctstate NEW ", "kubernetes load balancer firewall", chainProxyFirewall},
 	}
 	natJumps = []jump{
-		{"OUTPUT", "", "kubernetes service portals", ChainServices},
-		{"PREROUTING", "", "kubernetes service portals", ChainServices},
-		{"POSTROUTING", "", "kubernetes postrouting rules", ChainPostrouting},
+		{"OUTPUT", "", "kubernetes service portals", chainServices},
+		{"PREROUTING", "", "kubernetes service portals", chainServices},
+		{"POSTROUTING", "", "kubernetes postrouting rules", chainPostrouting},
 	}
 )
 
 // skeleton writes the rules that do not depend on services.
 func (p *proxy) skeleton() {
-	for _, chain := range []string{ChainServices, ChainExternalServices, ChainForward, ChainNodePorts, ChainProxyFirewall} {
+	for _, chain := range []string{chainServices, ChainExternalServices, chainForward, chainNodePorts, chainProxyFirewall} {
 		p.filter.Chain(chain)
 	}
-	for _, chain := range []string{ChainServices, ChainNodePorts, ChainPostrouting, ChainMarkMasq} {
+	for _, chain := range []string{chainServices, chainNodePorts, chainPostrouting, chainMarkMasq} {
 		p.nat.Chain(chain)
 	}
 	hang(p.filter, filterJumps)
 	hang(p.nat, natJumps)
-	p.filter.Chain(ChainForward).Append(`-m conntrack --ctstate INVALID -j DROP`)
+	p.filter.Chain(chainForward).Append(`-m conntrack --ctstate INVALID -j DROP`)
 	markAndMasquerade(p.nat, p.filter)
 }
 
 // markAndMasquerade writes the mark of packets to masquerade, and what forwards and masquerades those with the mark.
 func markAndMasquerade(nat, filter *ruleset.Table) {
-	nat.Chain(ChainMarkMasq).Append("-j MARK --or-mark " + MasqueradeMark)
-	nat.Chain(ChainPostrouting).Append(
+	nat.Chain(chainMarkMasq).Append("-j MARK --or-mark " + MasqueradeMark)
+	nat.Chain(chainPostrouting).Append(
 		"-m mark ! --mark "+MasqueradeMark+"/"+MasqueradeMark+" -j RETURN",
 		// The mark is cleared before the packet is encapsulated. Otherwise the outer packet would inherit it and be
 		// masqueraded too.
 		"-j MARK --xor-mark "+MasqueradeMark,
 		comment("kubernetes service traffic requiring SNAT")+"-j MASQUERADE --random-fully",
 	)
-	filter.Chain(ChainForward).Append(
+	filter.Chain(chainForward).Append(
 		comment("kubernetes forwarding rules")+"-m mark --mark "+MasqueradeMark+"/"+MasqueradeMark+" -j ACCEPT",
 		comment("kubernetes forwarding conntrack rule")+"-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
 	)
@@ -134,9 +134,9 @@ func (p *proxy) service(s Service) {
 	}
 	name := s.portName()
 	to := comment(name+" cluster IP") + s.at(s.VIP)
-	p.nat.Chain(ChainServices).Append(to + "-j " + s.ServiceChain())
+	p.nat.Chain(chainServices).Append(to + "-j " + s.ServiceChain())
 	chain := p.nat.Chain(s.ServiceChain())
-	chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + to + "-j " + ChainMarkMasq)
+	chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + to + "-j " + chainMarkMasq)
 	p.share(chain, s, s.Endpoints)
 	if s.NodePort != 0 || len(s.LoadBalancerIPs) > 0 {
 		p.external(s)
@@ -180,7 +180,7 @@ func (p *proxy) share(chain *ruleset.Chain, s Service, endpoints []Endpoint) {
 // come from an address that it did not dial.
 func (p *proxy) endpoint(s Service, e Endpoint) {
 	chain := p.nat.Chain(s.EndpointChain(e))
-	chain.Append("-s " + alone(e.Addr.Addr()) + " " + p.perEndpoint(s.portName()) + "-j " + ChainMarkMasq)
+	chain.Append("-s " + alone(e.Addr.Addr()) + " " + p.perEndpoint(s.portName()) + "-j " + chainMarkMasq)
 	rule := p.perEndpoint(s.portName())
 	if s.SessionAffinity {
 		rule += "-m recent --set --name " + chain.Name + " --rsource "
@@ -191,7 +191,7 @@ func (p *proxy) endpoint(s Service, e Endpoint) {
 // refuse writes the rejections of a service without endpoints.
 func (p *proxy) refuse(s Service) {
 	why := comment(s.portName() + " has no endpoints")
-	p.filter.Chain(ChainServices).Append(why + s.at(s.VIP) + "-j REJECT")
+	p.filter.Chain(chainServices).Append(why + s.at(s.VIP) + "-j REJECT")
 	p.closed(s, why, "REJECT")
 }
 
@@ -213,5 +213,5 @@ func (p *proxy) nodePortsLast() {
 	if p.c.NoLocalhostNodePorts || p.c.IPv6 {
 		match = "! -d " + p.c.family().localhost.String() + " " + match
 	}
-	p.nat.Chain(ChainServices).Append(comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain") + match + "-j " + ChainNodePorts)
+	p.nat.Chain(chainServices).Append(comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain") + match + "-j " + chainNodePorts)
 }

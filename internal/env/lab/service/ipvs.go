@@ -45,10 +45,10 @@ const (
 // The jumps of ipvs mode, each inserted at the top.
 var (
 	ipvsFilterJumps = []jump{
-		{"FORWARD", "", "kubernetes forwarding rules", ChainForward},
+		{"FORWARD", "", "kubernetes forwarding rules", chainForward},
 		{"INPUT", "", "kubernetes health check rules", chainNodePort},
-		{"INPUT", "", "kube-proxy firewall rules", ChainProxyFirewall},
-		{"FORWARD", "", "kube-proxy firewall rules", ChainProxyFirewall},
+		{"INPUT", "", "kube-proxy firewall rules", chainProxyFirewall},
+		{"FORWARD", "", "kube-proxy firewall rules", chainProxyFirewall},
 		{"INPUT", "", "kubernetes ipvs access filter", chainIPVSFilter},
 		{"OUTPUT", "", "kubernetes ipvs access filter", chainIPVSOutFilter},
 	}
@@ -56,8 +56,8 @@ var (
 		table string
 		names []string
 	}{
-		{ruleset.NAT, []string{ChainServices, ChainPostrouting, chainNodePort, chainLoadBalancer, ChainMarkMasq}},
-		{ruleset.Filter, []string{ChainForward, chainNodePort, ChainProxyFirewall, chainSourceRanges, chainIPVSFilter, chainIPVSOutFilter}},
+		{ruleset.NAT, []string{chainServices, chainPostrouting, chainNodePort, chainLoadBalancer, chainMarkMasq}},
+		{ruleset.Filter, []string{chainForward, chainNodePort, chainProxyFirewall, chainSourceRanges, chainIPVSFilter, chainIPVSOutFilter}},
 	}
 )
 
@@ -76,7 +76,7 @@ func AddIPVS(node *ruleset.Ruleset, c Config) (sets string) {
 	p.services()
 	// Pods that reach themselves are masqueraded.
 	if match, some := p.in(setLoopback, "dst,dst,src"); some {
-		p.nat.Chain(ChainPostrouting).Append(comment(loopbackComment) + match + "-j MASQUERADE")
+		p.nat.Chain(chainPostrouting).Append(comment(loopbackComment) + match + "-j MASQUERADE")
 	}
 	markAndMasquerade(p.nat, p.filter)
 	p.nodePorts()
@@ -156,17 +156,17 @@ func (p *ipvsProxy) in(name, side string) (match string, ok bool) {
 
 // services writes nat KUBE-SERVICES: clients of cluster addresses outside the pod range are masqueraded.
 func (p *ipvsProxy) services() {
-	chain := p.nat.Chain(ChainServices)
+	chain := p.nat.Chain(chainServices)
 	chain.Append("-s " + p.c.family().localhost.String() + " -j RETURN")
 	match, some := p.in(setClusterIP, "dst,dst")
 	if some {
-		chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + comment(clusterIPComment) + match + "-j " + ChainMarkMasq)
+		chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + comment(clusterIPComment) + match + "-j " + chainMarkMasq)
 	}
 	chain.Append("-m addrtype --dst-type LOCAL -j " + chainNodePort)
 	if some {
 		chain.Append(match + "-j ACCEPT")
 	}
-	p.nat.Chain(chainLoadBalancer).Append("-j " + ChainMarkMasq)
+	p.nat.Chain(chainLoadBalancer).Append("-j " + chainMarkMasq)
 }
 
 func (p *ipvsProxy) nodePorts() {
@@ -177,7 +177,7 @@ func (p *ipvsProxy) nodePorts() {
 			chain.Append("-p " + protocol + " " + comment(fmt.Sprintf(nodePortKeepComment, name)) + match + "-j RETURN")
 		}
 		if match, some := p.in(setNodePort+name, "dst"); some {
-			chain.Append("-p " + protocol + " " + comment(fmt.Sprintf(nodePortComment, name)) + match + "-j " + ChainMarkMasq)
+			chain.Append("-p " + protocol + " " + comment(fmt.Sprintf(nodePortComment, name)) + match + "-j " + chainMarkMasq)
 		}
 	}
 }

@@ -16,11 +16,11 @@ const TableNFT = "kube-proxy"
 const (
 	MapServiceIPs       = "service-ips"
 	MapServiceNodePorts = "service-nodeports"
-	SetNodePortIPs      = "nodeport-ips"
+	setNodePortIPs      = "nodeport-ips"
 	SetClusterIPs       = "cluster-ips"
-	SetHairpin          = "hairpin-connections"
-	MapNoEndpoints      = "no-endpoint-services"
-	MapNoEndpointPorts  = "no-endpoint-nodeports"
+	setHairpin          = "hairpin-connections"
+	mapNoEndpoints      = "no-endpoint-services"
+	mapNoEndpointPorts  = "no-endpoint-nodeports"
 	mapFirewall         = "firewall-ips"
 
 	nftServices      = "services"
@@ -102,21 +102,21 @@ func (p *nftProxy) once(set string, key ...nft.Value) {
 var (
 	byAddr = []nft.Field{nft.DestAddr, nft.L4Proto, nft.DestPort}
 	byPort = []nft.Field{nft.L4Proto, nft.DestPort}
-	atNode = nft.In(SetNodePortIPs, nft.DestAddr)
+	atNode = nft.In(setNodePortIPs, nft.DestAddr)
 )
 
 func (p *nftProxy) sets() {
 	t := p.t
 	t.Set(SetClusterIPs, nft.Addr).Comment = "Active ClusterIPs"
-	ips := t.Set(SetNodePortIPs, nft.Addr)
+	ips := t.Set(setNodePortIPs, nft.Addr)
 	ips.Comment = "IPs that accept NodePort traffic"
 	ips.Insert(p.c.NodePortAddr)
-	t.Map(MapNoEndpoints, nft.Addr, nft.Proto, nft.Port).Comment = "vmap to drop or reject packets to services with no endpoints"
-	t.Map(MapNoEndpointPorts, nft.Proto, nft.Port).Comment = "vmap to drop or reject packets to service nodeports with no endpoints"
+	t.Map(mapNoEndpoints, nft.Addr, nft.Proto, nft.Port).Comment = "vmap to drop or reject packets to services with no endpoints"
+	t.Map(mapNoEndpointPorts, nft.Proto, nft.Port).Comment = "vmap to drop or reject packets to service nodeports with no endpoints"
 	t.Map(mapFirewall, nft.Addr, nft.Proto, nft.Port).Comment = "destinations that are subject to LoadBalancerSourceRanges"
 	t.Map(MapServiceIPs, nft.Addr, nft.Proto, nft.Port).Comment = "ClusterIP, ExternalIP and LoadBalancer IP traffic"
 	t.Map(MapServiceNodePorts, nft.Proto, nft.Port).Comment = "NodePort traffic"
-	t.Set(SetHairpin, nft.Addr, nft.Addr, nft.Proto, nft.Port).Comment = "service hairpin connections"
+	t.Set(setHairpin, nft.Addr, nft.Addr, nft.Proto, nft.Port).Comment = "service hairpin connections"
 }
 
 // skeleton writes the rules that do not depend on services.
@@ -136,11 +136,11 @@ func (p *nftProxy) skeleton() {
 	t.Chain(nftMasquerading).
 		Add(nft.MarkSet(masqueradeBit), nft.FlipMark(masqueradeBit), nft.Masquerade).
 		// Without this rule a pod that reaches itself would get the reply from an address that it did not dial.
-		Add(nft.Translated, nft.In(SetHairpin, nft.SourceAddr, nft.DestAddr, nft.L4Proto, nft.DestPort), nft.Masquerade)
+		Add(nft.Translated, nft.In(setHairpin, nft.SourceAddr, nft.DestAddr, nft.L4Proto, nft.DestPort), nft.Masquerade)
 	t.Chain(nftReject).Add(nft.Reject)
 	t.Chain(nftFirewallCheck).Add(nft.VMap(mapFirewall, byAddr...))
-	t.Chain(nftServiceCheck).Add(nft.VMap(MapNoEndpoints, byAddr...))
-	t.Chain(nftNodePortCheck).Add(atNode, nft.VMap(MapNoEndpointPorts, byPort...))
+	t.Chain(nftServiceCheck).Add(nft.VMap(mapNoEndpoints, byAddr...))
+	t.Chain(nftNodePortCheck).Add(atNode, nft.VMap(mapNoEndpointPorts, byPort...))
 	// Packets to a cluster address were not translated.
 	t.Chain(nftClusterCheck).
 		Add(nft.In(SetClusterIPs, nft.DestAddr), nft.Reject, nft.Comment("Reject traffic to invalid ports of ClusterIPs")).
@@ -157,14 +157,14 @@ func (p *nftProxy) skeleton() {
 func (p *nftProxy) service(s Service) {
 	p.once(SetClusterIPs, s.VIP)
 	if len(s.Endpoints) == 0 {
-		p.t.Lookup(MapNoEndpoints).Put(nft.Goto(nftReject), s.keyAt(s.VIP)...)
+		p.t.Lookup(mapNoEndpoints).Put(nft.Goto(nftReject), s.keyAt(s.VIP)...)
 		p.closedNFT(s, nft.Goto(nftReject))
 		return
 	}
 	for _, e := range s.Endpoints {
 		if e.Local {
 			a := e.Addr.Addr()
-			p.once(SetHairpin, a, a, nft.L4(s.Protocol), e.Addr.Port())
+			p.once(setHairpin, a, a, nft.L4(s.Protocol), e.Addr.Port())
 		}
 	}
 	ips := p.t.Lookup(MapServiceIPs)
@@ -234,10 +234,10 @@ func (p *nftProxy) shareNFT(s Service, kind string, endpoints []Endpoint) {
 // closedNFT adds the verdict for external traffic that this node does not serve.
 func (p *nftProxy) closedNFT(s Service, v nft.Verdict) {
 	for _, ip := range s.LoadBalancerIPs {
-		p.t.Lookup(MapNoEndpoints).Put(v, s.keyAt(ip)...)
+		p.t.Lookup(mapNoEndpoints).Put(v, s.keyAt(ip)...)
 	}
 	if s.NodePort != 0 {
-		p.t.Lookup(MapNoEndpointPorts).Put(v, nft.L4(s.Protocol), s.NodePort)
+		p.t.Lookup(mapNoEndpointPorts).Put(v, nft.L4(s.Protocol), s.NodePort)
 	}
 }
 

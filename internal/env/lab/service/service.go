@@ -133,14 +133,14 @@ func alone(a netip.Addr) string { return netip.PrefixFrom(a, a.BitLen()).String(
 
 // Names of the chains that do not depend on a service.
 const (
-	ChainServices         = "KUBE-SERVICES"
+	chainServices         = "KUBE-SERVICES"
 	ChainExternalServices = "KUBE-EXTERNAL-SERVICES"
-	ChainNodePorts        = "KUBE-NODEPORTS"
-	ChainPostrouting      = "KUBE-POSTROUTING"
-	ChainMarkMasq         = "KUBE-MARK-MASQ"
-	ChainForward          = "KUBE-FORWARD"
-	ChainProxyFirewall    = "KUBE-PROXY-FIREWALL"
-	ChainFirewall         = "KUBE-FIREWALL"
+	chainNodePorts        = "KUBE-NODEPORTS"
+	chainPostrouting      = "KUBE-POSTROUTING"
+	chainMarkMasq         = "KUBE-MARK-MASQ"
+	chainForward          = "KUBE-FORWARD"
+	chainProxyFirewall    = "KUBE-PROXY-FIREWALL"
+	chainFirewall         = "KUBE-FIREWALL"
 	chainProxyCanary      = "KUBE-PROXY-CANARY"
 	chainKubeletCanary    = "KUBE-KUBELET-CANARY"
 	chainHint             = "KUBE-IPTABLES-HINT"
@@ -148,7 +148,7 @@ const (
 
 // EverySync are the chains that kube-proxy writes whole whenever it writes, whatever has changed; of all others it writes
 // those of changed Services.
-var EverySync = []string{ChainServices, ChainExternalServices, ChainForward, ChainNodePorts, ChainProxyFirewall, ChainPostrouting, ChainMarkMasq}
+var EverySync = []string{chainServices, ChainExternalServices, chainForward, chainNodePorts, chainProxyFirewall, chainPostrouting, chainMarkMasq}
 
 // MasqueradeMark is the bit in the packet mark for packets that KUBE-POSTROUTING masquerades.
 const MasqueradeMark = "0x4000"
@@ -189,17 +189,17 @@ func (s Service) hash() string { return hash(s.portName() + s.Protocol) }
 func (p *proxy) external(s Service) {
 	name := s.portName()
 	for _, ip := range s.LoadBalancerIPs {
-		p.nat.Chain(ChainServices).Append(comment(name+" loadbalancer IP") + s.at(ip) + "-j " + s.ExternalChain())
+		p.nat.Chain(chainServices).Append(comment(name+" loadbalancer IP") + s.at(ip) + "-j " + s.ExternalChain())
 	}
 	if s.NodePort != 0 {
-		p.nat.Chain(ChainNodePorts).Append(comment(name) + s.atNodePort() + "-j " + s.ExternalChain())
+		p.nat.Chain(chainNodePorts).Append(comment(name) + s.atNodePort() + "-j " + s.ExternalChain())
 	}
 	if s.ExternalTrafficPolicyLocal {
 		p.externalLocal(s)
 		return
 	}
 	p.nat.Chain(s.ExternalChain()).Append(
-		comment("masquerade traffic for "+name+" external destinations")+"-j "+ChainMarkMasq,
+		comment("masquerade traffic for "+name+" external destinations")+"-j "+chainMarkMasq,
 		"-j "+s.ServiceChain(),
 	)
 }
@@ -210,7 +210,7 @@ func (p *proxy) externalLocal(s Service) {
 	name, chain := s.portName(), p.nat.Chain(s.ExternalChain())
 	chain.Append(
 		"-s "+p.c.ClusterCIDR.Masked().String()+" "+comment("pod traffic for "+name+" external destinations")+"-j "+s.ServiceChain(),
-		comment("masquerade LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+ChainMarkMasq,
+		comment("masquerade LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+chainMarkMasq,
 		comment("route LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+s.ServiceChain(),
 	)
 	local := s.localEndpoints()

@@ -93,7 +93,7 @@ func TestRulesAreWhole(t *testing.T) {
 		}
 		for _, chain := range ruletest.Unreachable(r) {
 			// Without services nobody asks for the mark; kube-proxy makes the chain all the same.
-			unasked := len(c.Services) == 0 && chain == "nat/"+ChainMarkMasq
+			unasked := len(c.Services) == 0 && chain == "nat/"+chainMarkMasq
 			if !neverJumpedTo.MatchString(chain) && !unasked {
 				t.Errorf("%s: no way leads to %s", name, chain)
 			}
@@ -158,10 +158,10 @@ func TestSharesAreEven(t *testing.T) {
 
 // TestNodePortsComeLast holds the order that makes a node port the dearest way to a service.
 func TestNodePortsComeLast(t *testing.T) {
-	rules := render(every()).Table(ruleset.NAT).Chain(ChainServices).Rules()
+	rules := render(every()).Table(ruleset.NAT).Chain(chainServices).Rules()
 	for i, rule := range rules {
-		if (ruletest.Target(rule) == ChainNodePorts) != (i == len(rules)-1) {
-			t.Errorf("rule %d of %d of %s is %q", i+1, len(rules), ChainServices, rule)
+		if (ruletest.Target(rule) == chainNodePorts) != (i == len(rules)-1) {
+			t.Errorf("rule %d of %d of %s is %q", i+1, len(rules), chainServices, rule)
 		}
 	}
 }

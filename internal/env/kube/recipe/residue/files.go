@@ -13,7 +13,7 @@ const mostFiles = 200
 
 // Files lists the entries of Paths below root, the root of a node. unseen lists what could not be read.
 func Files(root string) (found, unseen []string) {
-	for _, dir := range Paths {
+	for _, dir := range paths {
 		entries, err := os.ReadDir(filepath.Join(root, dir))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

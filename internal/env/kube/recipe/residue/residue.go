@@ -24,9 +24,9 @@ const (
 	Calico    = "calico"
 	Cilium    = "cilium"
 	KubeProxy = "kube-proxy"
-	Kindnet   = "kindnet"
-	Weave     = "weave"
-	Antrea    = "antrea"
+	kindnet   = "kindnet"
+	weave     = "weave"
+	antrea    = "antrea"
 	Multus    = "multus"
 	Plugins   = "the CNI plugins"
 )

@@ -129,7 +129,7 @@ func TestUnseen(t *testing.T) {
 func TestEveryPathIsRead(t *testing.T) {
 	for _, s := range files {
 		for _, name := range s.names {
-			if dir := name[:strings.LastIndexByte(name, '/')+1]; !slices.Contains(Paths, dir) {
+			if dir := name[:strings.LastIndexByte(name, '/')+1]; !slices.Contains(paths, dir) {
 				t.Errorf("%s: %s is not read", name, dir)
 			}
 		}

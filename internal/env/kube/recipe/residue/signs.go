@@ -3,8 +3,8 @@ package residue
 // conflistDir is where runtimes read CNI configuration; the first file in the order of names decides.
 const conflistDir = "/etc/cni/net.d/"
 
-// Paths are directories whose entries identify a CNI.
-var Paths = []string{
+// paths are directories whose entries identify a CNI.
+var paths = []string{
 	conflistDir, "/run/flannel/", "/var/lib/cni/networks/", "/var/lib/calico/", "/run/calico/", "/run/cilium/",
 	"/sys/fs/bpf/", "/sys/fs/bpf/tc/globals/", "/sys/fs/bpf/calico/", "/sys/fs/bpf/cilium/",
 }
@@ -26,9 +26,9 @@ var files = []sign{
 	{[]string{conflistDir + "10-canal.conflist"}, []string{Canal}, harmConflist, rmFile},
 	{[]string{conflistDir + "10-calico.conflist"}, []string{Calico}, harmConflist, rmFile},
 	{[]string{conflistDir + "05-cilium.conflist"}, []string{Cilium}, harmConflist, rmFile},
-	{[]string{conflistDir + "10-kindnet.conflist"}, []string{Kindnet}, harmConflist, rmFile},
-	{[]string{conflistDir + "10-weave.conflist"}, []string{Weave}, harmConflist, rmFile},
-	{[]string{conflistDir + "10-antrea.conflist"}, []string{Antrea}, harmConflist, rmFile},
+	{[]string{conflistDir + "10-kindnet.conflist"}, []string{kindnet}, harmConflist, rmFile},
+	{[]string{conflistDir + "10-weave.conflist"}, []string{weave}, harmConflist, rmFile},
+	{[]string{conflistDir + "10-antrea.conflist"}, []string{antrea}, harmConflist, rmFile},
 	{[]string{conflistDir + "00-multus*", conflistDir + "multus.d"}, []string{Multus}, harmConflist, rmFile},
 	{[]string{conflistDir + "10-cnibench-*"}, []string{Plugins}, harmConflist, rmFile},
 	{[]string{conflistDir + "calico-kubeconfig"}, []string{Calico, Canal}, "it holds a token of the cluster", rmFile},
@@ -49,8 +49,8 @@ var devices = []sign{
 	{[]string{"vxlan.calico", "wireguard.cali", "bpfin.cali", "bpfout.cali", "cali*"}, []string{Calico}, harmDevice, rmDevice},
 	{[]string{"cilium_*", "lxc*"}, []string{Cilium}, harmDevice, rmDevice},
 	{[]string{"kube-ipvs0"}, []string{KubeProxy}, "it holds the addresses of Services", rmDevice},
-	{[]string{"weave"}, []string{Weave}, harmDevice, rmDevice},
-	{[]string{"antrea-gw0"}, []string{Antrea}, harmDevice, rmDevice},
+	{[]string{"weave"}, []string{weave}, harmDevice, rmDevice},
+	{[]string{"antrea-gw0"}, []string{antrea}, harmDevice, rmDevice},
 }
 
 // gateways are veths with an address of the pods' range: ends of the ptp plugin's pods that were not detached.
@@ -69,16 +69,16 @@ var chains = []sign{
 	{[]string{"cali-", "cali:"}, []string{Calico}, harmChains, clearChains("cali")},
 	{[]string{"CILIUM_"}, []string{Cilium}, harmChains, clearChains("CILIUM_")},
 	{[]string{"FLANNEL-"}, []string{Flannel}, harmChains, clearChains("FLANNEL-")},
-	{[]string{"CNI-"}, []string{Plugins, Flannel, Calico, Cilium, Kindnet}, harmChains, clearChains("CNI-")},
-	{[]string{"WEAVE-"}, []string{Weave}, harmChains, clearChains("WEAVE-")},
-	{[]string{"ANTREA-"}, []string{Antrea}, harmChains, clearChains("ANTREA-")},
+	{[]string{"CNI-"}, []string{Plugins, Flannel, Calico, Cilium, kindnet}, harmChains, clearChains("CNI-")},
+	{[]string{"WEAVE-"}, []string{weave}, harmChains, clearChains("WEAVE-")},
+	{[]string{"ANTREA-"}, []string{antrea}, harmChains, clearChains("ANTREA-")},
 }
 
 var tables = []sign{
 	{[]string{"ip flannel-ipv4", "ip6 flannel-ipv6"}, []string{Flannel}, harmChains, rmTable},
 	{[]string{"ip calico", "ip6 calico"}, []string{Calico}, harmChains, rmTable},
 	{[]string{"ip kube-proxy", "ip6 kube-proxy"}, []string{KubeProxy}, harmChains, rmTable},
-	{[]string{"inet kindnet*"}, []string{Kindnet}, harmChains, rmTable},
+	{[]string{"inet kindnet*"}, []string{kindnet}, harmChains, rmTable},
 }
 
 var programs = []sign{
@@ -92,7 +92,7 @@ var definitions = []sign{
 	{[]string{"*.crd.projectcalico.org", "*.projectcalico.org"}, []string{Calico, Canal}, harmState, rmDefinition},
 	{[]string{"*.operator.tigera.io"}, []string{Calico}, harmState, rmDefinition},
 	{[]string{"*.k8s.cni.cncf.io"}, []string{Multus}, harmState, rmDefinition},
-	{[]string{"*.crd.antrea.io"}, []string{Antrea}, harmState, rmDefinition},
+	{[]string{"*.crd.antrea.io"}, []string{antrea}, harmState, rmDefinition},
 }
 
 // annotations are removed together; the command is made where the node is known.
