@@ -50,7 +50,7 @@ func outside(dirs ...string) func(string) bool {
 	return func(file string) bool { return !in(file) }
 }
 
-var linuxOnly = []string{"internal/kernel", "internal/engine", "internal/env/lab"}
+var linuxOnly = []string{"internal/kernel", "internal/engine", "internal/dataplane", "internal/env/lab"}
 
 var rules = []rule{
 	{
@@ -60,7 +60,7 @@ var rules = []rule{
 			return outside(linuxOnly...)(f) && !strings.HasSuffix(f, "_linux.go")
 		},
 		imports: []string{
-			module + "/internal/kernel/", module + "/internal/engine/", module + "/internal/env/lab/",
+			module + "/internal/kernel/", module + "/internal/engine/", module + "/internal/dataplane/", module + "/internal/env/lab/",
 		},
 	},
 	{
@@ -118,7 +118,7 @@ var rules = []rule{
 			"internal/report/openmetrics", "internal/report/benchfmt", "internal/report/chart", "internal/report/figure",
 			"internal/judge/findings", "internal/judge/itinerary"),
 		imports: []string{
-			module + "/internal/conduct/run/", module + "/internal/conduct/control/", "os",
+			module + "/internal/conduct/run/", module + "/internal/control/", "os",
 		},
 	},
 	{
@@ -373,6 +373,66 @@ var _ = []any{syscall.EINTR, syscall.E2BIG, syscall.Errno(1), syscall.SIGTERM, s
 	}
 	for _, v := range violations("internal/engine/load/x.go", f) {
 		t.Errorf("rule %q forbids %s", v.rule.name, v.what)
+	}
+}
+
+// floors are the folders of internal from the ground up. A package imports its own floor and those below. Its floor is the
+// last that its path begins with. What ends in "/" is the folders in a folder, without the package of the folder itself.
+var floors = []string{
+	"vocab/", "profile", "plan", "measure", "kernel/", "external", "control", "engine/", "dataplane",
+	"profile/", // how the lab imitates the profiles of the catalogue: a family is one folder
+	"judge/", "report", "env", "conduct/", "cli", "tool/",
+	"judge/stat", // on the ground: it knows numbers only, by a rule of its own
+}
+
+// floorOf returns the floor of a package below internal, -1 if it has none.
+func floorOf(pkg string) int {
+	floor := -1
+	for i, f := range floors {
+		if pkg == f || strings.HasPrefix(pkg, strings.TrimSuffix(f, "/")+"/") {
+			floor = i
+		}
+	}
+	if floor == len(floors)-1 {
+		return 0
+	}
+	return floor
+}
+
+// climbs returns whether a package imports one of a floor above its own, or one of the two has no floor.
+func climbs(pkg, imported string) bool {
+	from, to := floorOf(pkg), floorOf(imported)
+	return from < 0 || to < 0 || to > from
+}
+
+// TestDirection keeps every import on its floor or downwards, so that the folders have one order.
+func TestDirection(t *testing.T) {
+	const root = module + "/internal/"
+	for _, file := range sources(t) {
+		pkg, ok := strings.CutPrefix(filepath.Dir(file), "internal/")
+		if !ok {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, spec := range f.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if imported, own := strings.CutPrefix(path, root); err == nil && own && climbs(pkg, imported) {
+				t.Errorf("%s: imports %s, which is on a floor above it (see floors)", file, imported)
+			}
+		}
+	}
+	for pair, want := range map[[2]string]bool{
+		{"vocab/each", "plan"}: true, {"plan", "profile"}: false, {"profile", "plan"}: true, {"profile/calico", "dataplane"}: false,
+		{"dataplane/expect", "profile/calico"}: true, {"plan", "profile/calico"}: true, {"measure/outcome", "judge/stat"}: false,
+		{"measure/outcome", "judge/compare"}: true, {"control", "conduct/run"}: true, {"env", "conduct/run"}: true, {"env/lab", "control"}: false,
+		{"judge/stat", "measure/sample"}: true, {"report", "cli"}: true, {"attic", "vocab/each"}: true,
+	} {
+		if got := climbs(pair[0], pair[1]); got != want {
+			t.Errorf("%s imports %s: climbs is %v, want %v", pair[0], pair[1], got, want)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/engine/agent"
 	"github.com/cnibench/cnibench/internal/engine/first"
 	"github.com/cnibench/cnibench/internal/engine/load"

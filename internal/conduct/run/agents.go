@@ -3,7 +3,7 @@ package run
 import (
 	"context"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/control"
 )
 
 // pool keeps agents between trials, by the name of their endpoint: starting one costs more than a trial's pause.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/control"
 )
 
 const (

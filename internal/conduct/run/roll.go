@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/control"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/control"
 )
 
 // TestLifeline has a controller that beats for many times the limit, and then goes without an end of the stream.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/control"
 )
 
 // Kinds of failure without a count of their own; kindTable has the others.

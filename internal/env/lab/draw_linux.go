@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/dataplane"
 )
 
 // Draw writes the topology as text: one line for each namespace, below its parent, then the Services.

@@ -3,8 +3,8 @@ package lab
 import (
 	"net/netip"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
-	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
+	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 

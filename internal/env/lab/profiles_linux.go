@@ -3,8 +3,8 @@ package lab
 import (
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
-	"github.com/cnibench/cnibench/internal/env/lab/expect"
+	"github.com/cnibench/cnibench/internal/dataplane"
+	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/profile/bare"
 	"github.com/cnibench/cnibench/internal/profile/calico"
 	"github.com/cnibench/cnibench/internal/profile/canal"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 

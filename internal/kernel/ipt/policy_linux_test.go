@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/env/lab/policy"
-	"github.com/cnibench/cnibench/internal/env/lab/ruletest"
-	"github.com/cnibench/cnibench/internal/env/lab/walktest"
+	"github.com/cnibench/cnibench/internal/dataplane/policy"
+	"github.com/cnibench/cnibench/internal/dataplane/ruletest"
+	"github.com/cnibench/cnibench/internal/dataplane/walktest"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 )
 

@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/env/lab/policy"
-	"github.com/cnibench/cnibench/internal/env/lab/walktest"
+	"github.com/cnibench/cnibench/internal/dataplane/policy"
+	"github.com/cnibench/cnibench/internal/dataplane/walktest"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 )
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/env/lab/policy"
-	"github.com/cnibench/cnibench/internal/env/lab/service"
-	"github.com/cnibench/cnibench/internal/env/lab/walktest"
+	"github.com/cnibench/cnibench/internal/dataplane/policy"
+	"github.com/cnibench/cnibench/internal/dataplane/service"
+	"github.com/cnibench/cnibench/internal/dataplane/walktest"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 

@@ -5,9 +5,9 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
-	"github.com/cnibench/cnibench/internal/env/lab/policy"
-	"github.com/cnibench/cnibench/internal/env/lab/service"
+	"github.com/cnibench/cnibench/internal/dataplane"
+	"github.com/cnibench/cnibench/internal/dataplane/policy"
+	"github.com/cnibench/cnibench/internal/dataplane/service"
 	ebpf "github.com/cnibench/cnibench/internal/kernel/bpf/calico"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"

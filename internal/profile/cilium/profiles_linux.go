@@ -1,8 +1,8 @@
 package cilium
 
 import (
-	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
-	"github.com/cnibench/cnibench/internal/env/lab/expect"
+	"github.com/cnibench/cnibench/internal/dataplane"
+	"github.com/cnibench/cnibench/internal/dataplane/expect"
 )
 
 // Profiles are those of the family in the lab.

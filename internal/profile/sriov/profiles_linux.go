@@ -3,8 +3,8 @@ package sriov
 import (
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/env/lab/dataplane"
-	"github.com/cnibench/cnibench/internal/env/lab/expect"
+	"github.com/cnibench/cnibench/internal/dataplane"
+	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile/plugins"

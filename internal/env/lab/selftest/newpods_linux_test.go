@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/dataplane/walktest"
 	"github.com/cnibench/cnibench/internal/env/lab"
-	"github.com/cnibench/cnibench/internal/env/lab/walktest"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 

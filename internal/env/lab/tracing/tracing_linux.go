@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/follow"
 	"github.com/cnibench/cnibench/internal/kernel/inspect"

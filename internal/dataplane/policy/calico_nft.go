@@ -3,7 +3,7 @@ package policy
 import (
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 

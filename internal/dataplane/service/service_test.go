@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
-	"github.com/cnibench/cnibench/internal/env/lab/ruletest"
+	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
+	"github.com/cnibench/cnibench/internal/dataplane/ruletest"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 

@@ -1,7 +1,7 @@
 package policy
 
 import (
-	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
 )
 
 // CiliumConfig is the input for Cilium's iptables rules beside its BPF programs.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/conduct/control"
+	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 

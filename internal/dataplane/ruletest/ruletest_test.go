@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 

@@ -39,8 +39,8 @@
 package policy
 
 import (
-	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
-	"github.com/cnibench/cnibench/internal/env/lab/service"
+	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
+	"github.com/cnibench/cnibench/internal/dataplane/service"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 

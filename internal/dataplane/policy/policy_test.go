@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
-	"github.com/cnibench/cnibench/internal/env/lab/ruletest"
-	"github.com/cnibench/cnibench/internal/env/lab/service"
+	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
+	"github.com/cnibench/cnibench/internal/dataplane/ruletest"
+	"github.com/cnibench/cnibench/internal/dataplane/service"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 

@@ -3,8 +3,8 @@ package policy
 import (
 	"net/netip"
 
-	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
-	"github.com/cnibench/cnibench/internal/env/lab/service"
+	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
+	"github.com/cnibench/cnibench/internal/dataplane/service"
 )
 
 // FlannelConfig is the input for flannel's rules.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/env/lab/ruletest"
+	"github.com/cnibench/cnibench/internal/dataplane/ruletest"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 )

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
 )
 
 // AddKubelet puts kubelet's rules into node. kubelet starts before kube-proxy, so call it first.

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/env/lab/ruleset"
+	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
