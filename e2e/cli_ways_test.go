@@ -174,7 +174,7 @@ func TestCLIInstall(t *testing.T) {
 	if seen["bridge"] != 2 || seen["ptp"] != 2 || seen["host"] != 2 {
 		t.Errorf("trials: %v", seen)
 	}
-	if left, err := exec.Command(binary(t), "cni", "residue", "--image", options(t).Image).CombinedOutput(); err != nil {
+	if left, err := exec.Command(binary(t), "cni", "uninstall", "--image", options(t).Image).CombinedOutput(); err != nil {
 		t.Errorf("left on the nodes: %v\n%s", err, left)
 	}
 	out, err := exec.Command(cmp.Or(os.Getenv("KUBECTL"), "kubectl"), "get", "nodes").CombinedOutput()

@@ -89,7 +89,7 @@ on() { # on CNI PROXY TESTS [without]: with the last, plugins are then installed
 inTurn() {
 	say "plugins in turn"
 	for node in n1 n2 n3; do $cluster exec --name $name $node -- sh -c 'rm -f /etc/cni/net.d/*'; done
-	bin/cnibench cni residue --remove --image "$CNIBENCH_IMAGE" || [ $? -eq 3 ] # the routes between the nodes
+	bin/cnibench cni uninstall --remove --image "$CNIBENCH_IMAGE" || [ $? -eq 3 ] # the routes between the nodes
 	CNIBENCH_RECIPE_KUBECONFIG=$KUBECONFIG go test -tags e2e -count=1 -timeout 20m -v -run 'TestRecipeInTurn|TestCLIInstall' ./e2e
 }
 

@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,14 +15,13 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
-	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 func (p *program) cniCommand() *cobra.Command {
 	return parent(&cobra.Command{
 		Use: "cni", Short: "Detect, install and uninstall the CNI of a cluster",
-		Example: "  cnibench cni list\n  cnibench cni show cilium-native --api-server 192.168.7.11:6443",
-	}, p.cniDetectCommand(), p.cniListCommand(), p.cniShowCommand(), p.cniInstallCommand(), p.cniUninstallCommand(), p.cniResidueCommand())
+		Example: "  cnibench cni detect\n  cnibench cni show cilium-native --api-server 192.168.7.11:6443",
+	}, p.cniDetectCommand(), p.cniShowCommand(), p.cniInstallCommand(), p.cniUninstallCommand())
 }
 
 // recipeArgs are the flags that fill a recipe in.
@@ -76,24 +71,22 @@ func (a *recipeArgs) params() (recipe.Params, error) {
 	return p, errors.Join(append(errs, p.Check())...)
 }
 
-// lookup returns the recipe of a profile, with the other flags seen through as well, and what is wrong beside them: every
-// fault is reported before a cluster is asked.
-func (a *recipeArgs) lookup(profile string, faults ...error) (recipe.Recipe, error) {
-	// The name of none is judged as in a plan, which knows the nearest one.
-	err := advice.With(plan.CheckProfile(profile), "cnibench cni list names those that can be installed")
-	var r recipe.Recipe
-	if err == nil {
-		r, err = recipe.Lookup(profile)
-	}
-	if err == nil {
-		_, err = r.Variant(a.variant)
+// lookup returns the recipe of the profile, if one is named, with the other flags seen through as well, and what is wrong
+// beside them: every fault is reported before a cluster is asked.
+func (a *recipeArgs) lookup(profile []string, faults ...error) (r recipe.Recipe, err error) {
+	for _, name := range profile {
+		// The name of none is judged as in a plan, which knows the nearest one.
+		err = advice.With(plan.CheckProfile(name), "cnibench list recipes names those that can be installed")
+		if err == nil {
+			r, err = recipe.Lookup(name)
+		}
+		if err == nil {
+			_, err = r.Variant(a.variant)
+		}
 	}
 	_, wrong := a.params()
 	faults = append([]error{err, wrong}, append(faults, a.own.check()...)...)
-	if err := errors.Join(faults...); err != nil {
-		return r, usage(err)
-	}
-	return r, nil
+	return r, usage(errors.Join(faults...))
 }
 
 // installFaults returns what is wrong with how to install, which only flags say.
@@ -133,56 +126,6 @@ func (p *program) installer(a recipeArgs, o recipe.Options) (*recipe.Installer, 
 	return i, nil
 }
 
-func (p *program) cniListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "list", Short: "List the profiles that can be installed, how, and what each needs", Args: cobra.NoArgs,
-		Example: "  cnibench cni list\n  cnibench cni list | grep calico",
-		RunE: func(*cobra.Command, []string) error {
-			all, err := recipe.All()
-			if err != nil {
-				return err
-			}
-			return writeRecipes(p.stdout, all)
-		},
-	}
-}
-
-// recipeWidth is how wide a list of recipes is.
-const recipeWidth = 100
-
-// writeRecipes writes a line for each way to install a profile, and below them what the profile needs.
-func writeRecipes(out io.Writer, all []recipe.Recipe) error {
-	var table bytes.Buffer
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PROFILE\tFOR\tINSTALLS")
-	needs := []string{""} // below each line
-	for _, r := range all {
-		for n, v := range r.Variants {
-			name := ""
-			if n == 0 {
-				name = r.Profile
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\n", name, v.Name, strings.Join(r.Versions(v), ", "))
-			needs = append(needs, "")
-		}
-		needs[len(needs)-1] = strings.Join(r.Conditions(), "; ")
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	var b strings.Builder
-	i := 0
-	for line := range strings.Lines(table.String()) {
-		b.WriteString(strings.TrimRight(line, " \n") + "\n")
-		if needs[i] != "" {
-			b.WriteString(strings.Join(number.Hang("  needs: ", "         ", needs[i], recipeWidth), "\n") + "\n")
-		}
-		i++
-	}
-	_, err := io.WriteString(out, b.String())
-	return err
-}
-
 const cniShowLong = `Print exactly what would be applied to install a profile: values of a Helm chart, objects, files, as one YAML stream whose
 comments say where each belongs and why each value is what it is. What depends on the cluster is taken from the flags. A
 cluster is asked with --context or --kubeconfig; without them only if --api-server is needed and not given, by the
@@ -211,7 +154,7 @@ func (p *program) cniShowCommand() *cobra.Command {
 
 // rendered fills a recipe in from the flags, or with the help of the cluster that they name.
 func (p *program) rendered(ctx context.Context, a recipeArgs, profile string) (recipe.Rendered, error) {
-	r, err := a.lookup(profile)
+	r, err := a.lookup([]string{profile})
 	if err != nil {
 		return recipe.Rendered{}, err
 	}
@@ -275,7 +218,7 @@ func oneProfile(cmd *cobra.Command, args []string) error {
 	if len(args) == 1 {
 		return nil
 	}
-	return usage(advice.With(fmt.Errorf("want one profile, and there are %d", len(args)), "cnibench cni list names them"))
+	return usage(advice.With(fmt.Errorf("want one profile, and there are %d", len(args)), "cnibench list recipes names them"))
 }
 
 // recipeNames lets the shell complete the name of a profile that has a recipe.
@@ -304,7 +247,7 @@ func (p *program) cniInstallCommand() *cobra.Command {
 		Example:           "  cnibench cni install flannel-vxlan --dry-run server\n  cnibench cni install cilium-native --stop-kube-proxy",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Out = p.stdout
-			if _, err := a.lookup(args[0], installFaults(o)...); err != nil {
+			if _, err := a.lookup(args, installFaults(o)...); err != nil {
 				return err
 			}
 			i, err := p.installer(a, o)
@@ -323,37 +266,5 @@ func (p *program) cniInstallCommand() *cobra.Command {
 	f.BoolVar(&o.Force, "force", false, "install despite failed preflight checks")
 	f.BoolVar(&o.StopProxy, "stop-kube-proxy", false, "stop the DaemonSet kube-proxy where the profile replaces it; uninstall starts it again")
 	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes and write their CNI configuration")
-	return cmd
-}
-
-func (p *program) cniUninstallCommand() *cobra.Command {
-	var a recipeArgs
-	var o recipe.Options
-	cmd := &cobra.Command{
-		Use: "uninstall PROFILE", Short: "Uninstall what install applied, and list what the CNI left", Args: oneProfile,
-		Long: `Remove exactly what "cnibench cni install" applied for a profile, the last object first. Then list what the CNI left:
-deleting it removes neither devices nor rules from the nodes. Those are only seen with --image, an image of this program.`,
-		ValidArgsFunction: recipeNames, Example: "  cnibench cni uninstall flannel-vxlan\n  cnibench cni uninstall cilium-native --image registry.example/cnibench:1",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := a.lookup(args[0], installFaults(o)...); err != nil {
-				return err
-			}
-			i, err := p.installer(a, o)
-			if err != nil {
-				return err
-			}
-			if err := i.Uninstall(cmd.Context(), args[0]); err != nil {
-				return recipeError(err)
-			}
-			s, err := i.Survey(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return p.write("text", residueDocument(s))
-		},
-	}
-	locate(cmd, &a.where)
-	cmd.Flags().DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")
-	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes")
 	return cmd
 }

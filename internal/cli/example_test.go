@@ -16,7 +16,7 @@ import (
 )
 
 // readersFiles are result files that a reader of help has made.
-var readersFiles = []string{DefaultResult, "old.jsonl", "new.jsonl", "before.jsonl", "after.jsonl", "fidelity.jsonl", "iperf3-*.json", "values.yaml", "results/*.jsonl"}
+var readersFiles = []string{DefaultResult, "old.jsonl", "new.jsonl", "before.jsonl", "after.jsonl", "fidelity.jsonl", "rke2.jsonl", "iperf3-*.json", "values.yaml", "results/*.jsonl"}
 
 // TestExamplesRun: each command has a summary and two examples, whose flags and arguments are accepted and whose files
 // exist.
@@ -52,7 +52,7 @@ func TestExampleFaults(t *testing.T) {
 	for _, line := range []string{
 		"cnibench run --workload rr", "cnibench run --workloads rrr", "cnibench run --profiles calcio", "cnibench run -f examples/none.yaml",
 		"cnibench report none.jsonl", "cnibench report -f pdf", "cnibench import --path pod-to-pod x", "cnibench compare old.jsonl", "cnibench lab up calcio",
-		"cnibench cni show calcio", "cnibench lists", "cnibench list profile", "cnibench explain canal calcio", "cnibench explain none.jsonl canal ptp", "cnibench schema plans",
+		"cnibench cni show calcio", "cnibench lists", "cnibench list profile", "cnibench explain canal calcio", "cnibench explain none.jsonl canal ptp", "cnibench list schema plans",
 	} {
 		if faults := callFaults(callsIn(t, "  "+line)[0]); len(faults) == 0 {
 			t.Errorf("%s: no fault", line)
@@ -159,8 +159,10 @@ func callFaults(args []string) (faults []string) {
 			faults = append(faults, fileFaults(name)...)
 		}
 		faults = append(faults, profileFaults(strings.Join(operands[files:], ","))...)
-	case strings.Contains(cmd.UseLine(), " PROFILE"):
-		faults = append(faults, profileFaults(operands[0])...)
+	case strings.Contains(cmd.UseLine(), " PROFILE"), strings.Contains(cmd.UseLine(), "[PROFILE]"):
+		if len(operands) > 0 {
+			faults = append(faults, profileFaults(operands[0])...)
+		}
 	case strings.Contains(cmd.UseLine(), "FILE") || strings.Contains(cmd.UseLine(), "RESULT") || cmd.Name() == "compare":
 		for _, name := range operands {
 			faults = append(faults, fileFaults(name)...)

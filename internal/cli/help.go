@@ -59,10 +59,19 @@ func parent(cmd *cobra.Command, subcommands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// elsewhere are words that people try where another command does what they mean.
+var elsewhere = map[string]string{
+	"cnibench findings": "reproduce --result FILE", "cnibench schema": "list schema",
+	"cni list": "list recipes", "cni residue": "cni uninstall",
+}
+
 // knownCommand refuses arguments of a command that has only subcommands, with the nearest one.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
+	}
+	if at := elsewhere[cmd.Name()+" "+args[0]]; at != "" {
+		return usageOf(cmd, fmt.Errorf("unknown command %q, did you mean %q?", args[0], at))
 	}
 	var names []string
 	for _, sub := range cmd.Commands() {

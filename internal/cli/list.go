@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -9,13 +10,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/cnibench/cnibench/internal/env/kube/recipe"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/report/schema"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// listings are the nouns of the list command.
+// listings are the nouns of the list command that are tables.
 var listings = []struct {
 	noun, short string
 	write       func(io.Writer)
@@ -29,7 +33,7 @@ var listings = []struct {
 
 func (p *program) listCommand() *cobra.Command {
 	list := parent(&cobra.Command{
-		Use: "list", Short: "List available profiles, CNIs, paths, workloads and metrics",
+		Use: "list", Short: "List profiles, recipes, CNIs, paths, workloads, metrics, schemas",
 		Example: "  cnibench list profiles\n  cnibench list metrics",
 	})
 	for _, l := range listings {
@@ -42,7 +46,67 @@ func (p *program) listCommand() *cobra.Command {
 			},
 		})
 	}
+	list.AddCommand(p.recipesCommand(), &cobra.Command{
+		Use: "schema plan|profile|result|report", Short: "Print the JSON Schema of a file format",
+		Long: `Print a JSON Schema (draft 2020-12): of plans, profile files, result lines, or report -f json.
+Editors complete and check a plan file whose first line names the schema:
+
+  # yaml-language-server: $schema=plan.json`,
+		Example: "  cnibench list schema plan > plan.json\n  cnibench list schema report",
+		Args:    cobra.ExactArgs(1), ValidArgs: schema.Names,
+		RunE: func(cmd *cobra.Command, args []string) error { return usageOf(cmd, schema.Write(p.stdout, args[0])) },
+	})
 	return list
+}
+
+func (p *program) recipesCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "recipes", Short: "List how to install each profile on clusters, and what it needs", Args: cobra.NoArgs,
+		Example: "  cnibench list recipes\n  cnibench list recipes | grep calico",
+		RunE: func(*cobra.Command, []string) error {
+			all, err := recipe.All()
+			if err != nil {
+				return err
+			}
+			return writeRecipes(p.stdout, all)
+		},
+	}
+}
+
+// recipeWidth is how wide a list of recipes is.
+const recipeWidth = 100
+
+// writeRecipes writes a line for each way to install a profile, and below them what the profile needs.
+func writeRecipes(out io.Writer, all []recipe.Recipe) error {
+	var table bytes.Buffer
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "PROFILE\tFOR\tINSTALLS")
+	needs := []string{""} // below each line
+	for _, r := range all {
+		for n, v := range r.Variants {
+			name := ""
+			if n == 0 {
+				name = r.Profile
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\n", name, v.Name, strings.Join(r.Versions(v), ", "))
+			needs = append(needs, "")
+		}
+		needs[len(needs)-1] = strings.Join(r.Conditions(), "; ")
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	var b strings.Builder
+	i := 0
+	for line := range strings.Lines(table.String()) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+		if needs[i] != "" {
+			b.WriteString(strings.Join(number.Hang("  needs: ", "         ", needs[i], recipeWidth), "\n") + "\n")
+		}
+		i++
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 func writeProfiles(w io.Writer) {

@@ -21,7 +21,7 @@ var commandGroups = []struct {
 	{"measure", "Measure", []string{"run", "explain", "journey", "diagnose", "lab", "doctor"}},
 	{"read", "Read results", []string{"report", "compare", "check", "import"}},
 	{"cluster", "Clusters", []string{"cni", "kube", "image"}},
-	{"research", "Research", []string{"reproduce", "findings", "fidelity"}},
+	{"research", "Research", []string{"reproduce", "fidelity"}},
 	{"other", "Other", nil},
 }
 

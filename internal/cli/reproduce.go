@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 const reproduceLong = `Repeat a published comparison and print each of its figures beside yours: reproduced, contradicted, inconclusive, or not
@@ -29,14 +31,18 @@ keeps windows, repetitions, tools and order of the article; that may take hours,
 The article's tools send where they are installed and their windows of whole seconds fit; otherwise the engine of
 cnibench does, and the output says so.
 
+With --result nothing is measured: the file is set beside the article. Without an article, every published claim is judged
+by it: reproduced, in part, contradicted, inconclusive, or not testable here, each with its evidence. In part: the direction
+holds and the size does not, or not all was measured.
+
 Exit codes: 0 if it was judged, whatever came out. With --fail-on, 3 if something is contradicted, 4 if inconclusive.`
 
 // reproduceArgs are the flags of the command reproduce.
 type reproduceArgs struct {
-	run    runArgs
-	result string
-	failOn []string
-	source findings.Source
+	run            runArgs
+	result, claims string
+	failOn         []string
+	source         findings.Source
 }
 
 func (p *program) reproduceCommand() *cobra.Command {
@@ -44,11 +50,16 @@ func (p *program) reproduceCommand() *cobra.Command {
 	var article articlePlan
 	cmd := &cobra.Command{
 		Use: "reproduce [ARTICLE]", Short: "Repeat a published comparison, its numbers beside yours", Long: reproduceLong, Args: cobra.MaximumNArgs(1),
-		Example:           "  sudo cnibench reproduce rke2\n  cnibench reproduce --result rke2.jsonl rke2",
+		Example:           "  sudo cnibench reproduce rke2\n  cnibench reproduce --result result.jsonl",
 		ValidArgsFunction: arguments(func() []string { return sourceIDs(findings.Published()) }, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			switch {
+			case a.claims != "" && (len(args) > 0 || a.result == ""):
+				return usageOf(cmd, errors.New("--claims judges a file by claims of your own: add --result FILE, leave out the article"))
+			case len(args) == 0 && a.result == "":
 				return p.listArticles()
+			case len(args) == 0:
+				return p.reproduce(cmd, &a)
 			}
 			source, err := sourceCalled(args[0])
 			if err != nil {
@@ -65,6 +76,7 @@ func (p *program) reproduceCommand() *cobra.Command {
 	f.BoolVar(&article.exact, "exact", false, "windows, repetitions, tools and order of the article")
 	f.BoolVar(&article.own, "own", false, "send with the engine of cnibench alone, not with the article's tools")
 	f.StringVar(&a.result, "result", "", "judge this result `file` and measure nothing")
+	f.StringVar(&a.claims, "claims", "", "with --result: `file` of claims in place of the published ones")
 	f.StringSliceVar(&a.failOn, "fail-on", nil, "`outcomes` that fail the command: contradicted, inconclusive")
 	f.StringVarP(&r.output, "output", "o", "", "result `file` (default ARTICLE.jsonl)")
 	formatFlag(cmd, &r.format, documentNames)
@@ -79,10 +91,14 @@ func (p *program) reproduceCommand() *cobra.Command {
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
 	group(cmd, plan.GroupWhat, true, "exact", "own")
 	group(cmd, groupOutput, true, "output", "result", "fail-on", "format", "dry-run", "quiet")
-	group(cmd, groupOutput, false, "all", "force", "verbose")
+	group(cmd, groupOutput, false, "claims", "all", "force", "verbose")
 	hide(cmd, "sweep")
 	group(cmd, plan.GroupCluster, false, "kubeconfig", chartsFlag)
 	return cmd
+}
+
+func sourceIDs(c findings.Claims) []string {
+	return each.Of(c.Sources, func(s findings.Source) string { return s.ID })
 }
 
 // sourceCalled returns the article of this id or plan.
@@ -124,9 +140,13 @@ func (p *program) reproduce(cmd *cobra.Command, a *reproduceArgs) error {
 	return p.run(cmd, &a.run)
 }
 
-// printReproduction judges the result file called name against the article and prints what came out.
+// printReproduction judges the result file called name by the article, or by all claims if there is none, and prints what came out.
 func (p *program) printReproduction(a *reproduceArgs, name string) error {
-	r, err := p.reproductionOf(a.source, name)
+	judge := p.claimsOf
+	if a.source.ID != "" {
+		judge = p.articleOf
+	}
+	d, outcomes, err := judge(a, name)
 	if err != nil {
 		return usage(err)
 	}
@@ -134,12 +154,11 @@ func (p *program) printReproduction(a *reproduceArgs, name string) error {
 	if a.run.all && format == "text" {
 		format = allText
 	}
-	if err := p.write(format, report.BuildReproduction(r)); err != nil {
+	if err := p.write(format, d); err != nil {
 		return err
 	}
 	came := func(o findings.Outcome) bool {
-		return slices.Contains(a.failOn, string(o)) && (findings.Counts(r.Claims)[o] > 0 ||
-			slices.ContainsFunc(r.Figures, func(f findings.Figure) bool { return f.Outcome == o }))
+		return slices.Contains(a.failOn, string(o)) && slices.Contains(outcomes, o)
 	}
 	switch {
 	case came(findings.Contradicted):
@@ -148,6 +167,40 @@ func (p *program) printReproduction(a *reproduceArgs, name string) error {
 		return failed(exitInconclusive)
 	}
 	return nil
+}
+
+// became is what became of a claim.
+func became(j findings.Judged) findings.Outcome { return j.Outcome }
+
+// claimsOf judges published claims, or those of a file, by the result file called name.
+func (p *program) claimsOf(a *reproduceArgs, name string) (report.Document, []findings.Outcome, error) {
+	claims := findings.Published()
+	if a.claims != "" {
+		f, err := os.Open(a.claims)
+		if err != nil {
+			return report.Document{}, nil, fmt.Errorf("open claims: %w", err)
+		}
+		defer f.Close() // it was only read
+		if claims, err = findings.Read(a.claims, f); err != nil {
+			return report.Document{}, nil, err
+		}
+	}
+	side, err := p.side(name, 0)
+	if err != nil {
+		return report.Document{}, nil, err
+	}
+	judged := findings.Judge(side.Analysis, claims.Claims)
+	return report.BuildFindings(claims.Sources, judged), each.Of(judged, became), nil
+}
+
+// articleOf sets the article beside the result file called name.
+func (p *program) articleOf(a *reproduceArgs, name string) (report.Document, []findings.Outcome, error) {
+	r, err := p.reproductionOf(a.source, name)
+	if err != nil {
+		return report.Document{}, nil, err
+	}
+	of := each.Of(r.Figures, func(f findings.Figure) findings.Outcome { return f.Outcome })
+	return report.BuildReproduction(r), append(of, each.Of(r.Claims, became)...), nil
 }
 
 // reproductionOf sets an article beside the result file called name.

@@ -100,7 +100,8 @@ func BuildReproduction(r Reproduction) Document {
 			Checks  []check.Report `json:"checks"`
 		}{ReproductionSchema, r.Source.ID, data, claims, []check.Report{r.Published, r.Result}},
 	}
-	d.Sections = append(d.Sections, r.figures(), r.claims(), r.checks())
+	claimed := claimSections([]findings.Source{{ID: r.Source.ID, Title: "Claims", Note: r.Source.Note}}, r.Claims)
+	d.Sections = append(append(append(d.Sections, r.figures()), claimed...), r.checks())
 	d.Summary = r.summary(d.Answer)
 	return d
 }
@@ -146,8 +147,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 		s.Needs = append(s.Needs, NeedSummary{Name: "Not comparable", Heading: "Figures that do not compare", Lines: left})
 	}
 	s.Next = []Item{
-		{Name: "every figure, with reasons", Text: fmt.Sprintf("cnibench reproduce --all --result %s %s", r.Result.Name, r.Source.ID), Code: true},
-		{Name: "evidence of the claims", Text: fmt.Sprintf("cnibench findings --source %s %s", r.Source.ID, r.Result.Name), Code: true},
+		{Name: "all, with reasons", Text: fmt.Sprintf("cnibench reproduce --all --result %s %s", r.Result.Name, r.Source.ID), Code: true},
 		{Name: "what cannot be true", Text: "cnibench check " + r.Result.Name, Code: true},
 	}
 	return s
@@ -282,20 +282,6 @@ func cellText(c compare.Cell, scale number.Scale) string {
 		return number.Absent
 	}
 	return strings.TrimSpace(scale.Format(c.Median) + " " + spread(c.Summary))
-}
-
-func (r Reproduction) claims() Section {
-	g := Grid{Label: "claim", Columns: []string{"state", "what it says"}, Prose: true}
-	for _, j := range r.Claims {
-		text := j.Statement
-		if j.Outcome == findings.NotTestable && len(j.Evidence) > 0 {
-			text += " Why: " + j.Evidence[0] + "."
-		}
-		g.Add(j.ID, state(j.Outcome), number.Clean(text))
-	}
-	return Section{Heading: "Claims", Grids: []Grid{g}, Notes: []string{
-		fmt.Sprintf("Evidence for each: cnibench findings --source %s %s", r.Source.ID, r.Result.Name),
-	}}
 }
 
 // checks says which rules found something in the publication and in the result.

@@ -49,7 +49,7 @@ func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*Turns, plan.Pl
 		}
 	}
 	if len(e.stages) == 0 {
-		return nil, want, &kube.ConfigError{Err: advice.With(errors.New("no profile to install"), "name profiles by --profiles (cnibench cni list)")}
+		return nil, want, &kube.ConfigError{Err: advice.With(errors.New("no profile to install"), "name profiles by --profiles (cnibench list recipes)")}
 	}
 	for _, name := range want.Measured() {
 		if bare(name) {

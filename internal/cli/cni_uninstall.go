@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,26 +12,37 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-const cniResidueLong = `List what earlier CNIs left, with its effect on the next CNI and the command that removes it. In the API these are
-definitions, annotations and taints. On the nodes they are configuration, devices, chains, tables, routes, BPF programs
-and pins. The nodes are inspected only with --image, an image of this program, by a privileged pod on each node.
+const cniUninstallLong = `Remove exactly what "cnibench cni install" applied for a profile, the last object first. Then list what CNIs left, with its
+effect on the next CNI and the command that removes it. Without a profile it only lists. In the API these are definitions,
+annotations and taints. On the nodes they are configuration, devices, chains, tables, routes, BPF programs and pins, which
+deleting a CNI does not remove. The nodes are inspected only with --image, by a privileged pod on each node.
 
 Objects of the installed CNI are not listed. The exit code is 3 if anything is left. --remove runs the commands.`
 
-func (p *program) cniResidueCommand() *cobra.Command {
+func (p *program) cniUninstallCommand() *cobra.Command {
 	var a recipeArgs
+	var o recipe.Options
 	var format string
 	var remove bool
 	cmd := &cobra.Command{
-		Use: "residue", Short: "List what earlier CNIs left on a cluster, and what removes it", Long: cniResidueLong, Args: cobra.NoArgs,
-		Example: "  cnibench cni residue --image registry.example/cnibench:1\n  cnibench cni residue -f json",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use: "uninstall [PROFILE]", Short: "Uninstall what install applied, and list what CNIs left", Long: cniUninstallLong, Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: recipeNames, Example: "  cnibench cni uninstall flannel-vxlan\n  cnibench cni uninstall --image registry.example/cnibench:1 --remove",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			faults := installFaults(o)
 			if remove && a.own.image == "" {
-				return usageOf(cmd, errors.New("--remove needs --image, an image of this program: cleaning nodes requires a pod on each"))
+				faults = append(faults, errors.New("--remove needs --image, an image of this program: cleaning nodes requires a pod on each"))
 			}
-			i, err := p.installer(a, recipe.Options{})
+			if _, err := a.lookup(args, faults...); err != nil {
+				return err
+			}
+			i, err := p.installer(a, o)
 			if err != nil {
 				return err
+			}
+			if len(args) > 0 {
+				if err := i.Uninstall(cmd.Context(), args[0]); err != nil {
+					return recipeError(err)
+				}
 			}
 			s, err := i.Survey(cmd.Context())
 			if err != nil {
@@ -51,7 +63,9 @@ func (p *program) cniResidueCommand() *cobra.Command {
 	locate(cmd, &a.where)
 	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes")
 	formatFlag(cmd, &format, documentNames)
-	cmd.Flags().BoolVar(&remove, "remove", false, "run the commands in the root of each node, and remove the rest through the API")
+	f := cmd.Flags()
+	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")
+	f.BoolVar(&remove, "remove", false, "run the commands in the root of each node, and remove the rest through the API")
 	return cmd
 }
 
