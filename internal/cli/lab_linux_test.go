@@ -218,6 +218,26 @@ func TestLabTest(t *testing.T) {
 	}
 }
 
+// TestQuietRunSaysWhyNot: why a variant was not measured stands in what -q leaves, at any width that a terminal has.
+func TestQuietRunSaysWhyNot(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_max")
+	if err != nil {
+		t.Skip("the kernel tracks no connections:", err)
+	}
+	most := strings.TrimSpace(string(text))
+	limit, err := strconv.Atoi(most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := execute(t, cnibench(t), "run", "-q", "--profiles", fmt.Sprintf("ptp,ptp(connections=%d)", limit+1), "--baseline", "ptp", "--no-twin",
+		"--paths", "pod-to-pod/cross-node", "--workloads", "rr", "--duration", "50ms", "--repetitions", "1", "-o", filepath.Join(t.TempDir(), "r.jsonl"))
+	want := fmt.Sprintf("Not measured here: ptp(connections=%d) (self-test failed", limit+1)
+	if said := strings.Join(strings.Fields(got.stdout), " "); !strings.Contains(said, want) || !strings.Contains(said, "more than the "+most+" that the machine tracks") {
+		t.Errorf("want %q in the summary: %+v", want, got)
+	}
+}
+
 // TestProofBeforeImpairment: profiles pass their self-test on perfect wires, then the wires have the delay of the run.
 func TestProofBeforeImpairment(t *testing.T) {
 	t.Parallel()

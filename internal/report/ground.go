@@ -83,7 +83,7 @@ func implausible(r check.Report) string {
 	if len(rules) == 0 {
 		return ""
 	}
-	return "Not plausible by the rules " + listed(rules) + ": `cnibench check` says which numbers, and why."
+	return "Not plausible by " + number.Counted(len(rules), "rule") + ", " + listed(rules) + ": `cnibench check` says which numbers, and why."
 }
 
 // lacks says which functions of a cluster the best profiles of the needs do not have; "" if each has all.

@@ -135,7 +135,7 @@ func TestNoModelWhereNoneIs(t *testing.T) {
 // What check fails for stands in the report.
 func TestReportSaysWhatCheckSays(t *testing.T) {
 	r := reporttest.NinePaths(5)
-	const said = "Not plausible by the rules same-node-slower and sums"
+	const said = "Not plausible by 2 rules, same-node-slower and sums"
 	o := report.Options{Checked: check.Report{Findings: []finding.Finding{
 		{ID: "same-node-slower", Severity: finding.Doubtful}, {ID: "same-node-slower", Severity: finding.Doubtful},
 		{ID: "sums", Severity: finding.Impossible}, {ID: "spread", Severity: finding.Note},
