@@ -42,6 +42,21 @@ func bothModels(t *testing.T) reporttest.Result {
 	return r
 }
 
+// TestBothModelsFit: at 80 columns the second NIC model gives way to every other need, and keeps its line below the table.
+func TestBothModelsFit(t *testing.T) {
+	d := build(t, bothModels(t), report.Options{})
+	const others, left, line = "requests  connects  bulk       Services  tail", "bulk (10 Gbit/s, no NIC offload) did not fit", "\n  no NIC offload  macvlan; "
+	for width, fits := range map[int]bool{80: false, 97: true} {
+		var b strings.Builder
+		if err := text.Render(&b, d, text.Options{ASCII: true, Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		if out := b.String(); strings.Contains(out, left) == fits || !fits && !strings.Contains(out, others) || !strings.Contains(out, line) {
+			t.Errorf("%d columns:\n%s", width, out)
+		}
+	}
+}
+
 // Every number of bulk data names its NIC model, and the first screen says what was measured where.
 func TestBulkNamesItsModel(t *testing.T) {
 	r := bothModels(t)

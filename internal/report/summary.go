@@ -285,7 +285,7 @@ func (n Need) short() string {
 
 // columnNames are short names of needs.
 var columnNames = map[string]string{
-	"Requests on standing connections": "requests", "A connection for each request": "connections", "Bulk transfer": "bulk",
+	"Requests on standing connections": "requests", "A connection for each request": "connects", "Bulk transfer": "bulk",
 	"HTTP requests": "HTTP", "From outside": "outside", "Highest rate without loss": "throughput", "Tail latency": "tail", "CPU efficiency": "CPU",
 }
 

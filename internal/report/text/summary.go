@@ -66,13 +66,16 @@ func (p *printer) needs(s *report.Summary) {
 	if len(s.Columns) == 0 {
 		return
 	}
-	name := 0
-	for _, c := range s.Columns {
-		name = max(name, number.Width(c.Name))
+	name, names := 0, each.Of(s.Columns, func(c report.SummaryColumn) string { return c.Name })
+	for j, c := range s.Columns {
+		if _, model, ok := strings.Cut(c.Unit, ", "); ok && again(s, j) {
+			names[j] = model
+		}
+		name = max(name, number.Width(names[j]))
 	}
 	p.line("")
 	for j, n := range s.Needs {
-		lead, text := "  "+number.Left(s.Columns[j].Name, name)+"  ", n.Line
+		lead, text := "  "+number.Left(names[j], name)+"  ", n.Line
 		if number.Width(p.plain(lead+text)) > p.width {
 			text = n.Brief
 		}
@@ -173,13 +176,7 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 	if s.Letters == "" || used+len(gap)+all[0].width > p.width {
 		after, used = "", name
 	}
-	var columns []column
-	for _, c := range all {
-		if used += len(gap) + c.width; used > p.width && len(columns) > 0 {
-			break
-		}
-		columns = append(columns, c)
-	}
+	columns, left := p.fitting(s, all, used)
 	row := func(label string, text func(column) string, end string) string {
 		line := number.Left(label, name)
 		for _, c := range columns {
@@ -200,8 +197,7 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 		p.line(p.style(strings.TrimRight(row("", heading, []string{after, "", ""}[i]), " "), bold))
 	}
 	rows := s.Rows
-	left := len(s.Columns) - len(columns)
-	if room := most - tableLines - min(1, left); len(rows) > room {
+	if room := most - tableLines - min(1, len(left)); len(rows) > room {
 		rows = rows[:max(1, room-1)]
 	}
 	for i, r := range rows {
@@ -216,9 +212,40 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 	if more := len(s.Rows) - len(rows); more > 0 {
 		p.bullets(number.Counted(more, "more profile") + p.elsewhere())
 	}
-	if left > 0 {
-		p.bullets(number.Counted(left, "column") + " did not fit" + p.elsewhere())
+	switch {
+	case len(left) > 0 && p.live: // in one line
+		p.bullets(number.Counted(len(left), "column") + " did not fit.")
+	case len(left) > 0:
+		p.bullets(strings.Join(left, "; ") + " did not fit: --all.")
 	}
+}
+
+// again says that a column has the need of the one before, under another NIC model.
+func again(s *report.Summary, j int) bool { return j > 0 && s.Columns[j].Name == s.Columns[j-1].Name }
+
+// fitting returns the columns that have room beside so much, and the names of the others: those under another NIC model give way
+// first, then the last.
+func (p *printer) fitting(s *report.Summary, all []column, used int) (columns []column, left []string) {
+	for _, c := range all {
+		used += len(gap) + c.width
+	}
+	gone := make([]bool, len(all))
+	for _, repeated := range []bool{true, false} {
+		for j := len(all) - 1; j > 0 && used > p.width; j-- {
+			if again(s, j) == repeated {
+				gone[j] = true
+				used -= len(gap) + all[j].width
+			}
+		}
+	}
+	for j, c := range all {
+		if gone[j] {
+			left = append(left, p.plain(s.Columns[j].Name+" ("+s.Columns[j].Unit+")"))
+			continue
+		}
+		columns = append(columns, c)
+	}
+	return columns, left
 }
 
 // elsewhere ends a sentence about what has no room.

@@ -117,7 +117,7 @@ func TestASCII(t *testing.T) {
 // A profile without policies is not best for a reader who needs them.
 func TestBestWithFunction(t *testing.T) {
 	out := string(render(t, reporttest.NinePaths(6), report.Options{}, Options{ASCII: true}))
-	for _, want := range []string{"requests     macvlan; NetworkPolicy calico-underlay 1.", "; worst canal 1.", "With encryption: none was measured; flannel-wireguard has it."} {
+	for _, want := range []string{"requests  macvlan; NetworkPolicy calico-underlay 1.", "; worst canal 1.", "With encryption: none was measured; flannel-wireguard has it."} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
@@ -135,7 +135,7 @@ func TestTableFirst(t *testing.T) {
 			t.Fatalf("the table begins at line %d of\n%s", top+1, out)
 		}
 		all = all[top-3:]
-		for _, want := range []string{"requests", "connections", "bulk", "Services", "tail", "does", "proof"} {
+		for _, want := range []string{"requests", "connects", "bulk", "Services", "tail", "does", "proof"} {
 			if !strings.Contains(all[3], want) {
 				t.Errorf("no column %s in %q", want, all[3])
 			}
