@@ -136,12 +136,10 @@ func (e pretence) Endpoints(_ context.Context, r plan.Route) (control.Ends, erro
 	return control.Ends{Client: at("a"), Servers: []control.Endpoint{at("b")}}, nil
 }
 
-func (e pretence) Capabilities() env.Capabilities {
-	return env.Capabilities{VerifierLogs: e.VerifierLogs, Follow: e.follow}
-}
+func (e pretence) At(plan.Variant) env.Site { return e }
 
-// follow returns what was recorded in a real lab, of flannel-vxlan whatever the variant is. TRACES is where it is.
-func (e pretence) follow(_ context.Context, r plan.Route, o journey.Options) (t journey.Trace, err error) {
+// Follow returns what was recorded in a real lab, of flannel-vxlan whatever the variant is. TRACES is where it is.
+func (e pretence) Follow(_ context.Context, r plan.Route, o journey.Options) (t journey.Trace, err error) {
 	if _, err := e.Endpoints(context.Background(), r); err != nil {
 		return t, err
 	}

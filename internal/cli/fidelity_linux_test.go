@@ -53,6 +53,8 @@ func (e pretended) Close(context.Context) error {
 	return e.closing
 }
 
+func (e pretended) At(plan.Variant) env.Site { return e }
+
 func (e pretended) Endpoints(ctx context.Context, r plan.Route) (control.Ends, error) {
 	*e.diary = append(*e.diary, e.name+" measures "+string(r.Variant))
 	return e.pretence.Endpoints(ctx, r)

@@ -189,11 +189,11 @@ func (f *following) all(ctx context.Context, p *program, want plan.Plan) (err er
 		return err
 	}
 	defer func() { err = env.Close(ctx, e, err) }()
-	can := e.Capabilities()
-	if can.VerifierLogs != nil {
-		printVerifierLogs(p.stderr, can.VerifierLogs(), f.args.verbose)
+	if lab, ok := e.At(want.Baseline).(env.Verifier); ok {
+		printVerifierLogs(p.stderr, lab.VerifierLogs(), f.args.verbose)
 	}
-	if can.Follow == nil {
+	lab, ok := e.At(want.Baseline).(env.Follower)
+	if !ok {
 		return errors.New("transactions can be followed in the lab only")
 	}
 	if f.page.Facts, err = e.Facts(ctx); err != nil {
@@ -213,7 +213,7 @@ func (f *following) all(ctx context.Context, p *program, want plan.Plan) (err er
 				}
 				f.story.step("following %s on %s of %s", w, path, v.Name)
 				o := journey.Options{Workload: w, Transactions: f.args.transactions, Warmup: want.Warmup, Window: want.Duration}
-				t, err := can.Follow(ctx, plan.Single(v.Name, path), o)
+				t, err := lab.Follow(ctx, plan.Single(v.Name, path), o)
 				if cause := context.Cause(ctx); cause != nil {
 					return cause
 				}

@@ -238,9 +238,9 @@ func (p *program) measure(ctx context.Context, open opener, out *result.Writer, 
 		}
 		err = errors.Join(err, left)
 	}()
-	if logs := e.Capabilities().VerifierLogs; logs != nil && !s.quiet {
+	if lab, ok := e.At(want.Baseline).(env.Verifier); ok && !s.quiet {
 		s.clear()
-		printVerifierLogs(s.w, logs(), s.verbose)
+		printVerifierLogs(s.w, lab.VerifierLogs(), s.verbose)
 	}
 	o.Header = s.live.begin
 	return run.Run(ctx, e, want, out, o)

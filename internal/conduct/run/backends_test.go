@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -104,6 +105,8 @@ func TestOneOfSeveralBackendsFails(t *testing.T) {
 
 // few is a world in which a Service has one backend and no more.
 type few struct{ *world }
+
+func (f few) At(plan.Variant) env.Site { return f }
 
 func (f few) Endpoints(ctx context.Context, r plan.Route) (control.Ends, error) {
 	if r.Servers > 1 {

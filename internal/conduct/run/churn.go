@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
@@ -32,9 +33,9 @@ type churning struct {
 func (c *conductor) churning(j job) *churning {
 	h := &churning{what: control.Churning{Variant: j.Profile, Warmup: j.warmup, Window: j.window}}
 	if !j.Profile.Lab(c.plan.Lab).Churn.IsZero() {
-		h.churn = c.can.Churn
-		if h.churn == nil {
-			h.churn = func(context.Context, control.Churning) (*sample.Churn, error) { return nil, errors.New(noChurn) }
+		h.churn = func(context.Context, control.Churning) (*sample.Churn, error) { return nil, errors.New(noChurn) }
+		if site, ok := c.env.At(j.Profile).(env.Churner); ok {
+			h.churn = site.Churn
 		}
 	}
 	return h

@@ -20,7 +20,11 @@ type restless struct {
 	churn func(context.Context, control.Churning) (*sample.Churn, error)
 }
 
-func (r restless) Capabilities() env.Capabilities { return env.Capabilities{Churn: r.churn} }
+func (r restless) At(plan.Variant) env.Site { return r }
+
+func (r restless) Churn(ctx context.Context, c control.Churning) (*sample.Churn, error) {
+	return r.churn(ctx, c)
+}
 
 func churnPlan(v plan.Variant) plan.Plan {
 	p := testPlan(string(v))
@@ -66,7 +70,10 @@ func TestChurnThatFailsFailsTheTrial(t *testing.T) {
 		},
 		noChurn: nil,
 	} {
-		r := restless{newWorld(string(canonical)), churn}
+		var r env.Environment = newWorld(string(canonical)) // where nothing can change
+		if churn != nil {
+			r = restless{newWorld(string(canonical)), churn}
+		}
 		_, c, _ := perform(t, r, churnPlan(canonical), Options{})
 		all := trials(c)
 		if len(all) != 1 || all[0].Status != result.Failed || all[0].Error.Kind != kindChurn || !strings.Contains(all[0].Error.Message, name) {

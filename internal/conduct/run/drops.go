@@ -3,6 +3,7 @@ package run
 import (
 	"time"
 
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
@@ -20,8 +21,8 @@ type watch struct {
 // watch returns what reads the drops of a job, where the job can lose packets for good and the environment can tell.
 func (c *conductor) watch(j job) *watch {
 	w := &watch{warmup: j.warmup, opened: make(chan struct{})}
-	if c.can.Drops != nil && j.workload.Traits().Datagrams() {
-		w.read = func() ([]sample.Drop, error) { return c.can.Drops(j.Profile, j.Path) }
+	if site, ok := c.env.At(j.Profile).(env.DropCounter); ok && j.workload.Traits().Datagrams() {
+		w.read = func() ([]sample.Drop, error) { return site.Drops(j.Profile, j.Path) }
 	}
 	return w
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -30,10 +31,11 @@ func (e *LostError) Unwrap() error { return e.Err }
 // recover waits after a failed trial until the next can succeed, and returns why none will. It adds what was wrong to the
 // failure of the trial.
 func (c *conductor) recover(ctx context.Context, rec *result.Record) error {
-	if c.can.Recover == nil || rec.Status == result.OK {
+	site, ok := c.env.At(rec.Profile).(env.Recoverer)
+	if !ok || rec.Status == result.OK {
 		return nil
 	}
-	wrong, err := c.can.Recover(ctx)
+	wrong, err := site.Recover(ctx)
 	if ctx.Err() != nil {
 		return nil // an interrupted run ends as such
 	}
@@ -70,10 +72,11 @@ var ofAgents = []string{control.KindGone, control.KindLost, control.KindProtocol
 
 // suspect adds the policies to what a failed trial says. Whether one of them is why, only their owner can tell.
 func (c *conductor) suspect(ctx context.Context, rec *result.Record) {
-	if c.can.Policies == nil || rec.Status == result.OK || slices.Contains(ofAgents, rec.Error.Kind) {
+	site, ok := c.env.At(rec.Profile).(env.PolicyLister)
+	if !ok || rec.Status == result.OK || slices.Contains(ofAgents, rec.Error.Kind) {
 		return
 	}
-	if names := c.can.Policies(ctx, rec.Profile, rec.Path); len(names) > 0 {
+	if names := site.Policies(ctx, rec.Profile, rec.Path); len(names) > 0 {
 		rec.Error.Message += "; NetworkPolicies select its ends: " + strings.Join(names, ", ")
 	}
 }
@@ -84,11 +87,12 @@ const kindTableFull = "table full"
 
 // full reads the tables of a profile, nil if the environment cannot.
 func (c *conductor) full(profile plan.Variant) map[string]uint64 {
-	if c.can.Full == nil {
+	site, ok := c.env.At(profile).(env.TableCounter)
+	if !ok {
 		return nil
 	}
 	// A counter that cannot be read is one that cannot be held against the trial.
-	tables, _ := c.can.Full(profile)
+	tables, _ := site.Full(profile)
 	return tables
 }
 
@@ -115,10 +119,11 @@ const kindDead = "dataplane died"
 
 // dead returns the failure of a trial that ended with err (may be nil) if a program of the profile has ended, else err.
 func (c *conductor) dead(profile plan.Variant, err error) error {
-	if c.can.Dead == nil {
+	site, ok := c.env.At(profile).(env.ProgramWatcher)
+	if !ok {
 		return err
 	}
-	why := c.can.Dead(profile)
+	why := site.Dead(profile)
 	if why == nil {
 		return err
 	}

@@ -25,9 +25,9 @@ type tables struct {
 
 const table = "node-1: conntrack table"
 
-func (w *tables) Capabilities() env.Capabilities { return env.Capabilities{Full: w.full} }
+func (w *tables) At(plan.Variant) env.Site { return w }
 
-func (w *tables) full(profile plan.Variant) (map[string]uint64, error) {
+func (w *tables) Full(profile plan.Variant) (map[string]uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if profile != "canal" {

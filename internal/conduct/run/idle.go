@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 
 // rest reads what the nodes of a path use while nothing is sent. Agents of earlier trials stay and sleep.
 func (c *conductor) rest(ctx context.Context, _ control.Ends, j job) (seen, error) {
-	client, err := c.can.Rest(ctx, j.Profile, j.Path, j.window)
+	client, err := c.env.At(j.Profile).(env.Rester).Rest(ctx, j.Profile, j.Path, j.window)
 	if err != nil {
 		return seen{}, err
 	}

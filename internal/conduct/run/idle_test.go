@@ -16,12 +16,12 @@ import (
 // resting is a world whose nodes can be read.
 type resting struct{ *world }
 
-func (resting) Capabilities() env.Capabilities {
-	return env.Capabilities{Rest: func(_ context.Context, v plan.Variant, _ plan.Path, window time.Duration) (*sample.Observation, error) {
-		part := sample.RestPart{Name: "kube-system/" + string(v), Network: true, Usage: sample.Usage{Cores: 0.02}}
-		return &sample.Observation{Side: control.SideClient, ElapsedNs: int64(window),
-			Rest: []sample.NodeRest{{Side: control.SideClient, Parts: []sample.RestPart{part}}, {Side: control.SideServer}}}, nil
-	}}
+func (w resting) At(plan.Variant) env.Site { return w }
+
+func (resting) Rest(_ context.Context, v plan.Variant, _ plan.Path, window time.Duration) (*sample.Observation, error) {
+	part := sample.RestPart{Name: "kube-system/" + string(v), Network: true, Usage: sample.Usage{Cores: 0.02}}
+	return &sample.Observation{Side: control.SideClient, ElapsedNs: int64(window),
+		Rest: []sample.NodeRest{{Side: control.SideClient, Parts: []sample.RestPart{part}}, {Side: control.SideServer}}}, nil
 }
 
 func idlePlan() plan.Plan {

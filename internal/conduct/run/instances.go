@@ -3,10 +3,12 @@ package run
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -22,7 +24,7 @@ type instances struct {
 // renew raises the profiles of the next trials anew, in the order in which they come, as far as they were measured in
 // another block of repetitions. It returns a reason if the run must stop.
 func (c *conductor) renew(ctx context.Context, trials []plan.Trial) (string, error) {
-	if c.can.Renew == nil || len(trials) == 0 {
+	if len(trials) == 0 {
 		return "", nil
 	}
 	rep := trials[0].Repetition
@@ -32,7 +34,11 @@ func (c *conductor) renew(ctx context.Context, trials []plan.Trial) (string, err
 		if at, measured := c.instances.block[t.Profile]; measured && at == block {
 			continue
 		}
-		for _, v := range c.can.Renews(t.Profile) {
+		site, ok := c.env.At(t.Profile).(env.Renewer)
+		if !ok {
+			continue
+		}
+		for _, v := range site.Renews(t.Profile) {
 			if _, measured := c.instances.block[v]; measured {
 				old = append(old, v)
 			}
@@ -64,7 +70,7 @@ func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
 		c.forget(c.survey.routes[r])
 	}
 	c.missing = slices.DeleteFunc(c.missing, func(b control.Backend) bool { return slices.Contains(old, b.Route.Variant) })
-	failed := c.can.Renew(ctx, old)
+	failed := c.raise(ctx, old)
 	for _, v := range old {
 		if failed[v] != nil {
 			c.instances.last[v]-- // nothing is measured on it
@@ -73,7 +79,7 @@ func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
 	for _, r := range routes {
 		err, one := failed[r.Variant], plan.Single(r.Variant, r.Path)
 		if err == nil {
-			c.survey.routes[r], err = c.env.Endpoints(ctx, r)
+			c.survey.routes[r], err = c.env.At(r.Variant).Endpoints(ctx, r)
 		}
 		if r == one {
 			delete(c.instances.broken, one)
@@ -84,13 +90,28 @@ func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
 	}
 }
 
+// raise has each site raise its variants of old anew, and returns for each why it is not up.
+func (c *conductor) raise(ctx context.Context, old []plan.Variant) map[plan.Variant]error {
+	sites := map[string][]plan.Variant{}
+	for _, v := range old {
+		sites[v.Context()] = append(sites[v.Context()], v)
+	}
+	failed := map[plan.Variant]error{}
+	for _, context := range slices.Sorted(maps.Keys(sites)) {
+		names := sites[context]
+		maps.Copy(failed, c.env.At(names[0]).(env.Renewer).Renew(ctx, names)) // renew has asked it
+	}
+	return failed
+}
+
 // raised writes what it cost to raise the instances of variants that stand now and are measured.
 func (c *conductor) raised(variants []plan.Variant) error {
-	if c.can.Raised == nil {
-		return nil
-	}
 	for _, v := range variants {
-		metrics, skipped := c.can.Raised(v), func(p result.Profile) bool { return p.Name == v && p.Skipped != "" }
+		site, ok := c.env.At(v).(env.Raiser)
+		if !ok {
+			continue
+		}
+		metrics, skipped := site.Raised(v), func(p result.Profile) bool { return p.Name == v && p.Skipped != "" }
 		if metrics == nil || slices.ContainsFunc(c.survey.profiles, skipped) {
 			continue
 		}

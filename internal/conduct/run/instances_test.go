@@ -30,7 +30,7 @@ type renewing struct {
 	shared []plan.Variant
 }
 
-func (w *renewing) renews(v plan.Variant) []plan.Variant {
+func (w *renewing) Renews(v plan.Variant) []plan.Variant {
 	switch {
 	case slices.Contains(w.shared, v):
 		return w.shared
@@ -40,11 +40,9 @@ func (w *renewing) renews(v plan.Variant) []plan.Variant {
 	return []plan.Variant{v}
 }
 
-func (w *renewing) Capabilities() env.Capabilities {
-	return env.Capabilities{Renew: w.renew, Renews: w.renews}
-}
+func (w *renewing) At(plan.Variant) env.Site { return w }
 
-func (w *renewing) renew(_ context.Context, names []plan.Variant) map[plan.Variant]error {
+func (w *renewing) Renew(_ context.Context, names []plan.Variant) map[plan.Variant]error {
 	w.renewed = append(w.renewed, names)
 	if w.now != nil {
 		w.now(len(w.renewed))

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
@@ -21,7 +22,8 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 	ask := c.ask(j)
 	ask.Warmup = 0 // the first pod comes before the servers' window
 	is := j.workload.Traits()
-	if c.can.LatePods {
+	site := c.env.At(j.Profile).(env.PodMaker) // survey has asked it
+	if site.LatePods() {
 		ask.Window, ask.Timeout = ask.Window+is.Timeout, ask.Timeout+is.Timeout
 	}
 	port, err := control.Listen(ctx, servers, control.Hello{}, e, ask)
@@ -48,7 +50,7 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 	if a.To.Port == 0 {
 		a.To.Port = port
 	}
-	client, err := c.can.NewPods(ctx, a)
+	client, err := site.NewPods(ctx, a)
 	if err != nil {
 		both.Go(func() error { return &control.SideError{Side: control.SideClient, Err: err} })
 	}

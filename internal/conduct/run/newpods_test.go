@@ -19,8 +19,11 @@ type nursery struct {
 	make func(control.Arrivals) (*sample.Observation, error)
 }
 
-func (n nursery) Capabilities() env.Capabilities {
-	return env.Capabilities{NewPods: func(_ context.Context, a control.Arrivals) (*sample.Observation, error) { return n.make(a) }}
+func (n nursery) At(plan.Variant) env.Site { return n }
+func (n nursery) LatePods() bool           { return false }
+
+func (n nursery) NewPods(_ context.Context, a control.Arrivals) (*sample.Observation, error) {
+	return n.make(a)
 }
 
 func podPlan() plan.Plan {

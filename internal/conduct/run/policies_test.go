@@ -16,9 +16,9 @@ import (
 // policed is a world in which policies select the ends of canal's paths between pods.
 type policed struct{ *world }
 
-func (w policed) Capabilities() env.Capabilities { return env.Capabilities{Policies: w.policies} }
+func (w policed) At(plan.Variant) env.Site { return w }
 
-func (policed) policies(_ context.Context, profile plan.Variant, p plan.Path) []string {
+func (policed) Policies(_ context.Context, profile plan.Variant, p plan.Path) []string {
 	if profile == "canal" && p.To == plan.Pod {
 		return []string{"x/deny", "x/quiet"}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // recovered is a world that says whether it stands.
@@ -21,7 +22,8 @@ type recovered struct {
 	recover func(context.Context) (string, error)
 }
 
-func (m recovered) Capabilities() env.Capabilities { return env.Capabilities{Recover: m.recover} }
+func (m recovered) At(plan.Variant) env.Site                    { return m }
+func (m recovered) Recover(ctx context.Context) (string, error) { return m.recover(ctx) }
 
 // dieAt has the client of canal end in its n-th trial.
 func dieAt(n int32) func(string, control.Prepare) (*sample.Observation, *control.Error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env"
 )
 
 const (
@@ -41,7 +42,7 @@ func rolls(j job) bool { return j.workload.Rolled(j.Path) }
 func (c *conductor) rolling(j job, servers []*control.Client) *rolling {
 	r := &rolling{job: j, servers: servers}
 	if rolls(j) {
-		r.roll = c.can.Roll
+		r.roll = c.env.At(j.Profile).(env.Roller).Roll // survey has asked it
 	}
 	return r
 }
@@ -50,7 +51,7 @@ func (c *conductor) rolling(j job, servers []*control.Client) *rolling {
 // away then. The error is that of the trial, which would begin with a backend too few.
 func (c *conductor) putBack(ctx context.Context, j job) error {
 	for rolls(j) && len(c.missing) > 0 {
-		if err := c.can.Roll(ctx, c.missing[0], true); err != nil {
+		if err := c.env.At(c.missing[0].Route.Variant).(env.Roller).Roll(ctx, c.missing[0], true); err != nil {
 			return &control.Error{Kind: kindRoll, Message: fmt.Sprintf("backend %d may be out of the Service since an earlier trial: %s", c.missing[0].Index+1, err)}
 		}
 		c.missing = c.missing[1:]

@@ -47,9 +47,9 @@ func (w *rolledWorld) failOnce(p *plan.Plan) {
 	}
 }
 
-func (w *rolledWorld) Capabilities() env.Capabilities { return env.Capabilities{Roll: w.roll} }
+func (w *rolledWorld) At(plan.Variant) env.Site { return w }
 
-func (w *rolledWorld) roll(ctx context.Context, b control.Backend, in bool) error {
+func (w *rolledWorld) Roll(ctx context.Context, b control.Backend, in bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -55,14 +55,14 @@ type Event struct {
 // Run measures p in env and appends to out. It returns how the run ended, also with an error. When ctx is cancelled, it
 // abandons the current trial, and the end says that the run was interrupted, without an error. It fails if the disk is
 // full or nothing can be measured.
-func Run(ctx context.Context, env env.Environment, p plan.Plan, out *result.Writer, o Options) (result.End, error) {
-	c := &conductor{env: env, can: env.Capabilities(), out: out, options: o, plan: p, began: o.Began, start: time.Now(), agents: newPool()}
+func Run(ctx context.Context, e env.Environment, p plan.Plan, out *result.Writer, o Options) (result.End, error) {
+	c := &conductor{env: e, out: out, options: o, plan: p, began: o.Began, start: time.Now(), agents: newPool()}
 	if c.began.IsZero() {
 		c.began = c.start
 	}
 	defer c.agents.close()
 	var err error
-	if c.survey, err = survey(ctx, env, p); err != nil {
+	if c.survey, err = survey(ctx, e, p); err != nil {
 		return result.End{}, err
 	}
 	for _, q := range c.survey.profiles {
@@ -87,7 +87,6 @@ func Run(ctx context.Context, env env.Environment, p plan.Plan, out *result.Writ
 // conductor is the state of one run.
 type conductor struct {
 	env     env.Environment
-	can     env.Capabilities
 	out     *result.Writer
 	options Options
 	plan    plan.Plan
@@ -126,7 +125,7 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	c.instances = instances{last: map[plan.Variant]int{}, block: map[plan.Variant]int{}, broken: map[plan.Route]error{}}
 	res := c.options.Resumed
 	if res == nil {
-		open := p.Duration == 0 && p.Budget > 0 && p.Precision == 0 && !p.Explain && c.can.Stages == nil
+		open := p.Duration == 0 && p.Budget > 0 && p.Precision == 0 && !p.Explain && !c.staged()
 		p = p.Fit(len(c.survey.served))
 		c.fitted = open && p.Duration < plan.LongestFit
 		if err := p.Validate(); err != nil {

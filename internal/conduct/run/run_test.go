@@ -19,6 +19,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/control/controltest"
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -206,6 +207,8 @@ func TestAgentThatCannotStart(t *testing.T) {
 
 // broken is a world whose servers cannot be started.
 type broken struct{ *world }
+
+func (b *broken) At(plan.Variant) env.Site { return b }
 
 func (b *broken) Endpoints(ctx context.Context, r plan.Route) (control.Ends, error) {
 	ends, err := b.world.Endpoints(ctx, r)

@@ -42,9 +42,11 @@ func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, e
 	}
 	recs, ok := []result.Record{{Type: result.TypeSampled, Error: &result.Failure{Kind: kindNotSampled}}}, true
 	recs[0], ok = c.record(ctx, t, recs[0], c.sampling(t))
-	if s := recs[0].Stacks; ok && s != nil && s.HasPrograms() && c.can.Count != nil && t.Repetition%plan.CountEvery == 1 {
+	if s := recs[0].Stacks; ok && s != nil && s.HasPrograms() && t.Repetition%plan.CountEvery == 1 {
 		recs = append(recs, result.Record{Type: result.TypeCounted, Error: &result.Failure{Kind: kindNotCounted}})
-		recs[1], ok = c.record(ctx, t, recs[1], func() (env.Recording, error) { return c.can.Count(t.Profile, t.Path, c.plan.Warmup+c.plan.Duration) })
+		recs[1], ok = c.record(ctx, t, recs[1], func() (env.Recording, error) {
+			return c.env.At(t.Profile).(env.Sampler).Count(t.Profile, t.Path, c.plan.Warmup+c.plan.Duration)
+		})
 	}
 	if !ok {
 		return result.Interrupted, nil
@@ -104,10 +106,11 @@ func counted(to, counters map[string]float64, units float64) {
 // sampling prepares to record what the CPUs of a path do.
 func (c *conductor) sampling(t plan.Trial) func() (env.Recording, error) {
 	return func() (env.Recording, error) {
-		if c.can.Sample == nil {
+		site, ok := c.env.At(t.Profile).(env.Sampler)
+		if !ok {
 			return env.Recording{}, errNoSampling
 		}
-		return c.can.Sample(t.Profile, t.Path, c.plan.Warmup+c.plan.SampledWindow())
+		return site.Sample(t.Profile, t.Path, c.plan.Warmup+c.plan.SampledWindow())
 	}
 }
 

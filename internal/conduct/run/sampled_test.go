@@ -25,34 +25,35 @@ type sampling struct {
 	counters    map[string]float64
 }
 
-func (w *sampling) Capabilities() env.Capabilities {
-	count := func(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
-		w.counted++
-		return env.Recording{Start: func() error { return nil }, Finish: func(client, _ *sample.Observation) (sample.Recorded, error) {
-			return sample.Recorded{Programs: &sample.Programs{EmptyNs: 20, List: []sample.Program{{Name: "p", Runs: 5, Ns: 500}}}}, nil
-		}}, w.refuseCount
+func (w *sampling) At(plan.Variant) env.Site { return w }
+
+func (w *sampling) Count(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
+	w.counted++
+	return env.Recording{Start: func() error { return nil }, Finish: func(client, _ *sample.Observation) (sample.Recorded, error) {
+		return sample.Recorded{Programs: &sample.Programs{EmptyNs: 20, List: []sample.Program{{Name: "p", Runs: 5, Ns: 500}}}}, nil
+	}}, w.refuseCount
+}
+
+func (w *sampling) Sample(v plan.Variant, _ plan.Path, length time.Duration) (env.Recording, error) {
+	if w.refuse != nil {
+		return env.Recording{}, w.refuse
 	}
-	return env.Capabilities{Count: count, Sample: func(v plan.Variant, _ plan.Path, length time.Duration) (env.Recording, error) {
-		if w.refuse != nil {
-			return env.Recording{}, w.refuse
-		}
-		w.open++
-		return env.Recording{
-			Start: func() error { w.started++; return nil },
-			Finish: func(client, server *sample.Observation) (seen sample.Recorded, err error) {
-				w.open--
-				if client == nil || server == nil || w.lose != nil {
-					return seen, w.lose
-				}
-				seen.Stacks = &sample.Stacks{Event: "cpu-clock", Counters: w.counters}
-				seen.Stacks.Add(0, sample.Counted{Samples: 1, Weight: 1}, "pod", string(v))
-				if w.program != "" {
-					seen.Stacks.Add(0, sample.Counted{Samples: 1, Weight: 1}, "pod", w.program)
-				}
-				return seen, nil
-			},
-		}, nil
-	}}
+	w.open++
+	return env.Recording{
+		Start: func() error { w.started++; return nil },
+		Finish: func(client, server *sample.Observation) (seen sample.Recorded, err error) {
+			w.open--
+			if client == nil || server == nil || w.lose != nil {
+				return seen, w.lose
+			}
+			seen.Stacks = &sample.Stacks{Event: "cpu-clock", Counters: w.counters}
+			seen.Stacks.Add(0, sample.Counted{Samples: 1, Weight: 1}, "pod", string(v))
+			if w.program != "" {
+				seen.Stacks.Add(0, sample.Counted{Samples: 1, Weight: 1}, "pod", w.program)
+			}
+			return seen, nil
+		},
+	}, nil
 }
 
 // sampledOf are the sampled trials of a result.

@@ -2,8 +2,10 @@ package run
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -59,9 +61,10 @@ func (c *conductor) affords(cases map[plan.Case]bool) bool {
 		}
 	}
 	need := time.Duration(len(cases)) * c.plan.TrialTime()
-	if c.can.Renew != nil {
-		need += c.plan.RaiseTime(raised)
-	}
+	need += c.plan.RaiseTime(slices.DeleteFunc(raised, func(v plan.Variant) bool {
+		_, renews := c.env.At(v).(env.Renewer)
+		return !renews
+	}))
 	pace := float64(c.progress.spent) / float64(c.plan.Expected(len(c.survey.served)))
 	left, bounded := c.budgetLeft()
 	return bounded && time.Duration(max(1, pace)*spareMargin*float64(need)) < left

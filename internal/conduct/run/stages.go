@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -14,11 +15,12 @@ const kindNotRaised = "not raised"
 // stages works through the plan: at once where everything stands, and stage by stage where it does not.
 func (c *conductor) stages(ctx context.Context) (string, error) {
 	c.count()
-	if c.can.Stages == nil {
+	staged, ok := c.env.(env.Staged)
+	if !ok {
 		return c.repetitions(ctx)
 	}
 	whole, worst := c.survey, result.Complete
-	all := c.can.Stages()
+	all := staged.Stages()
 	for i, names := range all {
 		stage := whole.only(names)
 		if !c.anyLeft(stage) {
@@ -26,7 +28,7 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 		}
 		c.note("stage %d of %d: %s", i+1, len(all), plan.JoinVariants(names, ", "))
 		c.share = float64(i+1) / float64(len(all))
-		reason, err := c.stage(ctx, i, stage, names)
+		reason, err := c.stage(ctx, func() error { return staged.Enter(ctx, i) }, stage, names)
 		if err != nil || reason == result.Interrupted {
 			return reason, err
 		}
@@ -37,12 +39,18 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 	return worst, nil
 }
 
+// staged reports whether profiles cannot be up at the same time.
+func (c *conductor) staged() bool {
+	_, ok := c.env.(env.Staged)
+	return ok
+}
+
 // stage measures the profiles of one stage. Profiles that cannot be raised leave failed trials.
-func (c *conductor) stage(ctx context.Context, i int, stage surveyed, names []plan.Variant) (string, error) {
+func (c *conductor) stage(ctx context.Context, enter func() error, stage surveyed, names []plan.Variant) (string, error) {
 	c.agents.close() // theirs were of the stage before
 	c.missing = nil
 	clear(c.instances.block) // entering raises all that the stage has
-	err := c.can.Enter(ctx, i)
+	err := enter()
 	var here surveyed
 	if err == nil {
 		here, err = survey(ctx, c.env, c.planOf(names))

@@ -24,16 +24,23 @@ type turns struct {
 	renew func([]plan.Variant)
 }
 
-func (w *turns) Capabilities() env.Capabilities {
-	can := env.Capabilities{Stages: func() [][]plan.Variant { return w.stages }, Enter: w.enter}
-	if w.renew != nil {
-		can.Renews = func(v plan.Variant) []plan.Variant { return []plan.Variant{"host", v} }
-		can.Renew = func(_ context.Context, names []plan.Variant) map[plan.Variant]error { w.renew(names); return nil }
+func (w *turns) Stages() [][]plan.Variant { return w.stages }
+
+func (w *turns) At(plan.Variant) env.Site {
+	if w.renew == nil {
+		return w.world
 	}
-	return can
+	return w
 }
 
-func (w *turns) enter(_ context.Context, i int) error {
+func (w *turns) Renews(v plan.Variant) []plan.Variant { return []plan.Variant{"host", v} }
+
+func (w *turns) Renew(_ context.Context, names []plan.Variant) map[plan.Variant]error {
+	w.renew(names)
+	return nil
+}
+
+func (w *turns) Enter(_ context.Context, i int) error {
 	w.entered = append(w.entered, i)
 	if w.now != nil {
 		w.now(i)

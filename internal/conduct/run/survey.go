@@ -24,9 +24,9 @@ type surveyed struct {
 	served map[plan.Case]bool
 }
 
-// survey asks env for every profile and path of the plan. It fails if nothing that was asked for can be measured.
-func survey(ctx context.Context, env env.Environment, p plan.Plan) (surveyed, error) {
-	profiles, err := env.Profiles(ctx)
+// survey asks e for every profile and path of the plan. It fails if nothing that was asked for can be measured.
+func survey(ctx context.Context, e env.Environment, p plan.Plan) (surveyed, error) {
+	profiles, err := e.Profiles(ctx)
 	if err != nil {
 		return surveyed{}, fmt.Errorf("find the profiles of the environment: %w", err)
 	}
@@ -36,7 +36,7 @@ func survey(ctx context.Context, env env.Environment, p plan.Plan) (surveyed, er
 		if q == nil || q.Skipped != "" {
 			continue
 		}
-		if err := s.ask(ctx, env, q, r); err != nil {
+		if err := s.ask(ctx, e.At(r.Variant), q, r); err != nil {
 			return surveyed{}, err
 		}
 	}
@@ -72,23 +72,15 @@ func (s *surveyed) serves(profiles []plan.Variant) bool {
 }
 
 // ask finds the ends of one route, or why there are none. A path that is not served at all has been noted with one server.
-func (s *surveyed) ask(ctx context.Context, env env.Environment, q *result.Profile, r plan.Route) error {
+func (s *surveyed) ask(ctx context.Context, at env.Site, q *result.Profile, r plan.Route) error {
 	if _, ok := s.routes[plan.Single(r.Variant, r.Path)]; r.Servers > 1 && !ok {
 		return nil
 	}
-	if r.Rolled && env.Capabilities().Roll == nil {
-		notServed(q, r, notRolled)
+	if why := incapable(at, r); why != "" {
+		notServed(q, r, why)
 		return nil
 	}
-	if r.NewPods && env.Capabilities().NewPods == nil {
-		notServed(q, r, noNewPods)
-		return nil
-	}
-	if r.Rests && env.Capabilities().Rest == nil {
-		notServed(q, r, noRest)
-		return nil
-	}
-	ends, err := env.Endpoints(ctx, r)
+	ends, err := at.Endpoints(ctx, r)
 	var not *control.NotServedError
 	if errors.As(err, &not) {
 		notServed(q, r, not.Reason)
@@ -102,6 +94,22 @@ func (s *surveyed) ask(ctx context.Context, env env.Environment, q *result.Profi
 	}
 	s.routes[r] = ends
 	return nil
+}
+
+// incapable returns what a site cannot do that a route requires, "" if it can.
+func incapable(at env.Site, r plan.Route) string {
+	_, rolls := at.(env.Roller)
+	_, makes := at.(env.PodMaker)
+	_, rests := at.(env.Rester)
+	switch {
+	case r.Rolled && !rolls:
+		return notRolled
+	case r.NewPods && !makes:
+		return noNewPods
+	case r.Rests && !rests:
+		return noRest
+	}
+	return ""
 }
 
 // notServed notes why a profile does not serve a route.

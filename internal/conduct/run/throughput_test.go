@@ -51,10 +51,10 @@ func (n *narrow) stream(p control.Prepare, capacity float64) *sample.Observation
 	return o
 }
 
-// Drops grow by more than any probe loses from one reading to the next.
-func (n *narrow) Capabilities() env.Capabilities { return env.Capabilities{Drops: n.drops} }
+func (n *narrow) At(plan.Variant) env.Site { return n }
 
-func (n *narrow) drops(profile plan.Variant, _ plan.Path) ([]sample.Drop, error) {
+// Drops grow by more than any probe loses from one reading to the next.
+func (n *narrow) Drops(profile plan.Variant, _ plan.Path) ([]sample.Drop, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.dropped += 1e9

@@ -58,7 +58,7 @@ func (w *world) Profiles(context.Context) ([]result.Profile, error) {
 func (w *world) Conditions() outcome.Conditions { return outcome.Conditions{} }
 func (w *world) Close(context.Context) error    { return nil }
 
-func (w *world) Capabilities() env.Capabilities { return env.Capabilities{} }
+func (w *world) At(plan.Variant) env.Site { return w }
 
 // Endpoints are a, and b, b2, b3 and so on behind the address of b.
 func (w *world) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {

@@ -8,14 +8,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -125,12 +122,12 @@ func labPlan(want, found plan.Plan) plan.Plan {
 	return want
 }
 
-// of returns the environment of a variant.
-func (e *environment) of(v plan.Variant) env.Environment {
+// At returns the site of a variant, as the half that it belongs to has it.
+func (e *environment) At(v plan.Variant) env.Site {
 	if v.Context() != "" {
-		return e.clusters
+		return e.clusters.At(v)
 	}
-	return e.lab
+	return e.lab.At(v)
 }
 
 // Facts returns those of the machine and the lab, and what only the clusters have.
@@ -158,78 +155,6 @@ func (e *environment) Profiles(ctx context.Context) ([]result.Profile, error) {
 	}
 	clusters, err := e.clusters.Profiles(ctx)
 	return slices.Concat(lab, clusters), err
-}
-
-// Endpoints returns the ends of a route.
-func (e *environment) Endpoints(ctx context.Context, r plan.Route) (control.Ends, error) {
-	return e.of(r.Variant).Endpoints(ctx, r)
-}
-
-// Capabilities returns what each half can do for its variants.
-func (e *environment) Capabilities() env.Capabilities {
-	lab := e.lab.Capabilities()
-	return env.Capabilities{
-		Renew: func(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
-			all := map[plan.Variant]error{}
-			for _, half := range []env.Environment{e.clusters, e.lab} {
-				own := slices.DeleteFunc(slices.Clone(names), func(v plan.Variant) bool { return e.of(v) != half })
-				if len(own) > 0 {
-					maps.Copy(all, half.Capabilities().Renew(ctx, own))
-				}
-			}
-			return all
-		},
-		Renews: func(v plan.Variant) []plan.Variant {
-			if renews := e.of(v).Capabilities().Renews; renews != nil {
-				return renews(v)
-			}
-			return nil
-		},
-		Roll: func(ctx context.Context, b control.Backend, in bool) error {
-			if roll := e.of(b.Route.Variant).Capabilities().Roll; roll != nil {
-				return roll(ctx, b, in)
-			}
-			return errors.ErrUnsupported
-		},
-		Drops: func(v plan.Variant, p plan.Path) ([]sample.Drop, error) {
-			if drops := e.of(v).Capabilities().Drops; drops != nil {
-				return drops(v, p)
-			}
-			return nil, errors.ErrUnsupported
-		},
-		Full: func(v plan.Variant) (map[string]uint64, error) {
-			if full := e.of(v).Capabilities().Full; full != nil {
-				return full(v)
-			}
-			return nil, errors.ErrUnsupported
-		},
-		Dead: func(v plan.Variant) error {
-			if dead := e.of(v).Capabilities().Dead; dead != nil {
-				return dead(v)
-			}
-			return nil
-		},
-		Policies: func(ctx context.Context, v plan.Variant, p plan.Path) []string {
-			if policies := e.of(v).Capabilities().Policies; policies != nil {
-				return policies(ctx, v, p)
-			}
-			return nil
-		},
-		Sample: func(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
-			if record := e.of(v).Capabilities().Sample; record != nil {
-				return record(v, p, length)
-			}
-			return env.Recording{}, errors.ErrUnsupported
-		},
-		Count: func(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
-			if count := e.of(v).Capabilities().Count; count != nil {
-				return count(v, p, length)
-			}
-			return env.Recording{}, errors.ErrUnsupported
-		},
-		Recover:      e.clusters.Capabilities().Recover, // the lab loses nothing
-		VerifierLogs: lab.VerifierLogs,
-	}
 }
 
 // Conditions returns the lab's: the clusters have the same machine and kernel, and their load runs on the same CPUs.

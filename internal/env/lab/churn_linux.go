@@ -234,7 +234,7 @@ func (c *changes) apply(ctx context.Context, to form) (cpu int64, err error) {
 // both directions are seen.
 const watchedRate = 10
 
-// Churn changes an object of a variant at the rate of its conditions; see env.Capabilities.
+// Churn changes an object of a variant at the rate of its conditions; see env.Churner.
 func (l *Lab) Churn(ctx context.Context, o control.Churning) (seen *sample.Churn, err error) {
 	inst, err := l.up(o.Variant)
 	if err != nil {

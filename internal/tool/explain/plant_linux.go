@@ -136,18 +136,16 @@ type planted struct {
 	links *[]io.Closer
 }
 
-// Capabilities are those of the lab; what is raised anew gets the cost again.
-func (p planted) Capabilities() env.Capabilities {
-	can := p.Environment.Capabilities()
-	renew := can.Renew
-	can.Renew = func(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
-		stands := renew(ctx, names)
-		if err, there := stands[p.of()]; there && err == nil {
-			stands[p.of()] = p.begin(ctx)
-		}
-		return stands
+// At returns the lab with the cost.
+func (p planted) At(plan.Variant) env.Site { return p }
+
+// Renew raises variants anew and plants the cost again.
+func (p planted) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
+	stands := p.Environment.Renew(ctx, names)
+	if err, there := stands[p.of()]; there && err == nil {
+		stands[p.of()] = p.begin(ctx)
 	}
-	return can
+	return stands
 }
 
 // begin plants the cost.

@@ -100,20 +100,18 @@ type planted struct {
 	links *[]io.Closer
 }
 
-// Capabilities are those of the lab; what is raised anew gets its cost again.
-func (p planted) Capabilities() env.Capabilities {
-	can := p.Environment.Capabilities()
-	renew := can.Renew
-	can.Renew = func(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		stands := renew(ctx, names)
-		if err, there := stands[subject]; there && err == nil {
-			stands[subject] = p.begin(ctx)
-		}
-		return stands
+// At returns the lab with the cost.
+func (p planted) At(plan.Variant) env.Site { return p }
+
+// Renew raises variants anew and plants the cost again.
+func (p planted) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stands := p.Environment.Renew(ctx, names)
+	if err, there := stands[subject]; there && err == nil {
+		stands[subject] = p.begin(ctx)
 	}
-	return can
+	return stands
 }
 
 // begin makes a new instance ready.

@@ -8,17 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
-	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/image"
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -74,7 +70,7 @@ func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) 
 	if err := errors.Join(faults...); err != nil {
 		return nil, want, err
 	}
-	e.plan = want.Resolve(found)
+	e.share(want.Resolve(found))
 	if o.Beside != nil {
 		if err := e.compared(ctx); err != nil {
 			return nil, want, err
@@ -90,22 +86,19 @@ func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) 
 	}
 	for _, s := range e.sites {
 		o.Leaves(s.leftovers())
-		if err := s.open(ctx, e.plan, e.of(s), o); err != nil {
+		if err := s.open(ctx, e.plan, s.local(), o); err != nil {
 			return nil, want, env.Close(ctx, e, s.named(err))
 		}
 	}
 	return e, e.plan, nil
 }
 
-// of returns the variants of a site, without its context.
-func (e *Environment) of(s *site) []plan.Variant {
-	var names []plan.Variant
-	for _, name := range e.plan.Measured() {
-		if e.at(name) == s && (bare(name) || name.Profile() == s.profile) {
-			names = append(names, name.Local())
-		}
+// share takes a plan, and gives each site what it measures of it.
+func (e *Environment) share(p plan.Plan) {
+	e.plan = p
+	for _, s := range e.sites {
+		s.cpus, s.measured = p.Cluster.CPUs, slices.DeleteFunc(p.Measured(), func(v plan.Variant) bool { return e.at(v) != s })
 	}
-	return names
 }
 
 // bare reports whether v is the bare node.
@@ -119,7 +112,10 @@ func imageOf(want plan.Plan, version string) string {
 	return cmp.Or(want.Cluster.Image, image.DefaultName(version).String())
 }
 
-// at returns the site of a variant.
+// At returns the cluster of a variant.
+func (e *Environment) At(name plan.Variant) env.Site { return e.at(name) }
+
+// at returns the site of a variant; the first where its context is unknown.
 func (e *Environment) at(name plan.Variant) *site {
 	context := name.Context()
 	for _, s := range e.sites {
@@ -166,98 +162,12 @@ func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
 	return all, nil
 }
 
-// Endpoints returns the ends of a route. Endpoints of several clusters have the context in their names.
-func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
-	s := e.at(r.Variant)
-	if silent := s.silent[r.Local()]; silent != nil {
-		why := "it did not pass its proof before the run: " + strings.Join(strings.Fields(silent.Error()), " ")
-		return control.Ends{}, &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: why}
-	}
-	ends, err := s.cluster.Endpoints(r.Local())
-	if context := r.Variant.Context(); context != "" {
-		ends.Client.Name = context + "/" + ends.Client.Name
-		for i := range ends.Servers {
-			ends.Servers[i].Name = context + "/" + ends.Servers[i].Name
-		}
-	}
-	return ends, err
-}
-
-// Capabilities returns what clusters can do.
-func (e *Environment) Capabilities() env.Capabilities {
-	return env.Capabilities{Roll: e.roll, Recover: e.recover, Policies: e.policies, Renew: e.renew, Renews: e.renews, NewPods: e.newPods, Rest: e.rest, LatePods: true, Sample: e.sample, Count: e.count}
-}
-
-// renews returns all variants of a cluster: they share its pods.
-func (e *Environment) renews(v plan.Variant) []plan.Variant {
-	s := e.at(v)
-	if !s.renews {
-		return nil
-	}
-	return slices.DeleteFunc(e.plan.Measured(), func(v plan.Variant) bool { return e.at(v) != s })
-}
-
-func (e *Environment) renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
-	why := map[plan.Variant]error{}
-	for _, s := range e.sites {
-		own := slices.DeleteFunc(slices.Clone(names), func(v plan.Variant) bool { return e.at(v) != s })
-		if len(own) == 0 {
-			continue
-		}
-		err := s.cluster.Renew(ctx)
-		if err == nil {
-			s.silent, err = s.cluster.Reach(ctx, e.of(s))
-		}
-		for _, v := range own {
-			why[v] = s.named(err)
-		}
-	}
-	return why
-}
-
-func (e *Environment) roll(ctx context.Context, b control.Backend, in bool) error {
-	s := e.at(b.Route.Variant)
-	b.Route = b.Route.Local()
-	return s.named(s.cluster.Roll(ctx, b, in))
-}
-
-func (e *Environment) newPods(ctx context.Context, a control.Arrivals) (*sample.Observation, error) {
-	s := e.at(a.Route.Variant)
-	a.Route = a.Route.Local()
-	seen, err := s.cluster.NewPods(ctx, a)
-	return seen, s.named(err)
-}
-
-func (e *Environment) rest(ctx context.Context, v plan.Variant, p plan.Path, window time.Duration) (*sample.Observation, error) {
-	s := e.at(v)
-	seen, err := s.cluster.Rest(ctx, plan.Single(v.Local(), p), window)
-	return seen, s.named(err)
-}
-
 // Conditions are those of all clusters: what differs between them cannot be told here.
 func (e *Environment) Conditions() outcome.Conditions {
 	all, _ := e.Facts(context.Background()) // it has no error
 	c := outcome.FromFacts(all)
 	c.CPUs = slices.Clone(e.plan.Cluster.CPUs)
 	return c
-}
-
-func (e *Environment) policies(ctx context.Context, v plan.Variant, p plan.Path) []string {
-	return e.at(v).cluster.Policies(ctx, v.Local(), p)
-}
-
-func (e *Environment) recover(ctx context.Context) (wrong string, err error) {
-	var all []string
-	for _, s := range e.sites {
-		wrong, err := s.cluster.Recover(ctx)
-		if err != nil {
-			return "", s.named(err)
-		}
-		if wrong != "" {
-			all = append(all, s.named(errors.New(wrong)).Error())
-		}
-	}
-	return strings.Join(all, "; "), nil
 }
 
 // Close removes the run's pods from all clusters.

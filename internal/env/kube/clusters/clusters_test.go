@@ -26,17 +26,19 @@ import (
 // TestProfilesOfASite: which of a plan's profiles stand on a cluster; the only one is not named by its context.
 func TestProfilesOfASite(t *testing.T) {
 	one := &site{Location: kube.Location{Context: "a"}, profile: "canal"}
-	e := &Environment{sites: []*site{one}, plan: plan.Plan{Baseline: "host", Twin: true, Profiles: []plan.Variant{"canal", "ptp"}}}
-	if got, want := e.of(one), []plan.Variant{"host", "host~twin", "canal"}; !slices.Equal(got, want) {
+	e := &Environment{sites: []*site{one}}
+	e.share(plan.Plan{Baseline: "host", Twin: true, Profiles: []plan.Variant{"canal", "ptp"}})
+	if got, want := one.local(), []plan.Variant{"host", "host~twin", "canal"}; !slices.Equal(got, want) {
 		t.Errorf("the only cluster: %q, want %q", got, want)
 	}
 	other := &site{Location: kube.Location{Context: "b"}, profile: "ptp"}
-	e = &Environment{sites: []*site{one, other}, plan: plan.Plan{Baseline: "host@a", Profiles: []plan.Variant{"canal@a", "ptp@b", "host@b"}}}
-	if a, b := e.of(one), e.of(other); !slices.Equal(a, []plan.Variant{"host", "canal"}) || !slices.Equal(b, []plan.Variant{"ptp", "host"}) {
+	e = &Environment{sites: []*site{one, other}}
+	e.share(plan.Plan{Baseline: "host@a", Profiles: []plan.Variant{"canal@a", "ptp@b", "host@b"}})
+	if a, b := one.local(), other.local(); !slices.Equal(a, []plan.Variant{"host", "canal"}) || !slices.Equal(b, []plan.Variant{"ptp", "host"}) {
 		t.Errorf("two clusters: %q and %q", a, b)
 	}
-	e.plan = plan.Plan{Baseline: "canal@a", Twin: true, Profiles: []plan.Variant{"ptp@b"}}
-	if a, b := e.of(one), e.of(other); !slices.Equal(a, []plan.Variant{"canal", "canal~twin"}) || !slices.Equal(b, []plan.Variant{"ptp"}) {
+	e.share(plan.Plan{Baseline: "canal@a", Twin: true, Profiles: []plan.Variant{"ptp@b"}})
+	if a, b := one.local(), other.local(); !slices.Equal(a, []plan.Variant{"canal", "canal~twin"}) || !slices.Equal(b, []plan.Variant{"ptp"}) {
 		t.Errorf("what was found is the baseline, and has a twin: %q and %q", a, b)
 	}
 }
@@ -62,11 +64,11 @@ func TestSilentRoutesAreNotServed(t *testing.T) {
 	}}
 	e := &Environment{sites: []*site{at, {Location: kube.Location{Context: "b"}}}}
 	r := plan.Single("canal@a", p)
-	_, one := e.Endpoints(t.Context(), r)
+	_, one := e.At(r.Variant).Endpoints(t.Context(), r)
 	r.Servers = 3
-	_, three := e.Endpoints(t.Context(), r)
+	_, three := e.At(r.Variant).Endpoints(t.Context(), r)
 	r.Rolled = true
-	_, rolled := e.Endpoints(t.Context(), r)
+	_, rolled := e.At(r.Variant).Endpoints(t.Context(), r)
 	for want, err := range map[string]error{"one": one, "three": three, "three rolled": rolled} {
 		var not *control.NotServedError
 		if !errors.As(err, &not) || not.Profile != "canal@a" || not.Reason != "it did not pass its proof before the run: "+want {

@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -117,8 +118,7 @@ type recorder struct {
 }
 
 // onNodes starts the samplers of the nodes of a path. one says that the nodes are on one machine.
-func (e *Environment) onNodes(v plan.Variant, p plan.Path, length time.Duration) (r *recorder, one bool, err error) {
-	s := e.at(v)
+func (s *site) onNodes(v plan.Variant, p plan.Path, length time.Duration) (r *recorder, one bool, err error) {
 	if s.samplers == nil {
 		return nil, false, errors.New("the nodes have no samplers: they come with --inspect")
 	}
@@ -126,7 +126,7 @@ func (e *Environment) onNodes(v plan.Variant, p plan.Path, length time.Duration)
 	if err != nil {
 		return nil, false, err
 	}
-	r = &recorder{apart: e.Conditions().IRQApart, server: len(slices.Compact(slices.Clone(nodes))) - 1}
+	r = &recorder{apart: outcome.FromFacts(s.facts).IRQApart, server: len(slices.Compact(slices.Clone(nodes))) - 1}
 	for _, node := range slices.Compact(nodes) {
 		x, err := s.samplers.start(node, length+2*samplerPatience)
 		if err != nil {
@@ -147,18 +147,18 @@ func (r *recorder) begin(b control.SamplerBegin) error {
 	return nil
 }
 
-// sample prepares to record what the CPUs of the nodes of a path do.
-func (e *Environment) sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
-	r, one, err := e.onNodes(v, p, length)
+// Sample prepares to record what the CPUs of the nodes of a path do.
+func (s *site) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
+	r, one, err := s.onNodes(v, p, length)
 	if err != nil {
 		return env.Recording{}, err
 	}
-	turns, route := e.at(v).samplers.turns, plan.Single(v, p).Local()
+	turns, route := s.samplers.turns, plan.Single(v, p).Local()
 	turn := turns[route]
 	turns[route]++
 	// Nodes of one machine have something between them that is not of the CNI.
 	r.follows, r.unknown = one && turn%sample.FollowEvery == 0, one && turn%sample.FollowEvery != 0
-	begin := control.SamplerBegin{CPUs: e.plan.Cluster.CPUs, Rate: sample.Rate, Length: length, Follow: r.follows}
+	begin := control.SamplerBegin{CPUs: s.cpus, Rate: sample.Rate, Length: length, Follow: r.follows}
 	if one { // both samplers sample the same CPUs
 		begin.Rate /= 2
 	}
@@ -168,9 +168,9 @@ func (e *Environment) sample(v plan.Variant, p plan.Path, length time.Duration) 
 	return env.Recording{Start: r.start, Finish: r.finish}, nil
 }
 
-// count prepares to count the runs of BPF programs on the nodes of a path. The kernel counts those of a whole machine.
-func (e *Environment) count(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
-	r, one, err := e.onNodes(v, p, length)
+// Count prepares to count the runs of BPF programs on the nodes of a path. The kernel counts those of a whole machine.
+func (s *site) Count(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
+	r, one, err := s.onNodes(v, p, length)
 	if err != nil {
 		return env.Recording{}, err
 	}

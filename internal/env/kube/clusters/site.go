@@ -31,6 +31,9 @@ type site struct {
 	// broken lists disproved claims, "" if none.
 	broken string
 	facts  facts.Facts
+	// cpus are those of the load, measured the variants of the run that belong to the cluster.
+	cpus     []int
+	measured []plan.Variant
 	// renews says whether pods may be made anew.
 	renews bool
 	// samplers are there during a run whose CPUs are sampled.

@@ -15,7 +15,6 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -70,7 +69,7 @@ func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*Turns, plan.Pl
 	if err != nil {
 		return nil, want, &kube.ConfigError{Err: err}
 	}
-	if err := e.enter(ctx, 0); err != nil {
+	if err := e.Enter(ctx, 0); err != nil {
 		return nil, want, env.Close(ctx, e, err)
 	}
 	found, err := e.now.Facts(ctx)
@@ -82,9 +81,9 @@ func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*Turns, plan.Pl
 	return e, want, nil
 }
 
-// enter makes the profile of stage i the installed one: it removes the run's pods and then the profile before, also if the
+// Enter makes the profile of stage i the installed one: it removes the run's pods and then the profile before, also if the
 // pods cannot be removed, installs that of stage i, and proves that it runs.
-func (e *Turns) enter(ctx context.Context, i int) error {
+func (e *Turns) Enter(ctx context.Context, i int) error {
 	if e.at == i && e.now != nil {
 		return nil
 	}
@@ -168,40 +167,22 @@ func (e *Turns) Profiles(ctx context.Context) ([]result.Profile, error) {
 	return here, nil
 }
 
-// Endpoints returns the ends of a route under the installed profile.
-func (e *Turns) Endpoints(ctx context.Context, r plan.Route) (control.Ends, error) {
-	return e.now.Endpoints(ctx, r)
+// Stages returns the profiles in the order of their installation.
+func (e *Turns) Stages() [][]plan.Variant { return e.stages }
+
+// At returns the cluster under the installed profile.
+func (e *Turns) At(v plan.Variant) env.Site {
+	if e.now == nil {
+		return nothing{}
+	}
+	return e.now.At(v)
 }
 
-// Capabilities returns what the cluster can do under any of the profiles.
-func (e *Turns) Capabilities() env.Capabilities {
-	return env.Capabilities{
-		Stages: func() [][]plan.Variant { return e.stages }, Enter: e.enter,
-		Roll: func(ctx context.Context, b control.Backend, in bool) error { return e.now.roll(ctx, b, in) },
-		NewPods: func(ctx context.Context, a control.Arrivals) (*sample.Observation, error) {
-			return e.now.newPods(ctx, a)
-		}, LatePods: true,
-		Rest: func(ctx context.Context, v plan.Variant, p plan.Path, window time.Duration) (*sample.Observation, error) {
-			return e.now.rest(ctx, v, p, window)
-		},
-		Renews: func(v plan.Variant) []plan.Variant { return e.now.renews(v) },
-		Renew:  func(ctx context.Context, names []plan.Variant) map[plan.Variant]error { return e.now.renew(ctx, names) },
-		Sample: func(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
-			return e.now.sample(v, p, length)
-		},
-		Count: func(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
-			return e.now.count(v, p, length)
-		},
-		Policies: func(ctx context.Context, v plan.Variant, p plan.Path) []string {
-			return e.now.policies(ctx, v, p)
-		},
-		Recover: func(ctx context.Context) (string, error) {
-			if e.now == nil {
-				return "", nil
-			}
-			return e.now.recover(ctx)
-		},
-	}
+// nothing is the cluster without an installed profile.
+type nothing struct{}
+
+func (nothing) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
+	return control.Ends{}, &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: "no profile is installed"}
 }
 
 // Conditions returns those of the installed profile.

@@ -104,7 +104,7 @@ func TestHeldNamespaceInTurns(t *testing.T) {
 	e, _ := heldTurns(t, api)
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
-	err := e.enter(ctx, 1)
+	err := e.Enter(ctx, 1)
 	if err == nil || !strings.Contains(err.Error(), "finalizer example.com/hold") || strings.Contains(err.Error(), "installed") {
 		t.Errorf("%v, want what holds the namespace, and nothing else", err)
 	}

@@ -60,9 +60,9 @@ type recorder struct {
 	apart bool
 }
 
-// sample prepares to record what the CPUs of a path do.
-func (e *Environment) sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
-	inst := e.lab.Instance(v)
+// Sample prepares to record what the CPUs of a path do.
+func (e *Environment) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
+	inst := e.Instance(v)
 	if inst == nil || inst.Err != nil {
 		return env.Recording{}, fmt.Errorf("profile %q is not up", v)
 	}
@@ -129,8 +129,8 @@ func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recor
 	return seen, err
 }
 
-// count prepares to count the runs of BPF programs: the kernel counts those of the whole machine.
-func count(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
+// Count prepares to count the runs of BPF programs: the kernel counts those of the whole machine.
+func (e *Environment) Count(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
 	c, err := runs.Open()
 	if err != nil {
 		return env.Recording{}, err

@@ -46,9 +46,9 @@ type Options struct {
 	SampleRate int
 }
 
-// Environment is a lab with the results of its self-tests.
+// Environment is a lab with the results of its self-tests. It is the site of every variant.
 type Environment struct {
-	lab      *lab.Lab
+	*lab.Lab
 	plan     plan.Plan
 	profiles []result.Profile
 	facts    facts.Facts
@@ -71,7 +71,7 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 		return nil, err
 	}
 	o.Say("testing %d profiles", len(names))
-	e := &Environment{lab: l, plan: p, sampling: sampling{rate: cmp.Or(o.SampleRate, sample.Rate), every: sample.FollowEvery}}
+	e := &Environment{Lab: l, plan: p, sampling: sampling{rate: cmp.Or(o.SampleRate, sample.Rate), every: sample.FollowEvery}}
 	if o.SampleRate != 0 {
 		e.sampling.every = 1
 	}
@@ -188,9 +188,6 @@ func (t Tested) state() result.Profile {
 	return p
 }
 
-// Instance returns what stands of a variant now, nil if it is not in the lab.
-func (e *Environment) Instance(name plan.Variant) *lab.Instance { return e.lab.Instance(name) }
-
 // Facts returns the conditions of the machine and the lab.
 func (e *Environment) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
 
@@ -199,28 +196,47 @@ func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
 	return slices.Clone(e.profiles), nil
 }
 
+var _ interface {
+	env.Renewer
+	env.Raiser
+	env.Roller
+	env.PodMaker
+	env.Churner
+	env.DropCounter
+	env.TableCounter
+	env.ProgramWatcher
+	env.Follower
+	env.Sampler
+	env.Verifier
+} = (*Environment)(nil)
+
+// At returns the lab: every variant is in it.
+func (e *Environment) At(plan.Variant) env.Site { return e }
+
 // Endpoints returns the ends of a route.
 func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
-	return e.lab.Endpoints(r)
+	return e.Lab.Endpoints(r)
 }
 
-// Capabilities returns what a lab can do.
-func (e *Environment) Capabilities() env.Capabilities {
-	return env.Capabilities{
-		Renews: func(v plan.Variant) []plan.Variant { return []plan.Variant{v} }, Renew: e.renew,
-		Follow: func(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error) {
-			return tracing.Follow(ctx, e.lab, r, o)
-		},
-		Roll: e.lab.Roll, NewPods: e.lab.NewPods, Churn: e.lab.Churn, Drops: e.lab.Drops, Full: e.lab.Full, Dead: e.lab.Dead, VerifierLogs: e.lab.VerifierLogs, Sample: e.sample, Count: count,
-		Raised: func(v plan.Variant) map[string]float64 { return e.lab.Instance(v).Raised },
-	}
+// Follow follows transactions on a route.
+func (e *Environment) Follow(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error) {
+	return tracing.Follow(ctx, e.Lab, r, o)
 }
 
-// renew raises variants anew. Their self-tests are not repeated: the same description stands again.
-func (e *Environment) renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
-	stands := e.lab.Renew(ctx, names)
+// LatePods is false: the lab makes pods itself.
+func (e *Environment) LatePods() bool { return false }
+
+// Raised returns what it cost to raise the instance that is up.
+func (e *Environment) Raised(v plan.Variant) map[string]float64 { return e.Instance(v).Raised }
+
+// Renews returns v: every variant has nodes of its own.
+func (e *Environment) Renews(v plan.Variant) []plan.Variant { return []plan.Variant{v} }
+
+// Renew raises variants anew. Their self-tests are not repeated: the same description stands again.
+func (e *Environment) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
+	stands := e.Lab.Renew(ctx, names)
 	for _, name := range names {
-		inst := e.lab.Instance(name)
+		inst := e.Instance(name)
 		_, err := inst.Connect()
 		if err = errors.Join(err, inst.AccountChange(ctx)); err != nil && stands[name] == nil {
 			stands[name] = err
@@ -234,7 +250,7 @@ func (e *Environment) renew(ctx context.Context, names []plan.Variant) map[plan.
 func (e *Environment) Conditions() outcome.Conditions {
 	c := outcome.FromFacts(e.facts)
 	c.LineRate = e.plan.Lab.LineRate
-	c.CPUs = cpusOf(e.lab)
+	c.CPUs = cpusOf(e.Lab)
 	return c
 }
 
@@ -255,5 +271,5 @@ func (e *Environment) Close(ctx context.Context) error {
 	if e.socket != nil {
 		e.socket.Close()
 	}
-	return errors.Join(e.sampling.close(), e.lab.Close(ctx))
+	return errors.Join(e.sampling.close(), e.Lab.Close(ctx))
 }

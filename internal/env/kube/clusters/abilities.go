@@ -1,0 +1,110 @@
+package clusters
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+var _ interface {
+	env.Renewer
+	env.Roller
+	env.PodMaker
+	env.Rester
+	env.Recoverer
+	env.PolicyLister
+	env.Sampler
+} = (*site)(nil)
+
+// local returns the variants that the cluster can measure, without its context.
+func (s *site) local() []plan.Variant {
+	var names []plan.Variant
+	for _, name := range s.measured {
+		if bare(name) || name.Profile() == s.profile {
+			names = append(names, name.Local())
+		}
+	}
+	return names
+}
+
+// Endpoints returns the ends of a route. Endpoints of several clusters have the context in their names.
+func (s *site) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
+	if silent := s.silent[r.Local()]; silent != nil {
+		why := "it did not pass its proof before the run: " + strings.Join(strings.Fields(silent.Error()), " ")
+		return control.Ends{}, &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: why}
+	}
+	ends, err := s.cluster.Endpoints(r.Local())
+	if context := r.Variant.Context(); context != "" {
+		ends.Client.Name = context + "/" + ends.Client.Name
+		for i := range ends.Servers {
+			ends.Servers[i].Name = context + "/" + ends.Servers[i].Name
+		}
+	}
+	return ends, err
+}
+
+// Renews returns all variants of the cluster: they share its pods.
+func (s *site) Renews(plan.Variant) []plan.Variant {
+	if !s.renews {
+		return nil
+	}
+	return slices.Clone(s.measured)
+}
+
+// Renew makes the pods of the run anew, for all variants of the cluster.
+func (s *site) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
+	err := s.cluster.Renew(ctx)
+	if err == nil {
+		s.silent, err = s.cluster.Reach(ctx, s.local())
+	}
+	why := map[plan.Variant]error{}
+	for _, v := range names {
+		why[v] = s.named(err)
+	}
+	return why
+}
+
+// Roll removes a backend from its Service, or adds it again.
+func (s *site) Roll(ctx context.Context, b control.Backend, in bool) error {
+	b.Route = b.Route.Local()
+	return s.named(s.cluster.Roll(ctx, b, in))
+}
+
+// NewPods makes pods at a rate.
+func (s *site) NewPods(ctx context.Context, a control.Arrivals) (*sample.Observation, error) {
+	a.Route = a.Route.Local()
+	seen, err := s.cluster.NewPods(ctx, a)
+	return seen, s.named(err)
+}
+
+// LatePods is true: the cluster's scheduler and kubelets make the pods.
+func (s *site) LatePods() bool { return true }
+
+// Rest reads what the nodes of a path use.
+func (s *site) Rest(ctx context.Context, v plan.Variant, p plan.Path, window time.Duration) (*sample.Observation, error) {
+	seen, err := s.cluster.Rest(ctx, plan.Single(v.Local(), p), window)
+	return seen, s.named(err)
+}
+
+// Policies returns the names of the NetworkPolicies that select an end of a path.
+func (s *site) Policies(ctx context.Context, v plan.Variant, p plan.Path) []string {
+	return s.cluster.Policies(ctx, v.Local(), p)
+}
+
+// Recover waits until the run's pods are ready again. What was wrong and the error begin with the context.
+func (s *site) Recover(ctx context.Context) (wrong string, err error) {
+	wrong, err = s.cluster.Recover(ctx)
+	if err != nil {
+		return "", s.named(err)
+	}
+	if wrong != "" && s.Context != "" {
+		wrong = "context " + s.Context + ": " + wrong
+	}
+	return wrong, nil
+}
