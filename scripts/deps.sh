@@ -28,6 +28,7 @@ need iptables-restore iptables iptables-nft
 need ipset ipset ipset
 if [ "$want" = test ]; then
 	need ip iproute2 iproute
+	need ethtool ethtool ethtool
 	need strace strace strace
 	need gcc gcc gcc
 	# The BPF objects are compiled again and compared.

@@ -131,7 +131,9 @@ func writeCNIs(w io.Writer) {
 	fmt.Fprintln(w, "NAME\tMEASURED IN\tWHAT IT IS")
 	for _, c := range profile.CNIs() {
 		where := "lab and clusters"
+		_, modelled := profile.Lookup(c.Name)
 		switch {
+		case modelled:
 		case c.Family == "":
 			where = "clusters: run --env kubernetes"
 		case c.Family != c.Name:

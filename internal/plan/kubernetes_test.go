@@ -56,14 +56,14 @@ func TestSeveralClusters(t *testing.T) {
 	if err := p.Validate(); err != nil {
 		t.Error(err)
 	}
-	p.Profiles = []Variant{"canal@older", "Canal", "raw@old", "aws-vpc-cni@new"}
+	p.Profiles = []Variant{"canal@older", "Canal", "raw@old", "aws-vpc@new"}
 	err := p.Validate()
 	for _, want := range []string{`"canal@older" names a context`, `"Canal" is not the name`, "raw is of the lab only"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}
 	}
-	if strings.Contains(err.Error(), "aws-vpc-cni") {
+	if strings.Contains(err.Error(), "aws-vpc") {
 		t.Errorf("a CNI that the catalogue does not know may stand on a cluster: %v", err)
 	}
 }
@@ -396,9 +396,9 @@ func TestBroughtProfiles(t *testing.T) {
 		want        string
 	}{
 		{EnvKubernetes, false, []Variant{"kindnet"}, ""},
-		{EnvKubernetes, false, []Variant{"my-cni", "aws-vpc-cni", "cilium-native-2", "calico-vpp"}, ""},
+		{EnvKubernetes, false, []Variant{"my-cni", "aws-vpc", "cilium-native-2", "calico-vpp"}, ""},
 		{EnvKubernetes, false, []Variant{"cillium-native"}, `unknown profile "cillium-native", did you mean "cilium-native"?`},
-		{EnvKubernetes, false, []Variant{"aws-vcp-cni"}, `unknown profile "aws-vcp-cni", did you mean "aws-vpc-cni"?`},
+		{EnvKubernetes, false, []Variant{"aws-vcp"}, `unknown profile "aws-vcp", did you mean "aws-vpc"?`},
 		{EnvKubernetes, true, []Variant{"antrea"}, `unknown profile "antrea": Antrea is measured on a cluster that runs it: cnibench run --env kubernetes`},
 		{EnvKubernetes, true, []Variant{"canal", "kindnet"}, `unknown profile "kindnet"`},
 		{EnvKubernetes, true, []Variant{Detected}, "name the profiles to install"},

@@ -7,7 +7,7 @@ import (
 
 // CNI is how a CNI appears in the objects of a cluster.
 type CNI struct {
-	// Name is what results call it, for example "aws-vpc-cni". Title is the name for people.
+	// Name is what results call it, for example "aws-vpc". Title is the name for people.
 	Name, Title string
 	// Family has the profiles that describe it, "" if none does.
 	Family string
@@ -31,8 +31,8 @@ var cnis = []CNI{
 		Container: "kube-flannel", Plugins: []string{"flannel"}, ConfigMaps: []string{"kube-flannel-cfg", "rke2-flannel-config", "flannel-config"},
 		Charts: []string{"flannel"}},
 	{Name: "kindnet", Title: "kindnet", Family: "plugins", Daemons: []string{"kindnet"}, Container: "kindnet-cni", Plugins: []string{"kindnet", "cni-kindnet"}},
-	{Name: "aws-vpc-cni", Title: "the AWS VPC CNI", Daemons: []string{"aws-node"}, Container: "aws-node", Plugins: []string{"aws-cni"},
-		ConfigMaps: []string{"amazon-vpc-cni"}, Charts: []string{"aws-vpc-cni"}, Groups: []string{"crd.k8s.amazonaws.com", "vpcresources.k8s.aws"}},
+	{Name: "aws-vpc", Title: "the AWS VPC CNI", Daemons: []string{"aws-node"}, Container: "aws-node", Plugins: []string{"aws-cni"},
+		ConfigMaps: []string{"amazon-vpc-cni"}, Charts: []string{"aws-vpc"}, Groups: []string{"crd.k8s.amazonaws.com", "vpcresources.k8s.aws"}},
 	{Name: "gke-dataplane-v2", Title: "GKE Dataplane V2 (Google's build of Cilium)", Daemons: []string{"anetd"}, Container: "cilium-agent", Plugins: []string{"gke"}},
 	{Name: "azure-cni", Title: "Azure CNI", Daemons: []string{"azure-cns", "azure-cni"}, Plugins: []string{"azure-vnet", "azure-ipam"},
 		ConfigMaps: []string{"cns-config", "azure-cns-config"}, Groups: []string{"acn.azure.com"}},

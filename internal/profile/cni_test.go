@@ -39,7 +39,7 @@ func TestCNIs(t *testing.T) {
 	for _, of := range []struct {
 		kind, name, version, want string
 	}{
-		{"DaemonSet", "aws-node", "apps/v1", "aws-vpc-cni"},
+		{"DaemonSet", "aws-node", "apps/v1", "aws-vpc"},
 		{"ConfigMap", "antrea-config", "v1", "antrea"},
 		{"Subnet", "join", "kubeovn.io/v1", "kube-ovn"},
 		{"Deployment", "aws-node", "apps/v1", ""},

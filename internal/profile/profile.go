@@ -44,6 +44,8 @@ type Profile struct {
 	Policy string `yaml:"policy"`
 	// Model says what the lab only imitates, "" if it uses what the product uses.
 	Model string `yaml:"model"`
+	// Provided says why there is no recipe for it although it is a CNI, "" if there is one.
+	Provided string `yaml:"provided"`
 	// Needs are the kernel features and programs that the lab requires, by their names in package kernel/probe.
 	Needs []string `yaml:"needs"`
 	// Fidelity is how its cost in the lab compares with that on a real cluster, nil if that was never measured.

@@ -25,6 +25,10 @@ type Expectation struct {
 	RouteMTU bool
 	// Unsaid says that only the paths are known: a profile file says no more.
 	Unsaid bool
+	// PodRules says that each node has a routing rule for every pod. Marks are the marks of connections on the client's node,
+	// or on the node that the client entered, by path.
+	PodRules bool
+	Marks    map[plan.Path]uint32
 	// Untouched says that the nodes' rules do not count packets between pods.
 	Untouched bool
 	// Blackhole is the protocol of the route that drops packets to a node's unused pod addresses, 0 for no such route.
@@ -66,6 +70,8 @@ const (
 	// LinkLocal: Calico's 169.254.1.1 at ee:ee:ee:ee:ee:ee, which no device has. In IPv6 it is the address in fe80::/64 that
 	// results from that MAC address.
 	LinkLocal
+	// Pinned: 169.254.1.1, which no device has. The pod has a permanent entry for it with the MAC address of the node's end.
+	Pinned
 )
 
 // Route is the shape of the route to the pods of another node.

@@ -1,4 +1,4 @@
-// Package policy writes the rules by which flannel and Calico forward, police and masquerade a node's traffic, with the
+// Package policy writes the rules by which flannel, Calico and the AWS VPC CNI forward, police and masquerade a node's traffic, with the
 // default policy: everything is allowed, and every packet walks the chains. The input is values, the output text or tables
 // for packages kernel/ipt and kernel/nft.
 //
@@ -25,6 +25,7 @@
 //	calico-ipip     Calico with IPIP, Pools
 //	cilium-*        Cilium, without Services: BPF programs serve them
 //	calico-ebpf*    Calico with BPF, without Services
+//	aws-vpc         AWS
 //
 // The path of a forwarded packet on a Calico node, in this order ("wl" is a workload, a pod):
 //
@@ -57,6 +58,7 @@ type Node struct {
 	ProxyIPVS bool
 	// Cilium has the iptables rules beside Cilium's BPF programs.
 	Cilium *CiliumConfig
+	AWS    *AWSConfig
 }
 
 // Ruleset returns the node's iptables rules in the order of a running node, and the sets that they name.
@@ -76,6 +78,9 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	if n.Cilium != nil {
 		addCilium(rules, *n.Cilium)
 	}
+	if n.AWS != nil {
+		AddAWS(rules, *n.AWS)
+	}
 	if n.Flannel != nil {
 		addFlannel(rules, *n.Flannel)
 	}
@@ -85,7 +90,7 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	return rules, sets
 }
 
-// Tables returns the node's nftables tables in the order of a running node: kube-proxy's, then Calico's. Of two base
+// Tables returns the node's nftables tables in the order of a running node: kube-proxy's, then those of the CNI. Of two base
 // chains with the same hook and priority the later one runs first. As in iptables, Calico therefore polices a packet before
 // kube-proxy checks for Services without endpoints.
 func (n Node) Tables() []*nft.Table {
@@ -95,6 +100,9 @@ func (n Node) Tables() []*nft.Table {
 	}
 	if n.Calico != nil && n.Calico.NFTables {
 		tables = append(tables, CalicoNFT(*n.Calico))
+	}
+	if n.AWS != nil {
+		tables = append(tables, awsTable(*n.AWS))
 	}
 	return tables
 }

@@ -73,11 +73,20 @@ var profiles = map[string]func(node int) Node{
 	},
 	"cilium-native": func(int) Node { return Node{Cilium: &CiliumConfig{}} },
 	"cilium-vxlan":  func(int) Node { return Node{Cilium: &CiliumConfig{VXLAN: true}} },
+	"aws-vpc": func(node int) Node {
+		s := services(node)
+		s.ClusterCIDR = netip.Prefix{}
+		return Node{Services: s, AWS: aws(node)}
+	},
 	"calico-policies": func(node int) Node {
 		c := calico(node)
 		c.Policies, c.PoliciesUnselected = 3, 2
 		return Node{Calico: c}
 	},
+}
+
+func aws(node int) *AWSConfig {
+	return &AWSConfig{VPC: []netip.Prefix{netip.MustParsePrefix("192.168.0.0/17"), cluster}, NodeAddr: nodeAddr(node)}
 }
 
 func flannel(node int) *FlannelConfig {
@@ -99,6 +108,14 @@ func TestProfiles(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestAWSTable(t *testing.T) {
+	tables := profiles["aws-vpc"](0).Tables()
+	if len(tables) != 1 || tables[0].Check() != nil {
+		t.Fatalf("%d tables: %v", len(tables), tables)
+	}
+	golden.Check(t, "aws-vpc-0.nft", []byte(tables[0].String()))
 }
 
 // loose are the chains that no built-in chain leads to on a running node either: the canaries, which are only watched.

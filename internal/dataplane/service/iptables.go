@@ -136,7 +136,9 @@ func (p *proxy) service(s Service) {
 	to := comment(name+" cluster IP") + s.at(s.VIP)
 	p.nat.Chain(chainServices).Append(to + "-j " + s.ServiceChain())
 	chain := p.nat.Chain(s.ServiceChain())
-	chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + to + "-j " + chainMarkMasq)
+	if p.c.ClusterCIDR.IsValid() {
+		chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + to + "-j " + chainMarkMasq)
+	}
 	p.share(chain, s, s.Endpoints)
 	if s.NodePort != 0 || len(s.LoadBalancerIPs) > 0 {
 		p.external(s)

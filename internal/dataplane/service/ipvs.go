@@ -159,7 +159,7 @@ func (p *ipvsProxy) services() {
 	chain := p.nat.Chain(chainServices)
 	chain.Append("-s " + p.c.family().localhost.String() + " -j RETURN")
 	match, some := p.in(setClusterIP, "dst,dst")
-	if some {
+	if some && p.c.ClusterCIDR.IsValid() {
 		chain.Append("! -s " + p.c.ClusterCIDR.Masked().String() + " " + comment(clusterIPComment) + match + "-j " + chainMarkMasq)
 	}
 	chain.Append("-m addrtype --dst-type LOCAL -j " + chainNodePort)

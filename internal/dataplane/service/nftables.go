@@ -146,9 +146,12 @@ func (p *nftProxy) skeleton() {
 		Add(nft.In(SetClusterIPs, nft.DestAddr), nft.Reject, nft.Comment("Reject traffic to invalid ports of ClusterIPs")).
 		Add(nft.Is(nft.DestAddr, p.c.ServiceCIDR), nft.Drop, nft.Comment("Drop traffic to unallocated ClusterIPs"))
 	// This chain looks up every new connection.
-	t.Chain(nftServices).
-		Add(nft.In(SetClusterIPs, nft.DestAddr), nft.Not(nft.SourceAddr, p.c.ClusterCIDR), nft.SetMark(masqueradeBit),
-			nft.Comment("masquerade clusterIP traffic from outside cluster")).
+	services := t.Chain(nftServices)
+	if p.c.ClusterCIDR.IsValid() {
+		services.Add(nft.In(SetClusterIPs, nft.DestAddr), nft.Not(nft.SourceAddr, p.c.ClusterCIDR), nft.SetMark(masqueradeBit),
+			nft.Comment("masquerade clusterIP traffic from outside cluster"))
+	}
+	services.
 		Add(nft.VMap(MapServiceIPs, byAddr...)).
 		Add(atNode, nft.VMap(MapServiceNodePorts, byPort...))
 }
@@ -193,7 +196,10 @@ func (p *nftProxy) externalNFT(s Service) {
 		chain.Add(nft.SetMark(masqueradeBit), nft.Comment("masquerade")).Add(all)
 		return
 	}
-	chain.Add(nft.Is(nft.SourceAddr, p.c.ClusterCIDR), all, nft.Comment("short-circuit pod traffic")).
+	if p.c.ClusterCIDR.IsValid() {
+		chain.Add(nft.Is(nft.SourceAddr, p.c.ClusterCIDR), all, nft.Comment("short-circuit pod traffic"))
+	}
+	chain.
 		Add(nft.SourceLocal, nft.SetMark(masqueradeBit), nft.Comment("masquerade local traffic")).
 		Add(nft.SourceLocal, all, nft.Comment("short-circuit local traffic"))
 	local := s.localEndpoints()

@@ -51,7 +51,8 @@ import (
 type Config struct {
 	// IPv6 says that all addresses are IPv6, and the rules for ip6tables or a table of family ip6.
 	IPv6 bool
-	// ClusterCIDR has all pod addresses, by which kube-proxy recognises traffic from pods.
+	// ClusterCIDR has all pod addresses, by which kube-proxy recognises traffic from pods. A kube-proxy to which none was
+	// given masquerades no traffic to cluster addresses.
 	ClusterCIDR netip.Prefix
 	// Services are rendered in this order. On a real node the order is random, but the cost of a connection depends on the
 	// position of its service.
@@ -208,8 +209,10 @@ func (p *proxy) external(s Service) {
 // endpoint. Other clients use only those of this node and keep their source address.
 func (p *proxy) externalLocal(s Service) {
 	name, chain := s.portName(), p.nat.Chain(s.ExternalChain())
+	if p.c.ClusterCIDR.IsValid() {
+		chain.Append("-s " + p.c.ClusterCIDR.Masked().String() + " " + comment("pod traffic for "+name+" external destinations") + "-j " + s.ServiceChain())
+	}
 	chain.Append(
-		"-s "+p.c.ClusterCIDR.Masked().String()+" "+comment("pod traffic for "+name+" external destinations")+"-j "+s.ServiceChain(),
 		comment("masquerade LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+chainMarkMasq,
 		comment("route LOCAL traffic for "+name+" external destinations")+"-m addrtype --src-type LOCAL -j "+s.ServiceChain(),
 	)

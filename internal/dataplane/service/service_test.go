@@ -66,6 +66,17 @@ func TestEveryKindOfService(t *testing.T) {
 	golden.Check(t, "none.rules", []byte(iptablesText(Config{ClusterCIDR: c.ClusterCIDR})))
 }
 
+// TestNoClusterCIDR: a kube-proxy that does not know the pods masquerades for hairpins and node ports alone.
+func TestNoClusterCIDR(t *testing.T) {
+	c, n := every(), everyNFT()
+	c.ClusterCIDR, n.ClusterCIDR = netip.Prefix{}, netip.Prefix{}
+	for _, text := range []string{iptablesText(c), NFTables(n).String()} {
+		if strings.Contains(text, "invalid Prefix") || strings.Contains(text, "10.42.0.0/16") || strings.Contains(text, "pod traffic") {
+			t.Errorf("the rules speak of a range of pods:\n%s", text)
+		}
+	}
+}
+
 // TestChainNames compares with names that kube-proxy itself gives; they are in the tests of its repository.
 func TestChainNames(t *testing.T) {
 	s := Service{Namespace: "ns1", Name: "svc1", PortName: "p80", Protocol: "tcp"}

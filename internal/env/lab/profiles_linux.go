@@ -5,6 +5,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/profile/aws"
 	"github.com/cnibench/cnibench/internal/profile/bare"
 	"github.com/cnibench/cnibench/internal/profile/calico"
 	"github.com/cnibench/cnibench/internal/profile/canal"
@@ -23,6 +24,7 @@ var profiles = slices.Concat(
 	calico.Profiles,
 	cilium.Profiles,
 	sriov.Profiles,
+	aws.Profiles,
 )
 
 // Expect returns what an observer of the instance must find under the default conditions.

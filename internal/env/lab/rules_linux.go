@@ -29,6 +29,10 @@ func (s Spec) Netfilter(node int) policy.Node {
 		return rules
 	}
 	rules.Services = &service.Config{IPv6: rules.IPv6, ClusterCIDR: s.net.cluster, Services: s.kubeProxy(node)}
+	if rules.AWS != nil {
+		// EKS gives kube-proxy no range: pods have addresses of the VPC, like everything else.
+		rules.Services.ClusterCIDR = netip.Prefix{}
+	}
 	// Felix uses nftables only when kube-proxy does.
 	rules.ProxyNFT = s.Lab.ServiceProxy == plan.ProxyNftables || rules.Calico != nil && rules.Calico.NFTables
 	rules.ProxyIPVS = s.Lab.ServiceProxy == plan.ProxyIPVS && !rules.ProxyNFT

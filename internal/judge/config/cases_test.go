@@ -39,7 +39,7 @@ func TestFiles(t *testing.T) {
 		{"list-pools.yaml", Known{}, "cross-subnet", "calico-vxlan", []string{"IPPool default-ipv4-ippool"}, false},
 		{"ippoollist.yaml", Known{}, "cross-subnet", "calico-vxlan", []string{"IPPool default-ipv4-ippool"}, false},
 		{"kube-ovn.yaml", Known{}, "", "", []string{"Kube-OVN", "measures the cluster as kube-ovn"}, true},
-		{"aws-node.yaml", Known{}, "", "", []string{"the AWS VPC CNI", "measures the cluster as aws-vpc-cni"}, true},
+		{"aws-node.yaml", Known{}, "", "", []string{"the AWS VPC CNI", "measures the cluster as aws-vpc"}, true},
 		{"antrea.yaml", Known{}, "", "", []string{"Antrea", "measures the cluster as antrea"}, true},
 		{"installation-1440.yaml", Known{}, "", "calico-vxlan", []string{"underlay MTU required 1490"}, false},
 		{"installation-1440.yaml", Known{Underlay: 1400}, "mtu-too-large", "calico-vxlan", []string{"50 for VXLAN leave 1350 of the underlay's 1400"}, false},
@@ -236,7 +236,7 @@ func TestUnreadCNIs(t *testing.T) {
 		}
 	}
 	for values, chart := range map[string]string{
-		"env: {AWS_VPC_K8S_CNI_EXTERNALSNAT: \"true\"}": "aws-vpc-cni", "trafficEncapMode: noEncap": "antrea", "networking: {NET_STACK: ipv4}": "kube-ovn",
+		"env: {AWS_VPC_K8S_CNI_EXTERNALSNAT: \"true\"}": "aws-vpc", "trafficEncapMode: noEncap": "antrea", "networking: {NET_STACK: ipv4}": "kube-ovn",
 	} {
 		c, _ := cniOfChart(chart)
 		inconclusive(c, values, Known{})

@@ -26,7 +26,7 @@ var signs = []struct {
 		[]string{"tunnel", "ipam", "encryption", "loadBalancer", "cni", "eni", "MTU", "operator", "ipv4", "ipv6", "k8sServicePort", "bandwidthManager", "envoy", "cluster"}},
 	{"tigera-operator", []string{"installation", "tigeraOperator", "defaultFelixConfiguration", "kubernetesServiceEndpoint", "calicoctl"}, []string{"apiServer", "whisker", "goldmane"}},
 	{flannel, []string{"podCidr", "podCidrv6"}, []string{"flannel", "netpol"}},
-	{"aws-vpc-cni", []string{"originalMatchLabels", "eniConfig", "cniConfig", "env.AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "env.ENABLE_PREFIX_DELEGATION", "env.AWS_VPC_ENI_MTU",
+	{"aws-vpc", []string{"originalMatchLabels", "eniConfig", "cniConfig", "env.AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "env.ENABLE_PREFIX_DELEGATION", "env.AWS_VPC_ENI_MTU",
 		"env.AWS_VPC_K8S_CNI_EXTERNALSNAT", "env.WARM_ENI_TARGET", "env.WARM_IP_TARGET", "env.WARM_PREFIX_TARGET", "env.ENABLE_POD_ENI"}, nil},
 	{"antrea", []string{"trafficEncapMode", "antreaProxy", "trafficEncryptionMode", "noSNAT", "tunnelType"}, nil},
 	{"kube-ovn", []string{"func.ENABLE_LB", "func.ENABLE_NP", "networking.NETWORK_TYPE", "networking.TUNNEL_TYPE", "networking.NET_STACK", "cni_conf"}, nil},

@@ -13,6 +13,7 @@ const (
 	attrTupleOriginal = 1
 	attrTupleReply    = 2
 	attrStatus        = 3
+	attrMark          = 8
 
 	attrTupleIP    = 1
 	attrTupleProto = 2
@@ -60,6 +61,8 @@ func decode(b []byte) (Entry, error) {
 			d.Nested(e.Reply.decode)
 		case attrStatus:
 			e.Replied = d.Uint32()&seenReply != 0
+		case attrMark:
+			e.Mark = d.Uint32()
 		}
 	}
 	if err := d.Err(); err != nil {

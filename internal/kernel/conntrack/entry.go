@@ -24,6 +24,8 @@ type Entry struct {
 	Original, Reply Tuple
 	// Replied says that a packet of the reply direction was seen.
 	Replied bool
+	// Mark is that of the connection.
+	Mark uint32
 }
 
 // Matches says whether t has what want has. A zero field of want takes anything.

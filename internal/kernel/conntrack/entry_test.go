@@ -18,6 +18,7 @@ func dnat() Entry {
 		Original: Tuple{Source: pod, Destination: vip, SourcePort: 40000, DestinationPort: 80, Protocol: TCP},
 		Reply:    Tuple{Source: backend, Destination: pod, SourcePort: 8080, DestinationPort: 40000, Protocol: TCP},
 		Replied:  true,
+		Mark:     0x4000,
 	}
 }
 

@@ -411,3 +411,17 @@ func TestBuried(t *testing.T) {
 		near.index = map[string]int{}
 	}
 }
+
+func TestRulesAreAListByPriority(t *testing.T) {
+	h := fresh(t)
+	pod := netip.MustParsePrefix("10.0.0.2/32")
+	must(t, h.Add(Rule{Priority: 1024, Mark: 0x80}, Rule{Priority: 512, To: pod}))
+	got, err := h.Rules()
+	must(t, err)
+	if want := []Rule{{Priority: 512, To: pod}, {Priority: 1024, Mark: 0x80}}; !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if err := h.Add(Rule{Priority: 512, To: pod}); !errors.Is(err, unix.EEXIST) {
+		t.Errorf("the same rule again: %v", err)
+	}
+}

@@ -65,6 +65,21 @@ func ClearMark(bits uint32) Term { return markTo("&", ^bits, ^bits, 0) }
 // FlipMark inverts bits of the mark.
 func FlipMark(bits uint32) Term { return markTo("^", bits, ^uint32(0), bits) }
 
+// connMark is the mark of a packet's connection.
+var connMark = &expr.Ct{Key: expr.CtKeyMARK, Register: firstReg}
+
+// SetConnMark sets bits of the mark of the packet's connection.
+func SetConnMark(bits uint32) Term {
+	return fixed{fmt.Sprintf("ct mark set ct mark | 0x%08x", bits), []expr.Any{
+		connMark, masked(^bits, bits), &expr.Ct{Key: expr.CtKeyMARK, SourceRegister: true, Register: firstReg},
+	}}
+}
+
+// RestoreConnMark gives the packet these bits of its connection's mark, and no others.
+func RestoreConnMark(bits uint32) Term {
+	return fixed{fmt.Sprintf("meta mark set ct mark & 0x%08x", bits), []expr.Any{connMark, masked(bits, 0), storeMark}}
+}
+
 // The states of a packet's connection, as the kernel numbers them.
 const (
 	Invalid     = 1

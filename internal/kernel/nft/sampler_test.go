@@ -39,6 +39,8 @@ func samplerOf(f Family, net netip.Prefix) *Table {
 		Add(State(Established|Related), Accept).
 		Add(Is(InDevice, "cali*"), SetMark(0x80000)).
 		Add(Not(SourceAddr, net), MarkSet(0x4000), ClearMark(0x1f0000)).
+		Add(Is(InDevice, "eni*"), SetConnMark(0x80)).
+		Add(RestoreConnMark(0x80)).
 		Add(Is(InDevice, "lo"), MarkClear(0x4000), FlipMark(0x4000), Return)
 	t.Base("nat-in", Hook{"nat", "prerouting", DNATPriority}).
 		Add(VMap("services", DestAddr, L4Proto, DestPort)).

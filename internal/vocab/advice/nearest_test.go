@@ -55,9 +55,9 @@ func TestDidYouMean(t *testing.T) {
 }
 
 func TestSlip(t *testing.T) {
-	names := []string{"cilium-native", "calico-ebpf", "canal", "aws-vpc-cni"}
+	names := []string{"cilium-native", "calico-ebpf", "canal", "aws-vpc"}
 	for word, want := range map[string]string{
-		"cillium-native": "cilium-native", "cilium-natvie": "cilium-native", "canel": "canal", "aws-vcp-cni": "aws-vpc-cni",
+		"cillium-native": "cilium-native", "cilium-natvie": "cilium-native", "canel": "canal", "aws-vcp": "aws-vpc",
 		"calico-vpp": "", "cnl": "", "my-cni": "", "": "",
 	} {
 		if got := Slip(word, names); got != want {

@@ -138,7 +138,7 @@ func (d *detective) chained(found []present) []present {
 	if c, ok := d.configMap("kube-system", "cilium-config"); ok && names(cilium) {
 		switch c.Data["cni-chaining-mode"] {
 		case "aws-cni":
-			drop["aws-vpc-cni"] = names("aws-vpc-cni")
+			drop["aws-vpc"] = names("aws-vpc")
 		case "generic-veth":
 			drop["azure-cni"] = names("azure-cni")
 			drop[calico], drop[flannel] = names(calico), names(flannel)
@@ -147,7 +147,7 @@ func (d *detective) chained(found []present) []present {
 			drop["azure-cni"] = names("azure-cni")
 		}
 	}
-	for _, cloud := range []string{"aws-vpc-cni", "azure-cni"} {
+	for _, cloud := range []string{"aws-vpc", "azure-cni"} {
 		if names(calico) && names(cloud) && !drop[cloud] {
 			d.But = append(d.But, "Calico enforces policies only: it is chained to "+cloud)
 			drop[calico] = true

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -131,8 +132,8 @@ func Lookup(name string) (Recipe, error) {
 		names = append(names, r.Profile)
 	}
 	why := "no such profile"
-	if _, known := profile.Lookup(name); known {
-		why = "not a CNI, nothing to install"
+	if p, known := profile.Lookup(name); known {
+		why = cmp.Or(p.Provided, "not a CNI, nothing to install")
 	}
 	return Recipe{}, fmt.Errorf("no recipe for %q (%s): want one of %s", name, why, strings.Join(names, ", "))
 }

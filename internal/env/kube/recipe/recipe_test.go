@@ -49,7 +49,7 @@ func eachVariant(t *testing.T, do func(t *testing.T, r Recipe, v Variant)) {
 func TestEveryProfile(t *testing.T) {
 	for _, p := range profile.All() {
 		_, err := Lookup(p.Name)
-		if none := p.Name == profile.Raw || p.Name == profile.Host; (err != nil) != none {
+		if none := p.Name == profile.Raw || p.Name == profile.Host || p.Provided != ""; (err != nil) != none {
 			t.Errorf("%s: %v", p.Name, err)
 		}
 	}

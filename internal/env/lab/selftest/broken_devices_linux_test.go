@@ -5,19 +5,19 @@ import "github.com/cnibench/cnibench/internal/plan"
 // breakagesOfDevices are things done to what devices do by themselves: merge what they receive, and hand it to other CPUs.
 var breakagesOfDevices = []breakage{
 	{
-		name: "GRO off at the NIC", profile: "ptp", lab: plan.Lab{GRO: "on"}, at: bothNodes,
+		name: "GRO off at the NIC", profile: "ptp", lab: plan.Lab{NIC: "wire", GRO: "on"}, at: bothNodes,
 		script:  `ethtool -K eth0 gro off`,
 		notices: []string{"offload", "merged" + cross},
 		holds:   []string{"wire.limit" + cross},
 	},
 	{
-		name: "merged frames cut before the pod", profile: "flannel-vxlan", lab: plan.Lab{GRO: "udp"}, at: bothNodes,
+		name: "merged frames cut before the pod", profile: "flannel-vxlan", lab: plan.Lab{NIC: "wire", GRO: "udp"}, at: bothNodes,
 		script:  `for dev in $(ip -o link show type veth | grep -o 'veth[^@:]*'); do ethtool -K $dev tso off gso off; done`,
 		notices: []string{"merged" + cross},
 		holds:   []string{"wire.limit" + cross, "offload"},
 	},
 	{
-		name: "GRO on by itself", profile: "flannel-vxlan",
+		name: "GRO on by itself", profile: "flannel-vxlan", lab: plan.Lab{NIC: "wire"},
 		script:  `ethtool -K flannel.1 gro on`,
 		notices: []string{"offload"},
 		holds:   []string{"exchange" + cross},

@@ -103,6 +103,9 @@ func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 			check{"dnat", path, "the translation in conntrack, and the node that has it", translation(path)},
 			check{"vip", path, "where the Service's own address is seen", vip(path)})
 	}
+	if mark, ok := x.Marks[path]; ok {
+		list = append(list, check{"conntrack.mark", path, "the mark of the connection", marked(path, mark)})
+	}
 	if x.switched() && (path == expect.PodHostSame || path == expect.HostPodSame) {
 		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, "plain")})
 	}
@@ -258,6 +261,9 @@ func attachChecks(x expectation) []check {
 	}
 	if x.netkit {
 		list = append(list, check{kind: "pod.device", what: "the devices of each pod, in the pod and on its node, and their MAC addresses", probe: netkitPair})
+	}
+	if x.PodRules {
+		list = append(list, check{kind: "rules.pods", what: "the routing rules of each node", probe: podRules})
 	}
 	if x.Attach.ProxyARP {
 		list = append(list, check{kind: "proxy_arp", what: "whether the host side answers pods for any address (" + x.setting("proxy_arp", "proxy_ndp") + ")", probe: proxyARP})

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/dataplane/service"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/link"
@@ -25,6 +26,9 @@ var (
 	calicoGateway  = netip.MustParseAddr("169.254.1.1")
 	calicoGateway6 = netip.MustParseAddr("fe80::ecee:eeff:feee:eeee")
 )
+
+// pinned marks a permanent neighbour entry.
+const pinned = ", permanent"
 
 const calicoMAC = "ee:ee:ee:ee:ee:ee"
 
@@ -208,6 +212,8 @@ func podGateway(_ context.Context, s *scene) finding {
 // gatewayOf returns the address of the gateway of a node's pods.
 func (x expectation) gatewayOf(n *lab.Node) netip.Addr {
 	switch {
+	case x.Attach.Gateway == expect.Pinned:
+		return calicoGateway
 	case x.Attach.Gateway == expect.LinkLocal && n.Addr.Is6():
 		return calicoGateway6
 	case x.Attach.Gateway == expect.LinkLocal:
@@ -243,7 +249,14 @@ func gatewayMAC(_ context.Context, s *scene) finding {
 	}
 	for _, e := range entries {
 		if e.Addr == s.want.gatewayOf(pod.Node) {
-			return finding{want: want, got: e.MAC.String()}
+			got := e.MAC.String()
+			if s.want.Attach.Gateway == expect.Pinned {
+				want += pinned
+				if e.Permanent {
+					got += pinned
+				}
+			}
+			return finding{want: want, got: got}
 		}
 	}
 	return finding{want: want, got: "no entry"}
@@ -437,5 +450,35 @@ func remote(_ context.Context, s *scene) finding {
 			}
 		}
 		return set(found, "none"), nil
+	})
+}
+
+// podRules compares the routing rules of each node with its pods: one for each, and one for marked packets.
+func podRules(_ context.Context, s *scene) finding {
+	const want = "one for each pod at 512, one for the mark at 1024"
+	return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+		list, err := link.At(n.NS, (*link.Handle).Rules)
+		if err != nil {
+			return "", err
+		}
+		left := map[netip.Addr]bool{}
+		for _, p := range n.Pods {
+			left[p.Addr] = true
+		}
+		marked, others := 0, 0
+		for _, r := range list {
+			switch {
+			case r.Priority == 512 && r.To.IsSingleIP() && left[r.To.Addr()]:
+				delete(left, r.To.Addr())
+			case r.Priority == 1024 && r.Mark == policy.AWSMark:
+				marked++
+			default:
+				others++
+			}
+		}
+		if len(left) > 0 || marked != 1 || others > 0 {
+			return fmt.Sprintf("%d pods without, %d for the mark, %d others", len(left), marked, others), nil
+		}
+		return want, nil
 	})
 }

@@ -191,6 +191,18 @@ func innerTracked(path plan.Path, yes bool) inspection {
 		})
 }
 
+// marked returns the mark of the TCP connection where the client's packets enter a node.
+func marked(path plan.Path, mark uint32) inspection {
+	return tracked(path, always(fmt.Sprintf("%#x", mark)), func(s *scene, t *trial) string {
+		q := conntrack.Tuple{Protocol: conntrack.TCP, SourcePort: t.tcp.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
+		var marks []string
+		for _, e := range conntrack.Select(s.tracks[t.entry], q) {
+			marks = append(marks, fmt.Sprintf("%#x", e.Mark))
+		}
+		return set(marks, "not tracked")
+	})
+}
+
 // outerTracked returns the directions in which each node tracks the tunnel's packets, and whether a reply was seen. VXLAN
 // has other source ports in each direction, so no entry sees a reply. WireGuard has the same two ports in both
 // directions, and the client's node sends first.

@@ -1,0 +1,93 @@
+package aws
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/dataplane"
+	"github.com/cnibench/cnibench/internal/dataplane/policy"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+)
+
+// vpc is the AWS VPC CNI with pods on the node's first interface:
+//
+//	pod eth0 ── eni1a2b3c4d5e6 ─ node's stack, ip rules ─ eth0 ── VPC ── eth0 ─ node's stack, ip rules ─ eni… ── eth0 pod
+//
+// A pod has a /32 and one way out, 169.254.1.1, which no device has. The pod has a permanent neighbour entry for it with the
+// MAC address of the node's end. Each pod has a host route, and a routing rule before all others. Every route lookup of the
+// node walks these rules.
+//
+// Pods have addresses of the VPC, so nothing is encapsulated. The VPC answers ARP requests for a pod with the MAC address of
+// its node's interface; here nodes have permanent entries instead.
+type vpc struct{ dataplane.Nothing }
+
+// gateway is the next hop of every pod.
+var gateway = netip.MustParseAddr("169.254.1.1")
+
+// nodes and pods are the address ranges of the VPC. Hosts of the underlay outside both are outside the VPC.
+var (
+	nodes = netip.MustParsePrefix("172.18.0.0/25")
+	pods  = netip.MustParsePrefix("172.18.128.0/17")
+)
+
+// Priorities of the plugin's routing rules.
+const (
+	podRule  = 512
+	markRule = 1024
+)
+
+func (vpc) Arrange(n *dataplane.Node, number, count int) {
+	for i := range count {
+		addr := podAddr(number, i)
+		n.Pods = append(n.Pods, dataplane.Pod{
+			Name: dataplane.PodName(n, i), Addr: dataplane.Single(addr), MAC: dataplane.PodMAC(addr),
+			HostDevice: dataplane.VethName(policy.AWSVeth, dataplane.PodName(n, i), 11), MTU: n.MTU,
+		})
+	}
+}
+
+// podAddr is the address of pod i, counted from 0, of the node with this number.
+func podAddr(number, i int) netip.Addr {
+	b := pods.Addr().As4()
+	b[2], b[3] = b[2]+byte(number), byte(dataplane.FirstPod+i)
+	return netip.AddrFrom4(b)
+}
+
+func (vpc) Prepare(dataplane.Node) []link.Thing {
+	return []link.Thing{
+		link.Settings{sysctl.Setting{Name: "net/ipv4/conf/" + dataplane.NIC + "/rp_filter", Value: "2"}},
+		link.Rule{Priority: markRule, Mark: policy.AWSMark},
+	}
+}
+
+func (vpc) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
+	mac := hostMAC(p)
+	return []link.Thing{
+		link.Veth{Name: p.HostDevice, MAC: mac, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU},
+		link.Inside{At: in, Things: []link.Thing{
+			link.Route{To: dataplane.Single(gateway), Dev: dataplane.NIC, LinkScope: true},
+			link.Route{To: dataplane.Everywhere(gateway), Via: gateway, Dev: dataplane.NIC},
+			link.Address{Dev: dataplane.NIC, Addr: p.Addr},
+			link.StaticNeighbour{Dev: dataplane.NIC, Addr: gateway, MAC: mac},
+		}},
+		link.Route{To: p.Addr, Dev: p.HostDevice, LinkScope: true},
+		link.Rule{Priority: podRule, To: p.Addr},
+	}
+}
+
+// hostMAC returns the MAC address of the node's end of a pod's device, which is random in the product.
+func hostMAC(p dataplane.Pod) net.HardwareAddr { return dataplane.MACOf(0x0e, 0x01, p.Addr.Addr()) }
+
+// JoinNodes has the VPC's answers for the pods of to.
+func (vpc) JoinNodes(_, to dataplane.Node) []link.Thing {
+	var answers []link.Thing
+	for _, p := range to.Pods {
+		answers = append(answers, link.StaticNeighbour{Dev: dataplane.NIC, Addr: p.Addr.Addr(), MAC: to.MAC})
+	}
+	return answers
+}
+
+func (vpc) Rules(n dataplane.Node, _ []dataplane.Node) policy.Node {
+	return policy.Node{AWS: &policy.AWSConfig{VPC: []netip.Prefix{nodes, pods}, NodeAddr: n.Addr.Addr()}}
+}
