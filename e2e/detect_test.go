@@ -43,13 +43,20 @@ func connection(t *testing.T, as string) detect.Clients {
 // TestDetectAndProve: the cluster's CNI, its mode and kube-proxy's are named, and shown on the nodes and on the wire.
 func TestDetectAndProve(t *testing.T) {
 	want, proxy := expected()
+	prove(t, want, proxy)
+}
+
+// prove wants the cluster to be named as a profile under a mode of kube-proxy ("none" without it), and every proof to hold.
+func prove(t *testing.T, want, proxy string) {
+	t.Helper()
 	clients := connection(t, "")
 	s, err := detect.Read(t.Context(), clients)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := detect.Detect(s); strings.HasPrefix(want, "flannel") && v.Profile != want {
-		t.Errorf("by its objects alone the cluster is %q (%s), want %s", v.Profile, v.Title, want)
+	byObjects := strings.HasPrefix(want, "flannel") || strings.HasPrefix(want, "cilium")
+	if v := detect.Detect(s); byObjects && v.Profile != want {
+		t.Errorf("by its objects alone the cluster is %q (%s), want %s; doubts %q, unproven %q", v.Profile, v.Title, want, v.Doubts, v.Unproven)
 	}
 	run := kube.RunID()
 	post, err := detect.Post(t.Context(), clients, detect.LookoutOptions{
@@ -58,7 +65,7 @@ func TestDetectAndProve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	defer func() {
 		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 		defer stop()
 		if err := post.Close(ctx); err != nil {
@@ -67,7 +74,7 @@ func TestDetectAndProve(t *testing.T) {
 		if _, err := clients.Kube.Namespaces().Get(ctx, "cnibench-"+run+"-look", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("the lookouts' namespace is left: %v", err)
 		}
-	})
+	}()
 	after, v, proofs, err := detect.Prove(t.Context(), s, detect.Ground{Profile: want, Ends: post.Ends(), Routes: post.Routes()})
 	if err != nil {
 		t.Fatal(err)
@@ -86,8 +93,11 @@ func TestDetectAndProve(t *testing.T) {
 		}
 	}
 	known, _ := profile.Lookup(want)
-	if v.KubeProxy.Mode != proxy || v.KubeProxy.Runs != detect.Yes || v.Encapsulation.Value != known.Encapsulation {
+	if v.Profile != want || v.Encapsulation.Value != known.Encapsulation {
 		t.Errorf("%+v", v)
+	}
+	if runs := v.KubeProxy.Runs == detect.Yes; runs != (proxy != "none") || runs && v.KubeProxy.Mode != proxy {
+		t.Errorf("kube-proxy %+v, want %s", v.KubeProxy, proxy)
 	}
 	for name, value := range detect.Facts(v, after, proofs) {
 		t.Logf("%s = %s", name, value)

@@ -29,10 +29,20 @@ var charts = map[string]struct{ module, path string }{
 	"flannel": {"github.com/flannel-io/flannel@v0.28.10", "Documentation/kube-flannel.yml"},
 }
 
+// built are the charts and manifests of the images that the test cluster has.
+var built = map[string]struct{ module, path string }{
+	"cilium":  charts["cilium"],
+	"flannel": {"github.com/flannel-io/flannel@v0.28.4", "Documentation/kube-flannel.yml"},
+}
+
 // source returns where the chart or manifest of a family is on this machine.
 func source(t *testing.T, family string) string {
 	t.Helper()
-	c := charts[family]
+	return download(t, charts[family])
+}
+
+func download(t *testing.T, c struct{ module, path string }) string {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", c.module)
 	cmd.Dir = t.TempDir()
 	out, err := cmd.Output()
@@ -160,30 +170,46 @@ func TestRecipeSurvey(t *testing.T) {
 	}
 }
 
-// TestRecipeInTurn installs plugins in turn on a cluster of its own, which CNIBENCH_RECIPE_KUBECONFIG leads to: it has no
-// CNI, or one whose plugins may be taken away. After each nothing is left.
+// TestRecipeInTurn installs CNIs in turn on a cluster of its own, which CNIBENCH_RECIPE_KUBECONFIG leads to: it has no CNI,
+// kube-proxy in the mode that CNIBENCH_PROXY says, and the images of Cilium and flannel. Each is proven. After each
+// nothing is left.
 func TestRecipeInTurn(t *testing.T) {
 	kubeconfig := os.Getenv("CNIBENCH_RECIPE_KUBECONFIG")
 	if kubeconfig == "" {
 		t.Skip("CNIBENCH_RECIPE_KUBECONFIG names no cluster without a CNI")
 	}
 	t.Setenv("KUBECONFIG", kubeconfig)
-	i := installer(t, recipe.Options{})
+	_, proxy := expected()
+	i := installer(t, recipe.Options{StopProxy: true})
 	if left := swept(t, i); len(left) > 0 {
 		t.Fatalf("left by who was there before: %v", left)
 	}
-	for _, profile := range []string{"bridge", "ptp"} {
-		began := time.Now()
-		if err := i.Install(t.Context(), profile); err != nil {
-			t.Error(err)
-		}
-		t.Logf("%s installed after %s", profile, time.Since(began).Round(time.Millisecond))
-		if err := i.Uninstall(context.WithoutCancel(t.Context()), profile); err != nil {
-			t.Fatal(err)
-		}
-		if left := swept(t, i); len(left) > 0 {
-			t.Fatalf("left after %s: %v", profile, left)
-		}
+	for _, profile := range []string{"bridge", "cilium-native", "ptp", "cilium-vxlan", "flannel-vxlan", "cilium-native-legacy"} {
+		t.Run(profile, func(t *testing.T) {
+			family, _, _ := strings.Cut(profile, "-")
+			i.Source = ""
+			if c, ok := built[family]; ok {
+				i.Source = download(t, c)
+			}
+			began := time.Now()
+			if err := i.Install(t.Context(), profile); err != nil {
+				t.Error(err)
+			}
+			t.Logf("%s installed after %s", profile, time.Since(began).Round(time.Millisecond))
+			if family == "cilium" {
+				prove(t, profile, "none")
+			} else {
+				prove(t, profile, proxy)
+			}
+			began = time.Now()
+			if err := i.Uninstall(context.WithoutCancel(t.Context()), profile); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s uninstalled after %s", profile, time.Since(began).Round(time.Millisecond))
+			if left := swept(t, i); len(left) > 0 {
+				t.Fatalf("left after %s: %v", profile, left)
+			}
+		})
 	}
 }
 

@@ -57,6 +57,8 @@ if [ "$want" = e2e ]; then
 	need nft nftables nftables
 	need nsenter util-linux util-linux
 	need ps procps procps-ng
+	# Cilium's agent compiles its programs with the version of its own image.
+	need clang-19 clang-19 clang
 fi
 if [ "$want" = vm ]; then
 	need ip iproute2 iproute

@@ -4,9 +4,10 @@
 # of a run in the cluster, or of a cluster on the machine.
 #
 #   scripts/e2e.sh                    all kinds of clusters
-#   scripts/e2e.sh CNI PROXY [TESTS]  one of them: flannel-vxlan, flannel-host-gw, bridge or ptp; iptables or nftables; and of
+#   scripts/e2e.sh CNI PROXY [TESTS]  one of them: a CNI of the test cluster; iptables, nftables, or none with Cilium; and of
 #                                     the tests those that match a pattern; NetworkPolicies are enforced if it names
 #                                     TestPolicyEnforced
+#   scripts/e2e.sh none PROXY         CNIs in turn on one cluster
 #
 # Results and reports are left in e2e/results.
 set -eu
@@ -62,15 +63,21 @@ machine >"$work/machine.before"
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-on() { # on CNI PROXY TESTS [without]: with the last, plugins are then installed in turn where the CNI was
+raise() { # raise CNI PROXY [FLAG]
 	say "raising $1 with kube-proxy $2"
-	policies=
-	case $3 in *TestPolicyEnforced*) policies=--policies ;; esac
-	$cluster up --name $name --cni "$1" --proxy "$2" $policies --image bin/cnibench-image.tar
+	proxy=$2
+	[ "$proxy" = none ] && proxy=
+	$cluster up --name $name --cni "$1" --proxy "$proxy" ${3:-} --image bin/cnibench-image.tar
 	KUBECONFIG=$($cluster status --name $name | awk '$1 == "kubeconfig" { print $2 }')
 	PATH=$(dirname "$($cluster status --name $name | awk '$1 == "kubectl" { print $2 }')"):$PATH
 	CNIBENCH_PROFILE=$1 CNIBENCH_PROXY=$2
 	export KUBECONFIG PATH CNIBENCH_PROFILE CNIBENCH_PROXY
+}
+
+on() { # on CNI PROXY TESTS
+	policies=
+	case $1:$3 in cilium-*) ;; *TestPolicyEnforced*) policies=--policies ;; esac
+	raise "$1" "$2" $policies
 	objects >"$work/objects.before"
 	bin/cnibench cni detect --image "$CNIBENCH_IMAGE"
 	out=e2e/results/$1-$2
@@ -82,21 +89,23 @@ on() { # on CNI PROXY TESTS [without]: with the last, plugins are then installed
 	go test -tags e2e -count=1 -timeout 40m -v -run "$3" ./e2e
 	objects >"$work/objects.after"
 	diff "$work/objects.before" "$work/objects.after" || { say "left in the cluster: see above"; exit 1; }
-	[ $# -lt 4 ] || inTurn
 	$cluster down --name $name
 }
 
-inTurn() {
-	say "plugins in turn"
-	for node in n1 n2 n3; do $cluster exec --name $name $node -- sh -c 'rm -f /etc/cni/net.d/*'; done
-	bin/cnibench cni uninstall --remove --image "$CNIBENCH_IMAGE" || [ $? -eq 3 ] # the routes between the nodes
+inTurn() { # inTurn PROXY
+	raise none "$1"
 	CNIBENCH_RECIPE_KUBECONFIG=$KUBECONFIG go test -tags e2e -count=1 -timeout 20m -v -run 'TestRecipeInTurn|TestCLIInstall' ./e2e
+	$cluster down --name $name
 }
 
-if [ $# -ge 2 ]; then
+if [ "${1:-}" = none ]; then
+	inTurn "$2"
+elif [ $# -ge 2 ]; then
 	on "$1" "$2" "${3:-.}"
 else
 	on flannel-vxlan iptables .
 	on flannel-host-gw nftables 'TestDetect|TestPaths|TestPolicyEnforced'
-	on bridge iptables 'TestDetect|TestPaths' without
+	on bridge iptables 'TestDetect|TestPaths'
+	for mode in vxlan native native-legacy native-dsr; do on cilium-$mode none 'TestDetect|TestCheckLiveConfig|TestPaths'; done
+	inTurn iptables
 fi

@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,16 +39,24 @@ func (c cache) bin(name string) string { return filepath.Join(c.dir, "bin", name
 func (c cache) image(name string) string {
 	return filepath.Join(c.dir, "images", fmt.Sprintf("%s-r%d.tar", name, imageRevision))
 }
-func (c cache) flannelManifest() string { return filepath.Join(c.dir, flannelManifestFile) }
+
+// kept is the path of what a component keeps of its module.
+func (c cache) kept(name, file string) string {
+	i := slices.IndexFunc(components, func(comp component) bool { return comp.name == name })
+	return filepath.Join(c.part(components[i]), file)
+}
 
 // part is the directory of one component.
 func (c cache) part(comp component) string {
 	return filepath.Join(c.home, "parts", comp.key(runtime.GOARCH))
 }
 
-// build makes the missing parts of the cache and reports progress to w; with policies, also the policy controller.
-func (c cache) build(ctx context.Context, w io.Writer, policies bool) error {
-	if err := c.ready(policies); err != nil {
+// everything is for a cluster that has all that a cluster can have.
+func everything(string) bool { return true }
+
+// build makes the parts that the cache lacks for a cluster that has what has is true of. It reports progress to w.
+func (c cache) build(ctx context.Context, w io.Writer, has func(string) bool) error {
+	if err := c.ready(has); err != nil {
 		return err
 	}
 	for _, d := range []string{"bin", "images", "src"} {
@@ -61,7 +70,7 @@ func (c cache) build(ctx context.Context, w io.Writer, policies bool) error {
 		}
 	}
 	for _, comp := range components {
-		if comp.policies && !policies {
+		if !has(comp.only) {
 			continue
 		}
 		if err := c.component(ctx, w, comp); err != nil {
@@ -71,7 +80,7 @@ func (c cache) build(ctx context.Context, w io.Writer, policies bool) error {
 	if err := c.pause(ctx, w); err != nil {
 		return fmt.Errorf("build the pause program: %w", err)
 	}
-	return c.images(w, policies)
+	return c.images(w, has)
 }
 
 // component builds one, unless it is there, and links what it leaves to where nodes take it from.
@@ -87,11 +96,6 @@ func (c cache) component(ctx context.Context, w io.Writer, comp component) error
 	}
 	for _, p := range comp.programs() {
 		if err := link(filepath.Join(part, "bin", p), c.bin(p)); err != nil {
-			return err
-		}
-	}
-	for _, f := range comp.keep {
-		if err := link(filepath.Join(part, path.Base(f)), filepath.Join(c.dir, path.Base(f))); err != nil {
 			return err
 		}
 	}
@@ -119,20 +123,20 @@ func compile(ctx context.Context, part string, comp component) error {
 	if err := os.WriteFile(filepath.Join(src, "go.mod"), []byte(comp.goMod()), 0o644); err != nil {
 		return err
 	}
-	packages := comp.packages
 	if comp.main != "" {
 		if err := adoptMain(ctx, src, comp); err != nil {
 			return err
 		}
-		packages = []string{"."}
 	}
-	target := out + "/"
-	if comp.as != "" {
-		target += comp.as
-	}
-	args := append([]string{"build", "-ldflags", strings.TrimSpace("-s -w " + comp.ldflags), "-o", target}, packages...)
-	if _, err := goTool(ctx, src, args...); err != nil {
+	if err := comp.standIn.write(filepath.Join(src, standInDir)); err != nil {
 		return err
+	}
+	for _, p := range comp.packages {
+		name, pkg := program(p)
+		flags := strings.TrimSpace("-s -w " + comp.ldflags)
+		if _, err := goTool(ctx, src, "build", "-tags", comp.tags, "-ldflags", flags, "-o", filepath.Join(out, name), pkg); err != nil {
+			return advice.With(err, "a version that the module proxy does not serve is replaced in internal/tool/cluster/versions.go")
+		}
 	}
 	if err := keep(ctx, src, part, comp); err != nil {
 		return err
@@ -153,7 +157,19 @@ func adoptMain(ctx context.Context, src string, comp component) error {
 	return os.WriteFile(filepath.Join(src, "main.go"), []byte(withoutImports(string(text), comp.without)), 0o644)
 }
 
-// keep copies the files that are wanted from the upstream module.
+// write writes the stand-in as a module, if there is one.
+func (s standIn) write(dir string) error {
+	if s.module == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+s.module+"\n\ngo 1.26.0\n"), 0o644),
+		os.WriteFile(filepath.Join(dir, "standin.go"), []byte(s.text), 0o644))
+}
+
+// keep copies what is wanted from the upstream module.
 func keep(ctx context.Context, src, part string, comp component) error {
 	if len(comp.keep) == 0 {
 		return nil
@@ -163,15 +179,28 @@ func keep(ctx context.Context, src, part string, comp component) error {
 		return err
 	}
 	for _, f := range comp.keep {
-		text, err := os.ReadFile(filepath.Join(upstream, f))
-		if err != nil {
+		from, to := filepath.Join(upstream, f), filepath.Join(part, path.Base(f))
+		if err := os.RemoveAll(to); err != nil { // of a build that was interrupted
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(part, path.Base(f)), text, 0o644); err != nil {
+		if err := copyTree(from, to); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// copyTree copies a file or a directory.
+func copyTree(from, to string) error {
+	info, err := os.Stat(from)
+	if err == nil && info.IsDir() {
+		return os.CopyFS(to, os.DirFS(from))
+	}
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, 0o644)
 }
 
 // moduleDir is where the upstream module lies in the module cache; it is fetched when it is not there.

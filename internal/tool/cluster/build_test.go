@@ -17,6 +17,11 @@ func TestGoMod(t *testing.T) {
 	if got := c.goMod(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
+	c = component{module: "example.org/a", version: "1.2.3", also: []string{"example.org/b v0.1.0"}, standIn: standIn{module: "example.org/c"}}
+	const mended = "module e2e/build\n\ngo 1.26.0\n\nrequire example.org/a v1.2.3\nrequire example.org/b v0.1.0\n\nreplace example.org/c => ./standin\n"
+	if got := c.goMod(); got != mended {
+		t.Errorf("got:\n%s\nwant:\n%s", got, mended)
+	}
 	c = component{module: "example.org/a/v2", version: "2.0.1", fork: "example.com/a/v2"}
 	const forked = "module e2e/build\n\ngo 1.26.0\n\nrequire example.org/a/v2 v2.0.1\n\nreplace example.org/a/v2 => example.com/a/v2 v2.0.1\n"
 	if got := c.goMod(); got != forked {
@@ -35,7 +40,8 @@ func TestProgramsOfComponents(t *testing.T) {
 			built = append(built, p)
 		}
 	}
-	need := slices.Concat([]string{"kubectl", "ctr", "containerd-shim-runc-v2", "kube-proxy", "flanneld", "kube-router"}, cniPlugins)
+	need := slices.Concat([]string{"kubectl", "ctr", "containerd-shim-runc-v2", "kube-proxy", "flanneld", "kube-router",
+		"cilium-agent", "cilium-cni", "cilium-dbg", "cilium-operator-generic"}, cniPlugins)
 	for _, d := range daemons(node{ControlPlane: true}) {
 		need = append(need, d.Name)
 	}

@@ -14,7 +14,7 @@ import (
 
 // hierarchy is one mounted cgroup tree: cgroup v2, or one of version 1.
 type hierarchy struct {
-	// mount is where it is mounted, own the directory of this process in it.
+	// mount is where it is mounted, own the directory of the process in it.
 	mount, own string
 	// option is what `mount -o` calls it: controllers of version 1, "" for version 2.
 	option string
@@ -26,8 +26,11 @@ func (h hierarchy) controls(c string) bool {
 }
 
 // hierarchies are those that this process is in.
-func hierarchies() ([]hierarchy, error) {
-	own, err := os.ReadFile("/proc/self/cgroup")
+func hierarchies() ([]hierarchy, error) { return hierarchiesOf("self") }
+
+// hierarchiesOf are those of a process by its pid, as this process sees them.
+func hierarchiesOf(pid string) ([]hierarchy, error) {
+	own, err := os.ReadFile("/proc/" + pid + "/cgroup")
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +45,7 @@ func hierarchies() ([]hierarchy, error) {
 	return found, nil
 }
 
-// parseHierarchies joins /proc/self/cgroup and /proc/self/mountinfo; what is not mounted is left out.
+// parseHierarchies joins /proc/PID/cgroup and /proc/self/mountinfo; what is not mounted is left out.
 func parseHierarchies(own, mountinfo string) []hierarchy {
 	paths := map[string]string{} // by controllers, "" for version 2
 	for line := range strings.Lines(own) {

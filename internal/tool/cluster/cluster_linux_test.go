@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 var e2e = flag.Bool("e2e", false, "raise real clusters; the first time everything is built, which takes minutes")
@@ -109,7 +112,7 @@ func TestEveryNode(t *testing.T) {
 // TestComponentsAreLinked: what is built already is not built again, whatever else is new in the directory of all.
 func TestComponentsAreLinked(t *testing.T) {
 	home := t.TempDir()
-	comp := component{name: "a b", module: "example.invalid/a", version: "1.0.0", packages: []string{"example.invalid/a/cmd/x"}, keep: []string{"doc/notes.txt"}}
+	comp := component{name: "a b", module: "example.invalid/a", version: "1.0.0", packages: []string{"example.invalid/a/cmd/x"}}
 	for _, dir := range []string{"first", "second"} {
 		c := cache{home: home, dir: filepath.Join(home, dir)}
 		for _, d := range []string{c.dir + "/bin", c.part(comp) + "/bin"} {
@@ -117,10 +120,8 @@ func TestComponentsAreLinked(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for file, text := range map[string]string{"bin/x": "program", "notes.txt": "notes"} {
-			if err := os.WriteFile(filepath.Join(c.part(comp), file), []byte(text), 0o755); err != nil {
-				t.Fatal(err)
-			}
+		if err := os.WriteFile(filepath.Join(c.part(comp), "bin/x"), []byte("program"), 0o755); err != nil {
+			t.Fatal(err)
 		}
 		for range 2 { // the second time it is all there
 			var said strings.Builder
@@ -128,10 +129,8 @@ func TestComponentsAreLinked(t *testing.T) {
 				t.Fatalf("%v, %s", err, said.String())
 			}
 		}
-		for file, want := range map[string]string{c.bin("x"): "program", filepath.Join(c.dir, "notes.txt"): "notes"} {
-			if got, err := os.ReadFile(file); err != nil || string(got) != want {
-				t.Errorf("%s: %q, %v", file, got, err)
-			}
+		if got, err := os.ReadFile(c.bin("x")); err != nil || string(got) != "program" {
+			t.Errorf("%q, %v", got, err)
 		}
 	}
 }
@@ -262,7 +261,8 @@ func machine(t *testing.T, c *cluster) []string {
 		list = append(list, "state "+c.dir)
 	}
 	for _, p := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
-		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/ipv4/ip_forward", "net/netfilter/nf_conntrack_max"} {
+		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "kernel/unprivileged_bpf_disabled", "kernel/timer_migration",
+		"net/core/bpf_jit_enable", "net/ipv4/ip_forward", "net/netfilter/nf_conntrack_max"} {
 		value, err := os.ReadFile("/proc/sys/" + p)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			t.Fatal(err)
@@ -291,7 +291,11 @@ func sameMachine(t *testing.T, before, after []string) {
 // TestEveryCNI raises each kind of cluster, proves it and takes it down, and looks whether the machine is as before.
 func TestEveryCNI(t *testing.T) {
 	for _, cni := range cnis {
-		for _, proxy := range proxies {
+		modes := proxies
+		if (request{CNI: cni}).has(cilium) {
+			modes = []string{""}
+		}
+		for _, proxy := range modes {
 			t.Run(cni+"/"+proxy, func(t *testing.T) {
 				c := realCluster(t, request{Name: "test", Nodes: 3, CNI: cni, Proxy: proxy, Policies: proxy == "nftables"})
 				before := machine(t, c)
@@ -436,7 +440,7 @@ func TestReadyBeforeBuild(t *testing.T) {
 	c := cache{home: dir, dir: filepath.Join(dir, "v")}
 	t.Setenv("PATH", t.TempDir())
 	var out strings.Builder
-	err := c.build(t.Context(), &out, true)
+	err := c.build(t.Context(), &out, everything)
 	if err == nil || !strings.Contains(err.Error(), "xtables-nft-multi") || out.Len() > 0 {
 		t.Fatalf("%v, after %q", err, out.String())
 	}
@@ -448,7 +452,50 @@ func TestReadyBeforeBuild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := c.ready(true); err != nil {
+	if err := c.ready(everything); err != nil {
 		t.Errorf("all images are there: %v", err)
+	}
+}
+
+// TestOnlyWhatIsNeeded: a machine without Cilium's compiler raises every other CNI, and is told what Cilium lacks.
+func TestOnlyWhatIsNeeded(t *testing.T) {
+	dir, path := t.TempDir(), t.TempDir()
+	for _, p := range []string{"xtables-nft-multi", "nft", "ipset", "bash", "find", "ip", "nsenter"} {
+		if err := os.WriteFile(filepath.Join(path, p), []byte("#!"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", path)
+	c := cache{home: dir, dir: filepath.Join(dir, "v")}
+	for _, cni := range cnis {
+		r := request{CNI: cni, Policies: true}
+		r.Proxy = r.defaultProxy()
+		err := c.ready(r.has)
+		if !r.has(cilium) {
+			if err != nil {
+				t.Errorf("%s: %v", cni, err)
+			}
+		} else if err == nil || advice.Of(err) != "apt-get install "+clang {
+			t.Errorf("%s: %v, advice %q", cni, err, advice.Of(err))
+		}
+	}
+}
+
+func TestFilesOfATree(t *testing.T) {
+	dir := t.TempDir()
+	for _, f := range []string{"a.c", "lib/b.h", "tests/c.c", "lib/tests/d.h"} {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, filepath.Dir(f)), 0o755), os.WriteFile(filepath.Join(dir, f), nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := fileSet{paths: map[string]string{}}
+	s.tree("/bpf", dir, "tests")
+	want := map[string]string{"/bpf/a.c": dir + "/a.c", "/bpf/lib/b.h": dir + "/lib/b.h", "/bpf/lib/tests/d.h": dir + "/lib/tests/d.h"}
+	if s.err != nil || !maps.Equal(s.paths, want) {
+		t.Errorf("%v, %v, want %v", s.paths, s.err, want)
+	}
+	// Before the component is built there is nothing to see.
+	if s.tree("/bpf", dir+"/nowhere"); s.err != nil {
+		t.Error(s.err)
 	}
 }

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,12 +23,13 @@ type image struct {
 	entrypoint []string
 	// add adds the files of the image.
 	add func(files *fileSet)
-	// policies is true if only clusters that enforce NetworkPolicies need it.
-	policies bool
+	// only names what a cluster must have to need it; "" is every cluster.
+	only string
 }
 
 // allImages returns the images in the order in which they are made.
 func (c cache) allImages() []image {
+	alone := func(*fileSet) {}
 	program := func(path string, more func(files *fileSet)) func(*fileSet) {
 		return func(files *fileSet) {
 			files.add(path, c.bin(filepath.Base(path)))
@@ -34,35 +38,63 @@ func (c cache) allImages() []image {
 	}
 	links := func(applets ...string) func(*fileSet) { return func(files *fileSet) { files.busybox(c, applets...) } }
 	return []image{
-		{name: "pause", ref: pauseImage, entrypoint: []string{"/pause"}, add: program("/pause", func(*fileSet) {})},
+		{name: "pause", ref: pauseImage, entrypoint: []string{"/pause"}, add: program("/pause", alone)},
 		// For pods of tests.
 		{name: "busybox", ref: busyboxImage, entrypoint: []string{"/bin/sh"}, add: links("sh", "cat", "cp", "echo", "env", "httpd", "id", "ip", "ls",
 			"nc", "ping", "sleep", "tail", "timeout", "traceroute", "true", "wget")},
-		{name: "kube-proxy", ref: kubeProxyImage, entrypoint: []string{"/usr/local/bin/kube-proxy"}, add: program("/usr/local/bin/kube-proxy", (*fileSet).netfilter)},
-		{name: "flannel", ref: flannelImage, entrypoint: []string{"/opt/bin/flanneld"}, add: program("/opt/bin/flanneld", func(files *fileSet) {
+		{name: "kube-proxy", ref: kubeProxyImage, only: kubeProxy, entrypoint: []string{"/usr/local/bin/kube-proxy"}, add: program("/usr/local/bin/kube-proxy", (*fileSet).netfilter)},
+		{name: "flannel", ref: flannelImage, only: flannel, entrypoint: []string{"/opt/bin/flanneld"}, add: program("/opt/bin/flanneld", func(files *fileSet) {
 			files.netfilter()
 			files.busybox(c, "sh", "cp", "cat", "ls")
 		})},
-		{name: "flannel-cni-plugin", ref: pluginImage, add: program("/flannel", links("cp"))},
-		{name: "kube-router", ref: kubeRouterImage, entrypoint: []string{"/usr/local/bin/kube-router"}, policies: true,
+		{name: "flannel-cni-plugin", ref: pluginImage, only: flannel, add: program("/flannel", links("cp"))},
+		{name: "kube-router", ref: kubeRouterImage, entrypoint: []string{"/usr/local/bin/kube-router"}, only: policies,
 			add: program("/usr/local/bin/kube-router", func(files *fileSet) {
 				files.netfilter()
 				files.machine("ipset")
 			})},
+		{name: "cilium", ref: ciliumImage, entrypoint: []string{"/usr/bin/cilium-dbg"}, only: cilium, add: c.ciliumFiles},
+		{name: "cilium-operator", ref: operatorImage, entrypoint: []string{"/usr/bin/cilium-operator-generic"}, only: cilium,
+			add: program("/usr/bin/cilium-operator-generic", alone)},
 	}
 }
 
-// missing returns the images that the cache lacks; with policies, also the policy controller's.
-func (c cache) missing(policies bool) []image {
-	return slices.DeleteFunc(c.allImages(), func(m image) bool {
+// ciliumFiles are the agent's: its programs and scripts, what they call, and the BPF sources, which it compiles as it starts.
+func (c cache) ciliumFiles(files *fileSet) {
+	for _, p := range []string{"cilium-agent", "cilium-dbg", "cilium-health-responder", "cilium-mount", "cilium-sysctlfix"} {
+		files.add("/usr/bin/"+p, c.bin(p))
+	}
+	files.add("/opt/cni/bin/cilium-cni", c.bin("cilium-cni"))
+	files.add("/cni/loopback", c.bin("loopback"))
+	for _, script := range []string{"init-container.sh", "install-plugin.sh", "cni-uninstall.sh"} {
+		files.add("/"+script, c.kept("cilium", script))
+	}
+	files.tree("/var/lib/cilium/bpf", c.kept("cilium", "bpf"), "tests", "complexity-tests")
+	files.needs("/usr/local/bin/clang", clang)
+	files.needs("/bin/bash", "bash")
+	files.busybox(c, "basename", "cat", "cp", "grep", "ls", "mkdir", "mount", "mv", "rm", "sh")
+	for _, p := range []string{"find", "ip", "ipset", "nsenter"} {
+		files.machine(p)
+	}
+	files.netfilter()
+}
+
+// wanted are the images of a cluster that has what has is true of.
+func (c cache) wanted(has func(string) bool) []image {
+	return slices.DeleteFunc(c.allImages(), func(m image) bool { return !has(m.only) })
+}
+
+// missing are those of them that the cache lacks.
+func (c cache) missing(has func(string) bool) []image {
+	return slices.DeleteFunc(c.wanted(has), func(m image) bool {
 		_, err := os.Stat(c.image(m.name))
-		return err == nil || m.policies && !policies
+		return err == nil
 	})
 }
 
 // ready says which programs of this machine the missing images need and do not find, before anything is built.
-func (c cache) ready(policies bool) error {
-	for _, m := range c.missing(policies) {
+func (c cache) ready(has func(string) bool) error {
+	for _, m := range c.missing(has) {
 		files := &fileSet{paths: map[string]string{}}
 		if m.add(files); files.err != nil {
 			return fmt.Errorf("image %s: %w", m.name, files.err)
@@ -71,9 +103,9 @@ func (c cache) ready(policies bool) error {
 	return nil
 }
 
-// images writes the images that the cache lacks; with policies, also the policy controller's.
-func (c cache) images(w io.Writer, policies bool) error {
-	for _, m := range c.missing(policies) {
+// images writes the images that are missing.
+func (c cache) images(w io.Writer, has func(string) bool) error {
+	for _, m := range c.missing(has) {
 		files := &fileSet{paths: map[string]string{}}
 		m.add(files)
 		spec, err := files.image()
@@ -123,13 +155,37 @@ func (s *fileSet) busybox(c cache, applets ...string) {
 	}
 }
 
+// debianPackage is what has a program that images take from this machine, where it is called otherwise.
+var debianPackage = map[string]string{"xtables-nft-multi": "iptables", "nft": "nftables", "find": "findutils", "ip": "iproute2", "nsenter": "util-linux"}
+
 // machine adds a program of this machine with its libraries.
-func (s *fileSet) machine(program string) {
+func (s *fileSet) machine(program string) { s.needs("/usr/sbin/"+program, program) }
+
+// needs adds a program of this machine under another path, with its libraries.
+func (s *fileSet) needs(path, program string) {
 	found, err := exec.LookPath(program)
 	if err != nil && s.err == nil {
-		s.err = advice.With(err, "apt-get install iptables nftables ipset")
+		s.err = advice.With(err, "apt-get install "+cmp.Or(debianPackage[program], program))
 	}
-	s.add("/usr/sbin/"+program, "needs "+found)
+	s.add(path, "needs "+found)
+}
+
+// tree adds the files below a directory, except for the directories without. One that is not there has none.
+func (s *fileSet) tree(path, from string, without ...string) {
+	err := filepath.WalkDir(from, func(file string, entry fs.DirEntry, err error) error {
+		switch rel, _ := filepath.Rel(from, file); {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains(without, rel):
+			return fs.SkipDir
+		case entry.Type().IsRegular():
+			s.add(filepath.Join(path, rel), file)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && s.err == nil {
+		s.err = err
+	}
 }
 
 // netfilter adds nft and the nftables variant of iptables of this machine, with their libraries.

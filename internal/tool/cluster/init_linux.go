@@ -100,7 +100,7 @@ func makeRoot(spec nodeSpec, all []hierarchy) error {
 	for _, d := range []string{"tmp", "var/tmp", "run/lock", "var/lib", "var/log", "etc/cni/net.d", "opt/cni/bin", "root", "home"} {
 		m.dir(filepath.Join(root, d))
 	}
-	m.bind("/usr", "usr", true)
+	m.usr()
 	m.bind("/dev", "dev", false)
 	for _, d := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
 		m.likeHost(d)

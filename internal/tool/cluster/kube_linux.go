@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe"
 )
 
 // Timeouts of a start, on a slow and busy machine.
@@ -65,15 +68,9 @@ func (c *cluster) waitForAPI(ctx context.Context) error {
 
 // imageFiles returns the archives that every node imports: ours, and those of --image.
 func (c *cluster) imageFiles() []string {
-	names := []string{"pause", "busybox", "kube-proxy"}
-	if strings.HasPrefix(c.CNI, "flannel") {
-		names = append(names, "flannel", "flannel-cni-plugin")
-	}
-	if c.Policies {
-		names = append(names, "kube-router")
-	}
-	for i, n := range names {
-		names[i] = c.cache.image(n)
+	var names []string
+	for _, m := range c.cache.wanted(c.has) {
+		names = append(names, c.cache.image(m.name))
 	}
 	return append(names, c.Images...)
 }
@@ -115,14 +112,13 @@ func (c *cluster) importInto(ctx context.Context, node string, archives []string
 }
 
 // connectPods installs kube-proxy, the policy controller if requested, and the CNI.
-func (c *cluster) connectPods(ctx context.Context) error {
-	manifests := []string{"kube-proxy.yaml"}
-	if c.Policies {
-		manifests = append(manifests, "kube-router.yaml")
-	}
+func (c *cluster) connectPods(ctx context.Context, began time.Time) error {
 	server := netip.AddrPortFrom(c.nodes()[0].Addr4, apiPort).String()
-	for _, m := range manifests {
-		text, err := render(m, values{Server: server, Proxy: c.Proxy})
+	for _, m := range []string{kubeProxy, policies} {
+		if !c.has(m) {
+			continue
+		}
+		text, err := render(m+".yaml", values{Server: server, Proxy: c.Proxy})
 		if err != nil {
 			return err
 		}
@@ -130,12 +126,17 @@ func (c *cluster) connectPods(ctx context.Context) error {
 			return err
 		}
 	}
-	if backend, ok := strings.CutPrefix(c.CNI, "flannel-"); ok {
-		upstream, err := os.ReadFile(c.cache.flannelManifest())
+	switch {
+	case c.CNI == noCNI:
+		return nil
+	case c.has(cilium):
+		return c.installRecipe(ctx, began)
+	case c.has(flannel):
+		upstream, err := os.ReadFile(c.cache.kept("flannel", flannelManifestFile))
 		if err != nil {
 			return err
 		}
-		manifest, err := flannelManifest(string(upstream), backend)
+		manifest, err := flannelManifest(string(upstream), strings.TrimPrefix(c.CNI, "flannel-"))
 		if err != nil {
 			return err
 		}
@@ -144,13 +145,40 @@ func (c *cluster) connectPods(ctx context.Context) error {
 	return c.staticCNI(ctx)
 }
 
-// staticCNI writes the configuration of a plugin without a daemon, and the routes between nodes.
-func (c *cluster) staticCNI(ctx context.Context) error {
-	var ranges map[string][]netip.Prefix
-	err := poll(ctx, pollEvery, nodesTimeout, func(ctx context.Context) (err error) {
+// installRecipe installs Cilium as `cnibench cni install` does, from the chart in the component's module.
+func (c *cluster) installRecipe(ctx context.Context, began time.Time) error {
+	if _, err := c.waitForPodCIDRs(ctx); err != nil {
+		return err
+	}
+	to, err := kube.Connect(kube.Options{Kubeconfig: c.kubeconfig()})
+	if err != nil {
+		return err
+	}
+	i, err := recipe.NewInstaller(to.Config(), recipe.Options{
+		Source: c.cache.kept("cilium", "cilium"), Params: recipe.Params{PodCIDR: netip.MustParsePrefix(podRange4)},
+		// The recipe is of IPv4, and the cluster has both families. A privileged agent takes the capabilities that there are:
+		// a machine's root may lack CAP_SYS_RESOURCE, which the chart asks for by name.
+		Sets: []string{"ipv6.enabled=true", "ipv6NativeRoutingCIDR=" + podRange6, "securityContext.privileged=true"}, Timeout: nodesTimeout,
+		Say: func(format string, args ...any) { c.say(began, format, args...) },
+	})
+	if err != nil {
+		return err
+	}
+	return i.Install(ctx, c.CNI)
+}
+
+// waitForPodCIDRs waits until every node has its ranges.
+func (c *cluster) waitForPodCIDRs(ctx context.Context) (ranges map[string][]netip.Prefix, err error) {
+	err = poll(ctx, pollEvery, nodesTimeout, func(ctx context.Context) (err error) {
 		ranges, err = c.podCIDRs(ctx)
 		return err
 	})
+	return ranges, err
+}
+
+// staticCNI writes the configuration of a plugin without a daemon, and the routes between nodes.
+func (c *cluster) staticCNI(ctx context.Context) error {
+	ranges, err := c.waitForPodCIDRs(ctx)
 	if err != nil {
 		return err
 	}
@@ -189,25 +217,27 @@ func (c *cluster) podCIDRs(ctx context.Context) (map[string][]netip.Prefix, erro
 	return ranges, err
 }
 
-// waitReady waits until every node is ready and the DaemonSets that connect pods run on all nodes.
+// waitReady waits until the DaemonSets that connect pods run on all nodes, and every node is ready if it has a CNI.
 func (c *cluster) waitReady(ctx context.Context) error {
-	sets := []string{"-n=kube-system daemonset/kube-proxy"}
-	if strings.HasPrefix(c.CNI, "flannel") {
-		sets = append(sets, "-n=kube-flannel daemonset/kube-flannel-ds")
-	}
-	if c.Policies {
-		sets = append(sets, "-n=kube-system daemonset/kube-router")
-	}
-	for _, s := range sets {
-		args := append([]string{"wait", "--timeout=" + nodesTimeout.String(), fmt.Sprintf("--for=jsonpath={.status.numberReady}=%d", c.Nodes)}, strings.Fields(s)...)
+	for _, s := range []struct{ only, set string }{
+		{kubeProxy, "-n=kube-system daemonset/kube-proxy"}, {policies, "-n=kube-system daemonset/kube-router"},
+		{flannel, "-n=kube-flannel daemonset/kube-flannel-ds"}, {cilium, "-n=kube-system daemonset/cilium"},
+	} {
+		if !c.has(s.only) || c.CNI == noCNI && s.only != kubeProxy {
+			continue
+		}
+		args := append([]string{"wait", "--timeout=" + nodesTimeout.String(), fmt.Sprintf("--for=jsonpath={.status.numberReady}=%d", c.Nodes)}, strings.Fields(s.set)...)
 		if _, err := c.kubectl(ctx, "", args...); err != nil {
 			return err
 		}
 	}
+	if c.CNI == noCNI {
+		return nil
+	}
 	if _, err := c.kubectl(ctx, "", "wait", "--timeout="+nodesTimeout.String(), "--for=condition=Ready", "nodes", "--all"); err != nil {
 		return err
 	}
-	if !strings.HasPrefix(c.CNI, "flannel") {
+	if !c.has(flannel) {
 		return nil
 	}
 	return poll(ctx, pollEvery, nodesTimeout, func(context.Context) error { return c.flannelReady() })

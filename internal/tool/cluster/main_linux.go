@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -110,9 +111,9 @@ func dispatch(ctx context.Context, verb string, args []string) error {
 	flags.StringVar(&r.Name, "name", "e2e", "the cluster's name")
 	if verb == "up" {
 		flags.IntVar(&r.Nodes, "nodes", 3, "how many; the first is the control plane too")
-		flags.StringVar(&r.CNI, "cni", "flannel-vxlan", strings.Join(cnis, ", "))
-		flags.StringVar(&r.Proxy, "proxy", "iptables", "mode of kube-proxy: "+strings.Join(proxies, ", "))
-		flags.BoolVar(&r.Policies, "policies", false, "enforce NetworkPolicies, by kube-router's firewall beside the CNI")
+		flags.StringVar(&r.CNI, "cni", "flannel-vxlan", strings.Join(cnis, ", ")+"; "+noCNI+" for recipes")
+		flags.StringVar(&r.Proxy, "proxy", "", "mode of kube-proxy: "+strings.Join(proxies, ", ")+" (default iptables, and no kube-proxy with Cilium)")
+		flags.BoolVar(&r.Policies, "policies", false, "enforce NetworkPolicies, by kube-router's firewall beside the CNI; Cilium does it itself")
 		flags.StringVar(&r.DaemonCPUs, "daemon-cpus", "", "CPUs of control plane, kubelets and container runtimes")
 		flags.StringVar(&r.PodCPUs, "pod-cpus", "", "CPUs of pods")
 		flags.BoolVar(&r.Keep, "keep", false, "leave a cluster that does not come up as it is, to be looked at")
@@ -125,9 +126,10 @@ func dispatch(ctx context.Context, verb string, args []string) error {
 		return flag.ErrHelp // the flag set has said what is wrong
 	}
 	if verb == "build" {
-		return store.build(ctx, os.Stdout, true)
+		return store.build(ctx, os.Stdout, everything)
 	}
 	if verb == "up" {
+		r.Proxy = cmp.Or(r.Proxy, r.defaultProxy())
 		if err := r.check(); err != nil {
 			return badInput{err}
 		}
@@ -193,9 +195,11 @@ func (c *cluster) exec(ctx context.Context, node string, args []string) error {
 	if err != nil {
 		return err
 	}
-	line := nodeCommand(pid, args...)
-	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
-	cmd.Env = append(os.Environ(), "PATH="+nodePath)
+	cmd, group, err := nodeCommand(ctx, pid, args...)
+	if err != nil {
+		return err
+	}
+	defer group.Close()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return errors.Join(errPassOn, err)
@@ -231,7 +235,7 @@ func (c *cluster) status(ctx context.Context, w io.Writer) error {
 	if c.Policies {
 		enforced = ", NetworkPolicies by kube-router"
 	}
-	fmt.Fprintf(w, "cluster %s: %s, kube-proxy %s%s\nkubeconfig %s\nkubectl    %s\n", c.Name, c.CNI, c.Proxy, enforced, c.kubeconfig(), c.cache.bin("kubectl"))
+	fmt.Fprintf(w, "cluster %s: %s, kube-proxy %s%s\nkubeconfig %s\nkubectl    %s\n", c.Name, c.CNI, cmp.Or(c.Proxy, "none"), enforced, c.kubeconfig(), c.cache.bin("kubectl"))
 	for _, n := range c.nodes() {
 		fmt.Fprintf(w, "%s  %v  pid %d  %d MiB resident\n", n.Name, n.Addr4, pids[n.Name], residentMemory(processName(c.Name, n.Name))>>20)
 	}

@@ -41,6 +41,19 @@ func (m *mounter) bind(source, at string, readOnly bool) {
 	}
 }
 
+// usr shows the machine's /usr, read-only. A machine whose kernel has no modules may have no directory for them, and pods
+// want to mount it.
+func (m *mounter) usr() {
+	if _, err := os.Stat("/usr/lib/modules"); err == nil {
+		m.bind("/usr", "usr", true)
+		return
+	}
+	missing, target := filepath.Join(m.root, "missing"), filepath.Join(m.root, "usr")
+	m.dir(filepath.Join(missing, "lib/modules"))
+	m.dir(target)
+	m.mount("usr", target, "overlay", syscall.MS_RDONLY, "lowerdir="+missing+":/usr")
+}
+
 // likeHost makes /bin and its like what they are on the machine: links into /usr, or directories.
 func (m *mounter) likeHost(name string) {
 	info, err := os.Lstat("/" + name)

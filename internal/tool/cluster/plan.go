@@ -31,17 +31,22 @@ var (
 // maxNodes keeps the numbers of nodes in one byte of an address, with room below.
 const maxNodes = 100
 
+// noCNI is a cluster for recipes: nothing connects its pods, and the images of those that can be installed are there.
+const noCNI = "none"
+
 // Ways to connect pods, and kube-proxy's modes.
 var (
-	cnis    = []string{"bridge", "ptp", "flannel-vxlan", "flannel-host-gw"}
+	cnis = []string{"bridge", "ptp", "flannel-vxlan", "flannel-host-gw",
+		"cilium-vxlan", "cilium-native", "cilium-native-legacy", "cilium-native-dsr"}
 	proxies = []string{"iptables", "nftables"}
 )
 
 // request is what the user asked for.
 type request struct {
-	Name   string
-	Nodes  int
-	CNI    string
+	Name  string
+	Nodes int
+	CNI   string
+	// Proxy is the mode of kube-proxy, "" without kube-proxy.
 	Proxy  string
 	Images []string
 	// Policies has kube-router's firewall enforce NetworkPolicies, beside the CNI.
@@ -51,6 +56,27 @@ type request struct {
 	DaemonCPUs, PodCPUs string
 	// Keep leaves a cluster that does not come up as it is, to be looked at.
 	Keep bool
+}
+
+// defaultProxy is the mode of kube-proxy if none is asked for; Cilium replaces it.
+func (r request) defaultProxy() string {
+	if r.replacesProxy() {
+		return ""
+	}
+	return "iptables"
+}
+
+func (r request) replacesProxy() bool { return strings.HasPrefix(r.CNI, cilium) }
+
+// has says whether the cluster has what components and images are only for; it has all that all clusters have.
+func (r request) has(what string) bool {
+	switch what {
+	case policies:
+		return r.Policies
+	case kubeProxy:
+		return r.Proxy != ""
+	}
+	return r.CNI == noCNI || strings.HasPrefix(r.CNI, what)
 }
 
 var goodName = regexp.MustCompile(`^[a-z][a-z0-9]{0,15}$`)
@@ -64,10 +90,17 @@ func (r request) check() error {
 	if r.Nodes < 1 || r.Nodes > maxNodes {
 		faults = append(faults, fmt.Errorf("nodes %d: want 1 to %d", r.Nodes, maxNodes))
 	}
-	if !slices.Contains(cnis, r.CNI) {
-		faults = append(faults, fmt.Errorf("CNI %q: want one of %s", r.CNI, strings.Join(cnis, ", ")))
+	if !slices.Contains(cnis, r.CNI) && r.CNI != noCNI {
+		faults = append(faults, fmt.Errorf("CNI %q: want one of %s, %s", r.CNI, strings.Join(cnis, ", "), noCNI))
 	}
-	if !slices.Contains(proxies, r.Proxy) {
+	if r.replacesProxy() {
+		if r.Proxy != "" {
+			faults = append(faults, fmt.Errorf("proxy mode %q: %s replaces kube-proxy, ask for no mode", r.Proxy, r.CNI))
+		}
+		if r.Policies {
+			faults = append(faults, fmt.Errorf("policies: %s enforces NetworkPolicies itself", r.CNI))
+		}
+	} else if !slices.Contains(proxies, r.Proxy) {
 		faults = append(faults, fmt.Errorf("proxy mode %q: want one of %s", r.Proxy, strings.Join(proxies, ", ")))
 	}
 	for _, l := range []string{r.DaemonCPUs, r.PodCPUs} {

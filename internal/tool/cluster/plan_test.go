@@ -11,8 +11,15 @@ func TestRequestCheckListsEveryFault(t *testing.T) {
 	if err := good.check(); err != nil {
 		t.Errorf("a good request is refused: %v", err)
 	}
+	if err := (request{Name: "dev", Nodes: 2, CNI: "cilium-native"}).check(); err != nil {
+		t.Errorf("a good request is refused: %v", err)
+	}
+	err := request{Name: "dev", Nodes: 2, CNI: "cilium-native", Proxy: "iptables", Policies: true}.check()
+	if err == nil || !strings.Contains(err.Error(), "replaces kube-proxy") || !strings.Contains(err.Error(), "NetworkPolicies itself") {
+		t.Errorf("kube-proxy and kube-router beside Cilium: %v", err)
+	}
 	bad := request{Name: "a-b", Nodes: 0, CNI: "weave", Proxy: "ipvs", PodCPUs: "one"}
-	err := bad.check()
+	err = bad.check()
 	if err == nil {
 		t.Fatal("a bad request is taken")
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -74,9 +76,27 @@ func alive(pid int) bool {
 	return ok && !strings.HasPrefix(after, "Z") && !strings.HasPrefix(after, "X")
 }
 
-// nodeCommand is the command line of nsenter that runs something in all namespaces of a node.
-func nodeCommand(holder int, args ...string) []string {
-	return append([]string{"nsenter", "-t", strconv.Itoa(holder), "-m", "-u", "-i", "-n", "-p", "-C", "--"}, args...)
+// nodeCommand is a command in all namespaces of a node and in its group of cgroup v2: by that, Cilium knows the sockets that
+// it balances. Close what it returns after the command has started.
+func nodeCommand(ctx context.Context, holder int, args ...string) (*exec.Cmd, io.Closer, error) {
+	cmd := exec.CommandContext(ctx, "nsenter", append([]string{"-t", strconv.Itoa(holder), "-m", "-u", "-i", "-n", "-p", "-C", "--"}, args...)...)
+	cmd.Env = append(os.Environ(), "PATH="+nodePath)
+	all, err := hierarchiesOf(strconv.Itoa(holder))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, h := range all {
+		if !h.v2() {
+			continue
+		}
+		group, err := os.Open(h.own)
+		if err != nil {
+			return nil, nil, err
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Fd())}
+		return cmd, group, nil
+	}
+	return cmd, io.NopCloser(nil), nil
 }
 
 // residentMemory returns the bytes that the processes in a node's cgroups hold, pods included. A shared page counts for

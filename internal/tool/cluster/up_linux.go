@@ -51,7 +51,7 @@ func (c *cluster) up(ctx context.Context) (err error) {
 			return fmt.Errorf("image: %w", err)
 		}
 	}
-	if err := c.cache.build(ctx, c.out, c.Policies); err != nil {
+	if err := c.cache.build(ctx, c.out, c.has); err != nil {
 		return err
 	}
 	unlock, err := c.lock()
@@ -151,7 +151,7 @@ func (c *cluster) raise(ctx context.Context, began time.Time) error {
 		return err
 	}
 	c.say(began, "images imported")
-	if err := c.connectPods(ctx); err != nil {
+	if err := c.connectPods(ctx, began); err != nil {
 		return fmt.Errorf("install %s: %w", c.CNI, err)
 	}
 	return c.waitReady(ctx)

@@ -63,7 +63,11 @@ func (c *cluster) verify(ctx context.Context) (err error) {
 		{"pod to pod, all pairs, both families", c.verifyPods},
 		{"pod, node and outside to Service", c.verifyService},
 		{"exec, logs and port-forward", c.verifyStreams},
+		{"NetworkPolicies", c.verifyPolicies},
 	} {
+		if step.what == "NetworkPolicies" && (len(probes) < 2 || !c.has(policies) && !c.has(cilium)) {
+			continue
+		}
 		if err := step.do(ctx, probes, service); err != nil {
 			return fmt.Errorf("%s: %w", step.what, err)
 		}
@@ -175,8 +179,12 @@ func (c *cluster) inNode(ctx context.Context, node string, args ...string) (stri
 	if err != nil {
 		return "", err
 	}
-	line := nodeCommand(holder, args...)
-	return run(ctx, "", []string{"PATH=" + nodePath}, line[0], line[1:]...)
+	cmd, group, err := nodeCommand(ctx, holder, args...)
+	if err != nil {
+		return "", err
+	}
+	defer group.Close()
+	return output(cmd)
 }
 
 // verifyService asks several times: with three endpoints behind a Service, one that does not answer is met sooner or later.
@@ -230,6 +238,42 @@ func everyNode(out string, err error, want int, nodes []node) error {
 	}
 	return nil
 }
+
+// denyAll lets nothing into the probes.
+const denyAll = `{"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": {"name": "deny", "namespace": "` + verifyNamespace + `"},
+	"spec": {"podSelector": {}, "policyTypes": ["Ingress"]}}`
+
+// verifyPolicies forbids the probes to be reached, sees that no pod reaches another, and that each does when the policy is gone.
+func (c *cluster) verifyPolicies(ctx context.Context, probes []probe, service target) error {
+	if err := c.apply(ctx, denyAll); err != nil {
+		return err
+	}
+	err := poll(ctx, pollEvery, policyTimeout, func(ctx context.Context) error {
+		for n, from := range probes {
+			to := probes[(n+1)%len(probes)]
+			for _, a := range to.Addrs {
+				out, err := c.podExec(ctx, from, "", fetchAll([]string{url(a, 8080)})...)
+				if err == nil && !strings.HasPrefix(out, "nothing") {
+					err = fmt.Errorf("the pod on %s reaches the one on %s at %v, which a policy forbids", from.Node, to.Node, a)
+				}
+				if err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := c.kubectl(ctx, "", "-n", verifyNamespace, "delete", "networkpolicy", "deny"); err != nil {
+		return err
+	}
+	return poll(ctx, pollEvery, policyTimeout, func(ctx context.Context) error { return c.verifyPods(ctx, probes, service) })
+}
+
+// policyTimeout bounds how long a policy may take until it is enforced, and lifted.
+const policyTimeout = time.Minute
 
 func (c *cluster) verifyStreams(ctx context.Context, probes []probe, _ target) error {
 	for _, p := range probes {

@@ -17,6 +17,7 @@ const (
 	flannelPluginImage  = "v1.9.1-flannel1"
 	flannelManifestFile = "kube-flannel.yml"
 	kubeRouterVersion   = "2.2.1"
+	ciliumVersion       = "1.20.2"
 )
 
 // Images that the tool makes. Those of upstream manifests bear the names that the manifests ask for.
@@ -28,30 +29,51 @@ const (
 	pluginImage    = "ghcr.io/flannel-io/flannel-cni-plugin:" + flannelPluginImage
 	// kubeRouterImage is that of the policy controller, as its own manifests name it.
 	kubeRouterImage = "docker.io/cloudnativelabs/kube-router:v" + kubeRouterVersion
+	// Cilium's are those of its chart.
+	ciliumImage   = "quay.io/cilium/cilium:v" + ciliumVersion
+	operatorImage = "quay.io/cilium/operator-generic:v" + ciliumVersion
 )
 
-// component is what one Go module of our own builds: it requires the upstream module and nothing else.
+// What only some clusters have, and what is built for them alone.
+const (
+	flannel   = "flannel"
+	cilium    = "cilium"
+	kubeProxy = "kube-proxy"
+	policies  = "policies"
+)
+
+// clang is the compiler of Cilium's own image.
+const clang = "clang-19"
+
+// component is what one Go module of our own builds: it requires the upstream module, and others only where a version that
+// the upstream module asks for cannot be had.
 type component struct {
 	name string
 	// module and version are required; replace lists further modules that are replaced by the version given.
 	module, version string
 	replace         []string
 	replaceVersion  string
+	// also are further requirements, as "module version".
+	also []string
+	// standIn replaces a module by a package of ours.
+	standIn standIn
 	// fork replaces module, at the same version.
 	fork string
-	// packages are built into programs named after their last element, or into as when there is only one.
+	// packages are built into programs named after their last element, or into NAME if they are "NAME=path".
 	packages []string
-	as       string
-	// ldflags are added to -s -w.
-	ldflags string
+	// ldflags are added to -s -w; tags are those of the build.
+	ldflags, tags string
 	// main is a file of the upstream module that becomes our own main package, without the imports named in without.
 	main    string
 	without []string
-	// keep are files of the upstream module that are copied into the cache, under their last element.
+	// keep are files and directories of the upstream module that are copied into the cache, under their last element.
 	keep []string
-	// policies says that only clusters that enforce NetworkPolicies need it.
-	policies bool
+	// only names what a cluster must have to need it; "" is every cluster.
+	only string
 }
+
+// standIn is a module of one file.
+type standIn struct{ module, text string }
 
 // staging are the modules that live inside Kubernetes' own tree, where its go.mod points by relative path.
 var staging = strings.Fields(`api apiextensions-apiserver apimachinery apiserver cli-runtime client-go cloud-provider
@@ -79,7 +101,7 @@ var components = []component{
 	},
 	{
 		name: "etcd", module: "go.etcd.io/etcd/server/v3", version: "3.6.16",
-		packages: []string{"go.etcd.io/etcd/server/v3"}, as: "etcd",
+		packages: []string{"etcd=go.etcd.io/etcd/server/v3"},
 	},
 	{
 		name: "kubernetes", module: "k8s.io/kubernetes", version: kubernetesVersion,
@@ -90,8 +112,8 @@ var components = []component{
 	},
 	{
 		// Two backends of flannel are left out: the module of tencentvpc is not always available, and udp needs cgo.
-		name: "flannel", module: "github.com/flannel-io/flannel", version: flannelVersion,
-		main: "main.go", without: []string{"pkg/backend/tencentvpc", "pkg/backend/udp"}, as: "flanneld",
+		name: "flannel", only: flannel, module: "github.com/flannel-io/flannel", version: flannelVersion,
+		packages: []string{"flanneld=."}, main: "main.go", without: []string{"pkg/backend/tencentvpc", "pkg/backend/udp"},
 		keep:    []string{"Documentation/" + flannelManifestFile},
 		ldflags: "-X github.com/flannel-io/flannel/pkg/version.Version=v" + flannelVersion,
 	},
@@ -101,7 +123,27 @@ var components = []component{
 		fork:     "github.com/k3s-io/kube-router/v2",
 		packages: []string{"github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"},
 		ldflags:  "-X github.com/cloudnativelabs/kube-router/v2/pkg/version.Version=v" + kubeRouterVersion,
-		policies: true,
+		only:     policies,
+	},
+	{
+		// The version of gobgp is the release after the commit that Cilium asks for. Of the module of multi-cluster Services
+		// the operator takes one name; that module is not always available.
+		name: "cilium", module: "github.com/cilium/cilium", version: ciliumVersion,
+		also: []string{"github.com/osrg/gobgp/v4 v4.7.0"},
+		standIn: standIn{"sigs.k8s.io/mcs-api/controllers", "package controllers\n\n" +
+			"const DerivedServiceAnnotation = \"multicluster.kubernetes.io/derived-service\"\n"},
+		packages: []string{
+			"github.com/cilium/cilium/plugins/cilium-cni", "cilium-agent=github.com/cilium/cilium/daemon",
+			"cilium-health-responder=github.com/cilium/cilium/cilium-health/responder", "cilium-mount=github.com/cilium/cilium/tools/mount",
+			"cilium-sysctlfix=github.com/cilium/cilium/tools/sysctlfix", "github.com/cilium/cilium/cilium-dbg",
+			"cilium-operator-generic=github.com/cilium/cilium/operator",
+		},
+		tags: "ipam_provider_operator",
+		// Version, commit and date; a module has the first.
+		ldflags: "-X 'github.com/cilium/cilium/pkg/version.ciliumVersion=" + ciliumVersion + " module v" + ciliumVersion + "'",
+		keep: []string{"bpf", "install/kubernetes/cilium", "images/cilium/init-container.sh",
+			"plugins/cilium-cni/install-plugin.sh", "plugins/cilium-cni/cni-uninstall.sh"},
+		only: cilium,
 	},
 }
 
@@ -121,20 +163,28 @@ func below(parent string, names ...string) []string {
 
 // programs are the files that a component leaves in the cache.
 func (c component) programs() []string {
-	if c.as != "" {
-		return []string{c.as}
-	}
 	names := make([]string, len(c.packages))
 	for i, p := range c.packages {
-		names[i] = path.Base(p)
+		names[i], _ = program(p)
 	}
 	return names
+}
+
+// program splits an entry of component.packages.
+func program(entry string) (name, pkg string) {
+	if name, pkg, ok := strings.Cut(entry, "="); ok {
+		return name, pkg
+	}
+	return path.Base(entry), entry
 }
 
 // goMod is the text of the module that builds the component. Checksums come from the Go checksum database.
 func (c component) goMod() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "module e2e/build\n\ngo 1.26.0\n\nrequire %s v%s\n", c.module, c.version)
+	for _, r := range c.also {
+		fmt.Fprintf(&b, "require %s\n", r)
+	}
 	if len(c.replace) > 0 {
 		b.WriteString("\nreplace (\n")
 		for _, m := range c.replace {
@@ -145,14 +195,20 @@ func (c component) goMod() string {
 	if c.fork != "" {
 		fmt.Fprintf(&b, "\nreplace %s => %s v%s\n", c.module, c.fork, c.version)
 	}
+	if c.standIn.module != "" {
+		fmt.Fprintf(&b, "\nreplace %s => ./%s\n", c.standIn.module, standInDir)
+	}
 	return b.String()
 }
+
+// standInDir has the stand-in, in the directory of the module that builds a component.
+const standInDir = "standin"
 
 // key names the directory of what the component leaves on an architecture: it is built anew when its own definition
 // changes, and not when that of another does.
 func (c component) key(arch string) string {
 	return strings.NewReplacer(" ", "-", "'", "").Replace(c.name) + "-" + c.version + "-" +
-		digest(c.goMod(), c.packages, c.as, c.ldflags, c.main, c.without, c.keep, arch)
+		digest(c.goMod(), c.standIn, c.packages, c.ldflags, c.tags, c.main, c.without, c.keep, arch)
 }
 
 // cacheKey names the directory of everything built from these versions on this architecture.

@@ -119,7 +119,7 @@ const (
 )
 
 // attaches makes a pod on each node that takes pods and waits until each has an address. The pods' image need not even be
-// there: a pod has its address before anything of it runs.
+// there: a pod has its address before anything of it runs. It is not pulled: kubelets tell the address after that.
 func (i *Installer) attaches(ctx context.Context) (err error) {
 	nodes, err := i.client.Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -171,7 +171,7 @@ func (i *Installer) detach(ctx context.Context, names []string) error {
 	return errors.Join(errs...)
 }
 
-// defaultImage is the image of pods without another; a pod gets its address before its image is pulled.
+// defaultImage is the image of pods without another.
 const defaultImage = "registry.k8s.io/pause:3.10"
 
 func (i *Installer) image() string { return cmp.Or(i.Image, defaultImage) }
@@ -180,6 +180,7 @@ func (i *Installer) image() string { return cmp.Or(i.Image, defaultImage) }
 func (i *Installer) probe(node string) *corev1.Pod {
 	p := trait.Restricted(metav1.ObjectMeta{GenerateName: probeName, Labels: trait.Owned()}, node, corev1.Container{Name: "attach", Image: i.image()})
 	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	p.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
 	return p
 }
 
