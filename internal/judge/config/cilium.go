@@ -207,9 +207,6 @@ func (j *judge) ciliumHostRouting(c ciliumState) {
 
 func (j *judge) ciliumServices(c ciliumState) {
 	if c.nodePort {
-		if g := c.at("bpf-lb-sock"); c.replaces && g.given() && !g.on() {
-			j.find("socket-lb-forced", g, "bpf-lb-sock: %s", g.text)
-		}
 		if g := c.at("bpf-lb-algorithm"); g.is("maglev") {
 			j.find("maglev-scope", g, "bpf-lb-algorithm: maglev")
 		}

@@ -120,7 +120,7 @@ func TestCilium(t *testing.T) {
 		{"BIG TCP over a tunnel, 1.19", tunnel + "enable-ipv4-big-tcp=true enable-tunnel-big-tcp=true", "", "cilium-vxlan"},
 		{"no conntrack", "install-no-conntrack-iptables-rules=true", "", "cilium-native"},
 		{"no conntrack, iptables", "install-no-conntrack-iptables-rules=true enable-bpf-masquerade=false", "no-conntrack-refused host-routing-legacy", "cilium-native-legacy"},
-		{"socket LB", "bpf-lb-sock=false", "socket-lb-forced", "cilium-native"},
+		{"socket LB as the chart writes it", "bpf-lb-sock=false", "", "cilium-native"},
 		{"endpoint routes", "enable-endpoint-routes=true enable-host-legacy-routing=true", "endpoint-routes-legacy", "cilium-native-legacy"},
 		{"a pod's MTU", "mtu=1450", "mtu-is-underlay", "cilium-native"},
 		{"jumbo", "mtu=9000", "", "cilium-native"},
