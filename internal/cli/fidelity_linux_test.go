@@ -20,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // pretended is a place of scripted agents that keeps a diary of what is asked of it.
@@ -72,7 +73,7 @@ type stage struct {
 	diary []string
 	// skipped is why the lab cannot raise its profiles, "" if it can. proxy is the mode of kube-proxy on the clusters.
 	skipped string
-	proxy   plan.ProxyMode
+	proxy   condition.ProxyMode
 	// here and there are the plans that the places were raised by, agent the tree of the lab's agents.
 	here, there plan.Plan
 	agent       string
@@ -166,7 +167,7 @@ func TestBothPlans(t *testing.T) {
 				"flannel-vxlan@c", "host@c", "host@c~twin"},
 		},
 	} {
-		s := &stage{found: tt.found, tree: "/groups", proxy: plan.ProxyNftables}
+		s := &stage{found: tt.found, tree: "/groups", proxy: condition.ProxyNftables}
 		want := fidelityPlan(tt.contexts...)
 		_, both, err := combined.Open(t.Context(), want, s.parts())
 		if err != nil {
@@ -175,7 +176,7 @@ func TestBothPlans(t *testing.T) {
 		if !slices.Equal(s.there.Profiles, tt.there) || s.there.Baseline != "host@a" || s.there.Twin || !slices.Equal(s.there.Cluster.Contexts, tt.contexts) {
 			t.Errorf("there: %q, baseline %s, twin %v", s.there.Profiles, s.there.Baseline, s.there.Twin)
 		}
-		if !slices.Equal(s.here.Profiles, tt.here) || s.here.Baseline != "host" || !s.here.Twin || s.here.Environment != plan.EnvLab || len(s.here.Cluster.Contexts) > 0 || s.here.Lab.ServiceProxy != plan.ProxyNftables {
+		if !slices.Equal(s.here.Profiles, tt.here) || s.here.Baseline != "host" || !s.here.Twin || s.here.Environment != plan.EnvLab || len(s.here.Cluster.Contexts) > 0 || s.here.Lab.ServiceProxy != condition.ProxyNftables {
 			t.Errorf("here: %q, baseline %s, twin %v in %s", s.here.Profiles, s.here.Baseline, s.here.Twin, s.here.Environment)
 		}
 		if !slices.Equal(both.Profiles, tt.both) || both.Baseline != "host" || !both.Twin || both.Environment != plan.EnvKubernetes || both.Seed != want.Seed {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/profilefile"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -86,7 +87,7 @@ func (p *program) labUpCommand() *cobra.Command {
 				return usage(err)
 			}
 			want.Profiles = []plan.Variant{v}
-			want, own := want.LoadOwn(os.ReadFile)
+			want, own := profilefile.Load(want, os.ReadFile)
 			if own != nil {
 				return own
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/kind"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/profilefile"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -188,7 +189,7 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	} else if a.file == "" && a.was == nil && p.OnCluster() && changed["warmup"] == "" {
 		p.Warmup = plan.ClusterWarmup
 	}
-	p, own := p.LoadOwn(os.ReadFile)
+	p, own := profilefile.Load(p, os.ReadFile)
 	p = p.Settle()
 	faults = slices.Concat(faults, own, a.elsewhere(cmd, p))
 	if err := both(faults, file.Place(p.Validate()), changed); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/report"
 )
 
@@ -57,11 +58,11 @@ func TestRepeat(t *testing.T) {
 		"kind": func(p *plan.Plan) { p.Environment, p.Profiles = plan.EnvKind, []plan.Variant{"canal"} },
 		"ideal": func(p *plan.Plan) {
 			p.Profiles = []plan.Variant{"ptp"}
-			p.Lab.NIC, p.Lab.BigTCP = plan.NICIdeal, plan.BigTCPOn
+			p.Lab.NIC, p.Lab.BigTCP = plan.NICIdeal, condition.BigTCPOn
 		},
 		"policies": func(p *plan.Plan) {
-			p.Lab.CPU, p.Lab.RPS, p.Lab.NIC, p.Lab.GRO = plan.PlacementSplit, plan.RPSOff, plan.NICWire, plan.GROOn
-			p.Lab.Policies, p.Lab.PoliciesUnselected, p.Lab.Conntrack, p.Lab.BridgeNetfilter = 3, 40, plan.ConntrackOff, plan.BridgeNetfilterOff
+			p.Lab.CPU, p.Lab.RPS, p.Lab.NIC, p.Lab.GRO = condition.PlacementSplit, condition.RPSOff, plan.NICWire, condition.GROOn
+			p.Lab.Policies, p.Lab.PoliciesUnselected, p.Lab.Conntrack, p.Lab.BridgeNetfilter = 3, 40, condition.ConntrackOff, condition.BridgeNetfilterOff
 		},
 	} {
 		want := standard

@@ -17,6 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/profilefile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -199,7 +200,7 @@ func (a *runArgs) resumed(cmd *cobra.Command, start result.Header) (want plan.Pl
 	if a.held, err = a.budgets(cmd, was); err != nil {
 		return was, false, err
 	}
-	if err := was.ChangedOwn(os.ReadFile); err != nil {
+	if err := profilefile.Changed(was, os.ReadFile); err != nil {
 		return was, false, usage(err)
 	}
 	if !a.plan.said(cmd) {

@@ -160,7 +160,7 @@ func (c *Client) Finish(ctx context.Context) error {
 	return c.send(ctx, Message{Type: TypeFinish, Trial: c.trial()})
 }
 
-// leave tells a server of http that it has been taken out of its Service: it serves on for drain, and ends. It returns when
+// Leave tells a server of http that it has been taken out of its Service: it serves on for drain, and ends. It returns when
 // the server knows. What goes wrong there fails the trial: see Wait.
 func (c *Client) Leave(ctx context.Context, drain time.Duration) error {
 	return c.roll(ctx, Message{Type: TypeLeave, Leave: &leave{Drain: drain}})

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/plan/shape"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -89,7 +91,7 @@ func parseChurn(text string) (Churn, error) {
 }
 
 // churns are the values of the setting.
-var churns = values[Churn]{parse: parseChurn, format: Churn.String, schema: textSchema,
+var churns = values[Churn]{parse: parseChurn, format: Churn.String, schema: shape.Text,
 	rang: fmt.Sprintf("endpoints, services or policies, each =%v/s to %v/s, or none", minChurnRate, maxChurnRate)}
 
 // Unchanged says why objects of a kind cannot change under a profile, "" if they can.
@@ -101,7 +103,7 @@ func (kind ChurnKind) Unchanged(p profile.Profile, l Lab) string {
 	case kind == ChurnPolicies:
 	case p.Services == "none":
 		return p.Name + " serves no Services and has no use for churn of " + string(kind)
-	case kind == ChurnServices && l.ServiceProxy == ProxyIPVS && p.Services == "kube-proxy" && p.Policy != "calico-nftables":
+	case kind == ChurnServices && l.ServiceProxy == condition.ProxyIPVS && p.Services == "kube-proxy" && p.Policy != "calico-nftables":
 		return p.Name + ": the lab changes endpoints, but no Services under kube-proxy in ipvs mode: take churn=endpoints"
 	}
 	return ""

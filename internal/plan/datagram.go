@@ -3,6 +3,8 @@ package plan
 import (
 	"cmp"
 	"strconv"
+
+	"github.com/cnibench/cnibench/internal/plan/shape"
 )
 
 // IMIX is the Mix of datagrams in the sizes and proportions of the simple Internet mix: of twelve frames seven of 64, four
@@ -32,7 +34,7 @@ const MeanPayload = (7*18 + 4*524 + 1472 + 11) / 12
 // messages returns the option for the size of messages, or their mix.
 func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) Option {
 	v := sizes(high)
-	return Option{Key: "messageSize", Word: "message", Help: "payload of one send call; imix mixes datagram sizes", Values: v.describe() + ", imix", schema: anyOf(v.schema, enumSchema(IMIX)),
+	return Option{Key: "messageSize", Word: "message", Help: "payload of one send call; imix mixes datagram sizes", Values: v.describe() + ", imix", schema: shape.AnyOf(v.schema, shape.Enum(IMIX)),
 		set: func(w *Workload, text string) error {
 			s := w.Spec.(S)
 			size, mix := fields(&s)

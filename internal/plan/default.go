@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -74,8 +75,8 @@ func Default() Plan {
 		Repetitions: 5,
 		Warmup:      20 * time.Millisecond,
 		Lab: Lab{
-			Nodes: 2, PodsPerNode: 2, NIC: NICIdeal, GRO: GROOff, BigTCP: bigTCPOff, CPU: PlacementAuto, RPS: rpsAuto, MTU: 1500, Iptables: IptablesAuto, ServiceProxy: ProxyIptables,
-			Family: 4, TrafficPolicy: TrafficCluster, Conntrack: ConntrackOn, BridgeNetfilter: BridgeNetfilterOn, Endpoints: 2, Position: PositionMiddle,
+			Nodes: 2, PodsPerNode: 2, NIC: NICIdeal, GRO: condition.GROOff, BigTCP: condition.BigTCPOff, CPU: condition.PlacementAuto, RPS: condition.RPSAuto, MTU: 1500, Iptables: condition.IptablesAuto, ServiceProxy: condition.ProxyIptables,
+			Family: 4, TrafficPolicy: condition.TrafficCluster, Conntrack: condition.ConntrackOn, BridgeNetfilter: condition.BridgeNetfilterOn, Endpoints: 2, Position: condition.PositionMiddle,
 		},
 	}
 }

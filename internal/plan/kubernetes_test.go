@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 func onCluster(t *testing.T, change func(*Plan)) Plan {
@@ -157,8 +159,8 @@ func TestClusterFaults(t *testing.T) {
 // of the lab is either given to clusters or refused there.
 func TestWithoutLab(t *testing.T) {
 	p := onCluster(t, func(p *Plan) {
-		p.Lab = Lab{Nodes: 3, PodsPerNode: 4, NIC: "wire", GRO: GROUDP, BigTCP: BigTCPOn, CPU: "split", RPS: RPSOff, MTU: 9000, LineRate: 1e9, Delay: time.Millisecond, Loss: 0.01,
-			Services: 5, Iptables: "nft", ServiceProxy: "ipvs", Family: 6, TrafficPolicy: "Local", Policies: 1, PoliciesUnselected: 2, Connections: 7, Churn: Churn{ChurnServices, 5}, Conntrack: ConntrackOff, BridgeNetfilter: BridgeNetfilterOff}
+		p.Lab = Lab{Nodes: 3, PodsPerNode: 4, NIC: "wire", GRO: condition.GROUDP, BigTCP: condition.BigTCPOn, CPU: "split", RPS: condition.RPSOff, MTU: 9000, LineRate: 1e9, Delay: time.Millisecond, Loss: 0.01,
+			Services: 5, Iptables: "nft", ServiceProxy: "ipvs", Family: 6, TrafficPolicy: "Local", Policies: 1, PoliciesUnselected: 2, Connections: 7, Churn: Churn{ChurnServices, 5}, Conntrack: condition.ConntrackOff, BridgeNetfilter: condition.BridgeNetfilterOff}
 	})
 	kept, fields := p.WithoutLab()
 	want := Default().Lab

@@ -1,6 +1,9 @@
 package plan
 
-import "github.com/cnibench/cnibench/internal/profile"
+import (
+	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/profile"
+)
 
 // What one object takes on each node, in bytes, at the highest: in the kernel, and in the programs that load the rules.
 // Measured as the peak of a cgroup around lab up, with 30,000 Services, 100 Services of 1,000 endpoints and 10,000
@@ -28,10 +31,10 @@ func (l Lab) memory(v Variant) int64 {
 	services, endpoints := l.Services, l.Services*l.Endpoints
 	node := l.Connections * trackedConnection
 	switch {
-	case p.Services == "none", l.ServiceProxy == ProxyIPVS && p.Services != "ebpf": // ipvs has not been measured
+	case p.Services == "none", l.ServiceProxy == condition.ProxyIPVS && p.Services != "ebpf": // ipvs has not been measured
 	case p.Services == "ebpf":
 		node += bpfMaps + services*bpfService + endpoints*bpfEndpoint
-	case l.ServiceProxy == ProxyNftables || p.Policy == "calico-nftables":
+	case l.ServiceProxy == condition.ProxyNftables || p.Policy == "calico-nftables":
 		node += services*mapService + endpoints*mapEndpoint
 	default:
 		node += services*chainService + endpoints*chainEndpoint

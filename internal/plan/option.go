@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/plan/shape"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -104,7 +105,7 @@ func only[S Spec](p Protocol) Option {
 }
 
 // byTool is the option for the program that sends the workload. Its values are Own and ToolNames.
-var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or the name of a supported program", schema: enumSchema(append([]string{Own}, ToolNames()...)...),
+var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or the name of a supported program", schema: shape.Enum(append([]string{Own}, ToolNames()...)...),
 	set: func(w *Workload, s string) error {
 		name, err := word(s, append([]string{Own}, ToolNames()...)...)
 		if name == Own {

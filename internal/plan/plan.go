@@ -8,6 +8,8 @@ package plan
 import (
 	"cmp"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // APIVersion is the version of plan files that this package reads.
@@ -65,17 +67,17 @@ type Plan struct {
 
 // Lab has the conditions of the embedded lab.
 type Lab struct {
-	Nodes       int       `json:"nodes"`
-	PodsPerNode int       `json:"pods_per_node"`
-	NIC         NIC       `json:"nic"`
-	CPU         Placement `json:"cpu"`
-	MTU         int       `json:"mtu"`
-	// gro says whether nodes merge the frames that they receive.
-	GRO gro `json:"gro,omitempty"`
-	// bigTCP says whether super-packets may be longer than 64 KiB.
-	BigTCP bigTCP `json:"big_tcp,omitempty"`
-	// rps says whether receive work of a node and its pods is steered to the node's CPUs.
-	RPS rps `json:"rps,omitempty"`
+	Nodes       int                 `json:"nodes"`
+	PodsPerNode int                 `json:"pods_per_node"`
+	NIC         NIC                 `json:"nic"`
+	CPU         condition.Placement `json:"cpu"`
+	MTU         int                 `json:"mtu"`
+	// GRO says whether nodes merge the frames that they receive.
+	GRO condition.GRO `json:"gro,omitempty"`
+	// BigTCP says whether super-packets may be longer than 64 KiB.
+	BigTCP condition.BigTCP `json:"big_tcp,omitempty"`
+	// RPS says whether receive work of a node and its pods is steered to the node's CPUs.
+	RPS condition.RPS `json:"rps,omitempty"`
 	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
 	LineRate float64 `json:"line_rate,omitempty"`
 	// Delay and Loss are known faults of every wire between a host and the switch, for tests of the measurement itself:
@@ -85,16 +87,16 @@ type Lab struct {
 	// Services is how many Services each profile carries besides the two that are measured.
 	Services int `json:"services,omitempty"`
 	// Endpoints is how many endpoints each of them has, Position where the measured ones are among them.
-	Endpoints int             `json:"endpoints,omitempty"`
-	Position  Position        `json:"position,omitempty"`
-	Iptables  iptablesBackend `json:"iptables"`
+	Endpoints int                       `json:"endpoints,omitempty"`
+	Position  condition.Position        `json:"position,omitempty"`
+	Iptables  condition.IptablesBackend `json:"iptables"`
 	// ServiceProxy is the mode of kube-proxy in the profiles that have it and do not fix its mode themselves.
-	ServiceProxy ProxyMode `json:"service_proxy,omitempty"`
+	ServiceProxy condition.ProxyMode `json:"service_proxy,omitempty"`
 	// Family is the version of IP that nodes, pods and Services use.
 	Family int `json:"family,omitempty"`
 	// TrafficPolicy is the externalTrafficPolicy of the measured Services. With "Local" a node hands outside traffic
 	// only to its own endpoints and keeps the client's address.
-	TrafficPolicy TrafficPolicy `json:"traffic_policy,omitempty"`
+	TrafficPolicy condition.TrafficPolicy `json:"traffic_policy,omitempty"`
 	// Policies is how many NetworkPolicies select every pod and allow the measured traffic with their last rule,
 	// PoliciesUnselected how many exist and select none.
 	Policies           int `json:"policies,omitempty"`
@@ -103,10 +105,10 @@ type Lab struct {
 	Connections int `json:"connections,omitempty"`
 	// Churn changes one kind of object at a rate during the trials.
 	Churn Churn `json:"churn,omitzero"`
-	// conntrack says whether nodes track connections between pods. If not, Services are not served.
-	Conntrack conntrack `json:"conntrack,omitempty"`
+	// Conntrack says whether nodes track connections between pods. If not, Services are not served.
+	Conntrack condition.Conntrack `json:"conntrack,omitempty"`
 	// BridgeNetfilter says whether netfilter sees the packets that a bridge switches between pods.
-	BridgeNetfilter BridgeNetfilter `json:"bridge_netfilter,omitempty"`
+	BridgeNetfilter condition.BridgeNetfilter `json:"bridge_netfilter,omitempty"`
 }
 
 // Case is one cell of the experiment: a variant of a profile on a path under a workload.
@@ -136,83 +138,16 @@ type Trial struct {
 	Repetition int `json:"repetition"`
 }
 
-// The modes of a lab. Their words are those of files and flags.
-type (
-	// NIC is how the nodes of a lab send bulk data.
-	NIC string
-	// Placement is which CPUs the nodes of a lab work on.
-	Placement string
-	// gro is generic receive offload at the NICs and tunnel devices of nodes.
-	gro string
-	// bigTCP is the limit of super-packets.
-	bigTCP string
-	// rps is receive packet steering.
-	rps string
-	// ProxyMode is the mode of kube-proxy.
-	ProxyMode string
-	// TrafficPolicy is the externalTrafficPolicy of Services.
-	TrafficPolicy string
-	// conntrack says whether connections between pods are tracked.
-	conntrack string
-	// BridgeNetfilter says whether netfilter sees bridged packets.
-	BridgeNetfilter string
-	// Position is the place of the measured Services among all.
-	Position string
-	// iptablesBackend is which of the iptables programs write rules.
-	iptablesBackend string
+// NIC is how the nodes of a lab send bulk data.
+type NIC string
+
+const (
+	// NICWire cuts everything into frames of the MTU before the path, NICIdeal after it.
+	NICWire  NIC = "wire"
+	NICIdeal NIC = "ideal"
 )
 
 // Label says what bulk data under the model is: "ideal NIC", "no NIC offload", "" without a model.
 func (n NIC) Label() string {
 	return map[NIC]string{NICIdeal: "ideal NIC", NICWire: "no NIC offload"}[n]
 }
-
-const (
-	// NICWire cuts everything into frames of the MTU before the path, NICIdeal after it.
-	NICWire  NIC = "wire"
-	NICIdeal NIC = "ideal"
-
-	// PlacementOne has both ends on one CPU, PlacementSplit each node on its own. PlacementAuto chooses by their number.
-	PlacementAuto  Placement = "auto"
-	PlacementOne   Placement = "one"
-	PlacementSplit Placement = "split"
-
-	// GROUDP merges packets of UDP that are forwarded, too.
-	GROOff gro = "off"
-	GROOn  gro = "on"
-	GROUDP gro = "udp"
-
-	bigTCPOff bigTCP = "off"
-	BigTCPOn  bigTCP = "on"
-
-	// rpsAuto is on where each node has CPUs of its own.
-	rpsAuto rps = "auto"
-	RPSOn   rps = "on"
-	RPSOff  rps = "off"
-
-	ProxyIptables ProxyMode = "iptables"
-	ProxyNftables ProxyMode = "nftables"
-	ProxyIPVS     ProxyMode = "ipvs"
-
-	// TrafficCluster lets a node send traffic from outside to endpoints on other nodes, TrafficLocal does not.
-	TrafficCluster TrafficPolicy = "Cluster"
-	TrafficLocal   TrafficPolicy = "Local"
-
-	ConntrackOn  conntrack = "on"
-	ConntrackOff conntrack = "off"
-
-	BridgeNetfilterOn  BridgeNetfilter = "on"
-	BridgeNetfilterOff BridgeNetfilter = "off"
-
-	// A new connection in iptables mode walks the rules of all Services before its own.
-	positionFirst  Position = "first"
-	PositionMiddle Position = "middle"
-	PositionLast   Position = "last"
-
-	IptablesAuto   iptablesBackend = "auto"
-	iptablesNFT    iptablesBackend = "nft"
-	iptablesLegacy iptablesBackend = "legacy"
-)
-
-// Explicit says whether RPS is switched on or off by name.
-func (r rps) Explicit() bool { return r == RPSOn || r == RPSOff }

@@ -10,7 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/plan/shape"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -63,7 +65,7 @@ func measureSettings() []Setting {
 		setting(Setting{Key: "budget", Flag: "budget", Where: Everywhere, Common: true, Always: true, Help: "`time` that the whole run may take, 0 for any"},
 			anySpan, func(p *Plan) *time.Duration { return &p.Budget }),
 		setting(Setting{Key: "baseline", Flag: "baseline", Where: Everywhere, Common: true, Help: "`variant` that the others are compared with"},
-			values[Variant]{parse: ParseVariant, format: func(v Variant) string { return string(v) }, schema: textSchema}, func(p *Plan) *Variant { return &p.Baseline }),
+			values[Variant]{parse: ParseVariant, format: func(v Variant) string { return string(v) }, schema: shape.Text}, func(p *Plan) *Variant { return &p.Baseline }),
 		setting(Setting{Key: "twin", Where: Everywhere, Help: "measure the baseline twice: a pair of equals in every run"}, trueOrFalse, func(p *Plan) *bool { return &p.Twin }),
 		setting(Setting{Key: "explain", Flag: "explain", Where: Everywhere, Switch: true, Common: true, Help: "add a sampled trial after each trial: where the CPU time goes, in parts"},
 			trueOrFalse, func(p *Plan) *bool { return &p.Explain }),
@@ -93,13 +95,13 @@ func labSettings() []Setting {
 		setting(Setting{Key: "lab.nic", Flag: "nic", Where: InLab, PerVariant: true, Help: "NIC `model`: ideal (super-packets cross) or wire (segmentation off)"},
 			oneOf(NICIdeal, NICWire), func(p *Plan) *NIC { return &p.Lab.NIC }),
 		setting(Setting{Key: "lab.gro", Flag: "gro", Where: InLab, PerVariant: true, Help: "`merging` of received frames at NICs and tunnels: off, on, or udp for forwarded UDP, too"},
-			oneOf(GROOff, GROOn, GROUDP), func(p *Plan) *gro { return &p.Lab.GRO }),
+			oneOf(condition.GROOff, condition.GROOn, condition.GROUDP), func(p *Plan) *condition.GRO { return &p.Lab.GRO }),
 		setting(Setting{Key: "lab.bigTCP", Flag: "big-tcp", Where: InLab, PerVariant: true, Help: "super-packets `limit`: off is 64 KiB, on 192 KiB (BIG TCP), with nic ideal"},
-			oneOf(bigTCPOff, BigTCPOn), func(p *Plan) *bigTCP { return &p.Lab.BigTCP }),
+			oneOf(condition.BigTCPOff, condition.BigTCPOn), func(p *Plan) *condition.BigTCP { return &p.Lab.BigTCP }),
 		setting(Setting{Key: "lab.cpu", Flag: "cpu", Where: InLab, Help: "CPU `placement`: one CPU, split between nodes, or auto"},
-			oneOf(PlacementAuto, PlacementOne, PlacementSplit), func(p *Plan) *Placement { return &p.Lab.CPU }),
+			oneOf(condition.PlacementAuto, condition.PlacementOne, condition.PlacementSplit), func(p *Plan) *condition.Placement { return &p.Lab.CPU }),
 		setting(Setting{Key: "lab.rps", Flag: "rps", Where: InLab, PerVariant: true, Help: "receive packet `steering` to each node's CPUs, on or off; auto is on with cpu split"},
-			oneOf(rpsAuto, RPSOn, RPSOff), func(p *Plan) *rps { return &p.Lab.RPS }),
+			oneOf(condition.RPSAuto, condition.RPSOn, condition.RPSOff), func(p *Plan) *condition.RPS { return &p.Lab.RPS }),
 		setting(Setting{Key: "lab.mtu", Flag: "mtu", Where: InLab, PerVariant: true, Help: "MTU of the switch and the node NICs in `bytes`"},
 			whole(1280, 9000), func(p *Plan) *int { return &p.Lab.MTU }),
 		setting(Setting{Key: "lab.delay", Flag: "delay", Where: InLab, PerVariant: true, Help: "`time` that each wire delays, to test the measurement"},
@@ -113,13 +115,13 @@ func labSettings() []Setting {
 		setting(Setting{Key: "lab.endpoints", Flag: "endpoints", Where: InLab, PerVariant: true, Help: "`number` of endpoints of each of these Services"},
 			whole(1, maxEndpoints), func(p *Plan) *int { return &p.Lab.Endpoints }),
 		setting(Setting{Key: "lab.position", Flag: "position", Where: InLab, PerVariant: true, Help: "`place` of the measured Services among them: first, middle or last"},
-			oneOf(positionFirst, PositionMiddle, PositionLast), func(p *Plan) *Position { return &p.Lab.Position }),
+			oneOf(condition.PositionFirst, condition.PositionMiddle, condition.PositionLast), func(p *Plan) *condition.Position { return &p.Lab.Position }),
 		setting(Setting{Key: "lab.serviceProxy", Flag: "service-proxy", Where: InLab, PerVariant: true, Help: "kube-proxy `mode`: iptables, nftables or ipvs"},
-			oneOf(ProxyIptables, ProxyNftables, ProxyIPVS), func(p *Plan) *ProxyMode { return &p.Lab.ServiceProxy }),
+			oneOf(condition.ProxyIptables, condition.ProxyNftables, condition.ProxyIPVS), func(p *Plan) *condition.ProxyMode { return &p.Lab.ServiceProxy }),
 		setting(Setting{Key: "lab.family", Flag: "family", Where: Everywhere, Help: "`version` of IP: 4 or 6"},
 			families, func(p *Plan) *int { return &p.Lab.Family }),
 		setting(Setting{Key: "lab.trafficPolicy", Flag: "traffic-policy", Where: Everywhere, PerVariant: true, Help: "`externalTrafficPolicy` of the measured Services: Cluster or Local"},
-			oneOf(TrafficCluster, TrafficLocal), func(p *Plan) *TrafficPolicy { return &p.Lab.TrafficPolicy }),
+			oneOf(condition.TrafficCluster, condition.TrafficLocal), func(p *Plan) *condition.TrafficPolicy { return &p.Lab.TrafficPolicy }),
 		setting(Setting{Key: "lab.policies", Flag: "policies", Where: InLab, PerVariant: true, Help: "`number` of NetworkPolicies that select every pod"},
 			whole(0, maxPolicies), func(p *Plan) *int { return &p.Lab.Policies }),
 		setting(Setting{Key: "lab.policiesUnselected", Flag: "policies-unselected", Where: InLab, PerVariant: true, Help: "`number` of NetworkPolicies that select no pod"},
@@ -129,11 +131,11 @@ func labSettings() []Setting {
 		setting(Setting{Key: "lab.churn", Flag: "churn", Where: InLab, PerVariant: true, Help: "`changes` during the trials: endpoints=10/s, services=10/s or policies=10/s"},
 			churns, func(p *Plan) *Churn { return &p.Lab.Churn }),
 		setting(Setting{Key: "lab.conntrack", Flag: "conntrack", Where: InLab, PerVariant: true, Help: "`tracking` of connections between pods: on, or off by notrack rules, without Services"},
-			oneOf(ConntrackOn, ConntrackOff), func(p *Plan) *conntrack { return &p.Lab.Conntrack }),
+			oneOf(condition.ConntrackOn, condition.ConntrackOff), func(p *Plan) *condition.Conntrack { return &p.Lab.Conntrack }),
 		setting(Setting{Key: "lab.bridgeNetfilter", Flag: "bridge-netfilter", Where: InLab, PerVariant: true, Help: "`netfilter` of bridged packets: on, as Kubernetes requires, or off"},
-			oneOf(BridgeNetfilterOn, BridgeNetfilterOff), func(p *Plan) *BridgeNetfilter { return &p.Lab.BridgeNetfilter }),
+			oneOf(condition.BridgeNetfilterOn, condition.BridgeNetfilterOff), func(p *Plan) *condition.BridgeNetfilter { return &p.Lab.BridgeNetfilter }),
 		setting(Setting{Key: "lab.iptables", Flag: "iptables", Where: InLab, Help: "iptables `backend`: nft, legacy or auto"},
-			oneOf(IptablesAuto, iptablesNFT, iptablesLegacy), func(p *Plan) *iptablesBackend { return &p.Lab.Iptables }),
+			oneOf(condition.IptablesAuto, condition.IptablesNFT, condition.IptablesLegacy), func(p *Plan) *condition.IptablesBackend { return &p.Lab.Iptables }),
 	}
 }
 
@@ -170,7 +172,7 @@ func clusterSettings() []Setting {
 		setting(Setting{Key: "kubernetes.backendCPULimit", Flag: "backend-cpu-limit", Help: "`quantity` of CPU that each backend of a workload with several may use"},
 			quantities, func(p *Plan) *string { return &p.Cluster.BackendCPULimit }),
 		setting(Setting{Key: "kubernetes.cpus", Flag: "load-cpus", Help: "`CPUs` of the nodes that load runs on, such as 1 or 2-3"},
-			values[[]int]{parse: ParseCPUs, format: func(v []int) string { return strings.Join(each.Of(v, strconv.Itoa), ",") }, schema: textSchema, wrong: func(v []int) string {
+			values[[]int]{parse: ParseCPUs, format: func(v []int) string { return strings.Join(each.Of(v, strconv.Itoa), ",") }, schema: shape.Text, wrong: func(v []int) string {
 				for _, cpu := range v {
 					if cpu < 0 || cpu > 4095 {
 						return fmt.Sprintf("%d is not a CPU number", cpu)
@@ -201,7 +203,7 @@ func clusterSettings() []Setting {
 
 // pathLists are lists of paths, or all.
 func pathLists() values[[]Path] {
-	v := lists(ParsePath, enumSchema(Texts(Paths)...), nil)
+	v := lists(ParsePath, shape.Enum(Texts(Paths)...), nil)
 	v.parse = ParsePaths
 	return v
 }
@@ -217,7 +219,7 @@ func windows() values[time.Duration] {
 		return inner(d)
 	}
 	v.parse = func(s string) (time.Duration, error) {
-		d, err := parseDuration(s)
+		d, err := position.ParseDuration(s)
 		if fault := inner(d); err == nil && fault != "" {
 			err = errors.New(fault)
 		}
@@ -247,8 +249,8 @@ func (d *decoder) settingsOf(p *Plan, prefix string) position.Keys {
 // planKeys are the keys of a plan file.
 func (d *decoder) planKeys(p *Plan) position.Keys {
 	known := position.Keys{
-		"apiVersion": d.constant(APIVersion),
-		"kind":       d.constant("Plan"),
+		"apiVersion": d.Constant(APIVersion),
+		"kind":       d.Constant("Plan"),
 		"lab":        d.Within(d.settingsOf(p, "lab.")),
 		"kubernetes": d.Within(d.settingsOf(p, "kubernetes.")),
 	}

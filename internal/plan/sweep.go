@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/plan/shape"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -146,7 +148,7 @@ func ParseSweep(text string) (Sweep, error) {
 
 // sweeps are the values of the setting.
 func sweeps() values[Sweep] {
-	return values[Sweep]{parse: ParseSweep, format: Sweep.String, schema: textSchema}
+	return values[Sweep]{parse: ParseSweep, format: Sweep.String, schema: shape.Text}
 }
 
 // Changes returns the kind of object whose single change a run with the sweep accounts for.
@@ -256,12 +258,12 @@ func (l Lab) excluded() string {
 	refuse(n > maxEndpoints, "%d Services of %d endpoints are more than %d endpoints: take fewer of one", l.Services, l.Endpoints, maxEndpoints)
 	refuse(!l.Churn.IsZero() && (l.Delay > 0 || l.Loss > 0),
 		"churn is looked for by probes, which delay and loss of the wires would mislead: leave out one of the two")
-	refuse(l.Connections > 0 && l.Conntrack == ConntrackOff, "connections are not tracked with conntrack=off: leave out one of the two")
+	refuse(l.Connections > 0 && l.Conntrack == condition.ConntrackOff, "connections are not tracked with conntrack=off: leave out one of the two")
 	refuse(l.Services > MaxServices6 && l.Family == 6, "IPv6 has addresses for %d Services: take IPv4 or fewer", MaxServices6)
-	refuse(l.NIC == NICIdeal && (l.GRO == GROOn || l.GRO == GROUDP), "nothing cuts super-packets with nic=ideal, so gro=%s has nothing to merge: take nic=wire, or leave gro out", l.GRO)
-	refuse(l.NIC == NICWire && l.BigTCP == BigTCPOn, "everything is cut into frames with nic=wire, so big-tcp=on has no use: take nic=ideal")
-	refuse(l.Family == 6 && l.BigTCP == BigTCPOn, "nodes that forward by their own stack drop super-packets of more than 64 KiB in IPv6: big-tcp=on is for IPv4")
-	refuse(l.CPU == PlacementOne && l.RPS.Explicit(), "all work is on one CPU (cpu=one), so rps=%s has no use: take cpu=split", l.RPS)
+	refuse(l.NIC == NICIdeal && (l.GRO == condition.GROOn || l.GRO == condition.GROUDP), "nothing cuts super-packets with nic=ideal, so gro=%s has nothing to merge: take nic=wire, or leave gro out", l.GRO)
+	refuse(l.NIC == NICWire && l.BigTCP == condition.BigTCPOn, "everything is cut into frames with nic=wire, so big-tcp=on has no use: take nic=ideal")
+	refuse(l.Family == 6 && l.BigTCP == condition.BigTCPOn, "nodes that forward by their own stack drop super-packets of more than 64 KiB in IPv6: big-tcp=on is for IPv4")
+	refuse(l.CPU == condition.PlacementOne && l.RPS.Explicit(), "all work is on one CPU (cpu=one), so rps=%s has no use: take cpu=split", l.RPS)
 	return strings.Join(wrong, "; ")
 }
 
@@ -274,7 +276,7 @@ func (l Lab) programming(v Variant) time.Duration {
 		per = 0
 	case p.Services == "ebpf":
 		per = 20 * time.Microsecond
-	case l.ServiceProxy == ProxyNftables || p.Policy == "calico-nftables":
+	case l.ServiceProxy == condition.ProxyNftables || p.Policy == "calico-nftables":
 		per = 200 * time.Microsecond
 	}
 	return time.Duration(l.Services)*per + l.policing(p)

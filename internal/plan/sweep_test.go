@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 func TestParseSweep(t *testing.T) {
@@ -106,7 +108,7 @@ func TestSweepRefuses(t *testing.T) {
 			p.Lab.Family = 6
 		}
 		if name == "one CPU" {
-			p.Lab.CPU = PlacementOne
+			p.Lab.CPU = condition.PlacementOne
 		}
 		err := p.Validate()
 		for _, part := range tt.want {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/plan/shape"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -30,7 +31,7 @@ const (
 )
 
 // podRates are numbers of pods per second.
-var podRates = values[float64]{rang: "0.01 to 200 pods per second", format: formatRate, schema: rateSchema,
+var podRates = values[float64]{rang: "0.01 to 200 pods per second", format: formatRate, schema: shape.Rate,
 	parse: func(s string) (float64, error) {
 		v, err := parseRate(s, 1e3)
 		if err == nil && (v < minPodRate || v > maxPodRate) {

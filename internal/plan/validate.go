@@ -203,15 +203,15 @@ func (l Lab) Validate() error {
 	return fs.Err()
 }
 
-// Filled returns l with the default for each zero that is not a valid value.
+// Filled returns l with the default for each zero.
 func (l Lab) Filled() Lab {
-	p, usual := Plan{Lab: l}, Default()
-	for _, s := range Settings() {
-		if text := s.Text(p); s.Group() == GroupLab && text == s.Text(Plan{}) {
-			_ = s.Set(&p, s.Text(usual)) // what Text writes, Set reads
+	all, usual := reflect.ValueOf(&l).Elem(), reflect.ValueOf(Default().Lab)
+	for i := range all.NumField() {
+		if all.Field(i).IsZero() {
+			all.Field(i).Set(usual.Field(i))
 		}
 	}
-	return p.Lab
+	return l
 }
 
 // Notes are remarks on a valid plan that its author may want to act on. The plan has its window.

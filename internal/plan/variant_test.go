@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // TestVariantRoundTrips: any variant that can be written is read back as itself, whatever the order of its conditions.
@@ -104,7 +106,7 @@ func TestForeignNames(t *testing.T) {
 
 // TestConditionsAreWords: a value is one of the words, not a part of their list.
 func TestConditionsAreWords(t *testing.T) {
-	for _, cpu := range []Placement{"one split", "split one", "auto one"} {
+	for _, cpu := range []condition.Placement{"one split", "split one", "auto one"} {
 		l := Lab{CPU: cpu}.Filled()
 		if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "lab.cpu: ") {
 			t.Errorf("placement %q: %v", cpu, err)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 func TestParseWorkload(t *testing.T) {
@@ -299,13 +301,13 @@ func TestNICOfAStream(t *testing.T) {
 		}
 	}
 	p := Preset("standard")
-	p.Lab.NIC, p.Lab.GRO = NICWire, GROOn
+	p.Lab.NIC, p.Lab.GRO = NICWire, condition.GROOn
 	p.Workloads[3], _ = ParseWorkload("stream(nic=ideal)")
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "stream(nic=ideal) under raw: nothing cuts super-packets") {
 		t.Errorf("frames that were never cut are merged: %v", err)
 	}
 	for name, change := range map[string]func(*Plan){
-		"all bulk is without": func(p *Plan) { p.Lab.NIC = NICWire }, "nothing is cut": func(p *Plan) { p.Profiles, p.Lab.BigTCP = []Variant{"ptp"}, BigTCPOn },
+		"all bulk is without": func(p *Plan) { p.Lab.NIC = NICWire }, "nothing is cut": func(p *Plan) { p.Profiles, p.Lab.BigTCP = []Variant{"ptp"}, condition.BigTCPOn },
 		"variants say it": func(p *Plan) { p.Profiles = []Variant{"canal", "canal(nic=wire)"} },
 	} {
 		q := Preset("standard")

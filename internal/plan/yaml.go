@@ -104,16 +104,6 @@ func (d *decoder) rejectLabFields(p Plan) {
 	}
 }
 
-func (d *decoder) constant(want string) position.Read {
-	var ignored string
-	return position.Value(d.Decoder, &ignored, func(s string) (string, error) {
-		if s != want {
-			return "", fmt.Errorf("%q is not %q, which is all that this version reads", s, want)
-		}
-		return s, nil
-	})
-}
-
 // profiles reads names. It checks each of them, because it knows their lines.
 func (d *decoder) profiles(at *[]Variant) position.Read {
 	return position.Values(d.Decoder, at, func(s string) (Variant, error) {
@@ -138,5 +128,5 @@ func (d *decoder) beside(v Variant) Variant {
 	if file == "" || filepath.IsAbs(file) {
 		return v
 	}
-	return v.named(filepath.Join(d.dir, file))
+	return v.Named(filepath.Join(d.dir, file))
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 const head = "apiVersion: cnibench/v1\nkind: Plan\n"
@@ -53,8 +55,8 @@ lab: {nodes: 3, podsPerNode: 4, nic: ideal, cpu: split, mtu: 9000, lineRate: 1G,
 	got := fmt.Sprintf("%+v", p)
 	wantPlan := fmt.Sprintf("%+v", Plan{Name: "everything", Environment: "lab", Baseline: "host", Repetitions: 3, MaxRepetitions: 9,
 		Precision: 0.05, Budget: 10 * time.Minute, Duration: 2 * time.Second, Warmup: 100 * time.Millisecond, Seed: 1<<64 - 1,
-		Lab: Lab{Nodes: 3, PodsPerNode: 4, NIC: "ideal", GRO: GROOff, BigTCP: bigTCPOff, CPU: "split", RPS: rpsAuto, MTU: 9000, LineRate: 1e9, Services: 100, Endpoints: 2, Position: PositionMiddle, Iptables: "nft", ServiceProxy: "nftables",
-			Family: 4, TrafficPolicy: "Cluster", Conntrack: ConntrackOn, BridgeNetfilter: BridgeNetfilterOn}})
+		Lab: Lab{Nodes: 3, PodsPerNode: 4, NIC: "ideal", GRO: condition.GROOff, BigTCP: condition.BigTCPOff, CPU: "split", RPS: condition.RPSAuto, MTU: 9000, LineRate: 1e9, Services: 100, Endpoints: 2, Position: condition.PositionMiddle, Iptables: "nft", ServiceProxy: "nftables",
+			Family: 4, TrafficPolicy: "Cluster", Conntrack: condition.ConntrackOn, BridgeNetfilter: condition.BridgeNetfilterOn}})
 	if got != wantPlan {
 		t.Errorf("got  %s\nwant %s", got, wantPlan)
 	}

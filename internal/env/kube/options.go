@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // Options say which cluster, and what a valid plan needs there. Only Kubeconfig, Context and PullSecrets matter to a
@@ -32,7 +33,7 @@ type Options struct {
 	// Rests says that some workload reads what the nodes use at rest.
 	Rests bool
 	// TrafficPolicy is the externalTrafficPolicy of Services entered from outside; default TrafficCluster.
-	TrafficPolicy plan.TrafficPolicy
+	TrafficPolicy condition.TrafficPolicy
 	// Host makes host-network pods for the profile "host", and not only where a path begins or ends at a host.
 	Host bool
 	// Tools are those that the image must have.
@@ -60,7 +61,7 @@ func (o Options) withDefaults() Options {
 	o.TTL = cmp.Or(o.TTL, defaultTTL)
 	o.Ready = cmp.Or(o.Ready, defaultReady)
 	o.LoadBalancerTimeout = cmp.Or(o.LoadBalancerTimeout, plan.DefaultBalancerTimeout)
-	o.TrafficPolicy = cmp.Or(o.TrafficPolicy, plan.TrafficCluster)
+	o.TrafficPolicy = cmp.Or(o.TrafficPolicy, condition.TrafficCluster)
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}

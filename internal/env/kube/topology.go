@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // profileHost is the bare node of the cluster: host-network pods at both ends of every path.
@@ -67,7 +68,7 @@ type ends struct {
 // served, "" if it is.
 func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 	p, far := r.Path, r.Path.ServerNode() == 1
-	local := o.TrafficPolicy == plan.TrafficLocal
+	local := o.TrafficPolicy == condition.TrafficLocal
 	switch {
 	case p.To == plan.External:
 		return e, "no agent runs outside the cluster"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // firstBackendsPort is the first node port of the Services with several backends.
@@ -107,7 +108,7 @@ func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error)
 	if !p.Shared() {
 		return nil, inst.Spec.notServed(p, "only a Service can have several backends")
 	}
-	if p.From == plan.External && inst.Spec.Lab.TrafficPolicy == plan.TrafficLocal {
+	if p.From == plan.External && inst.Spec.Lab.TrafficPolicy == condition.TrafficLocal {
 		return nil, inst.Spec.notServed(p, "externalTrafficPolicy Local: the entered node passes nothing to backends on other nodes")
 	}
 	// Backends are on both nodes, so both forms of the path must work.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // The lab's load balancer works on layer 2, like MetalLB and Cilium's L2 announcements: no extra host is on the path.
@@ -15,7 +16,7 @@ import (
 // announcer is the index of the node that answers for the balancer's addresses: the first node, or the second with
 // traffic policy Local, because the backend is there.
 func (s Spec) announcer() int {
-	if s.Lab.TrafficPolicy == plan.TrafficLocal {
+	if s.Lab.TrafficPolicy == condition.TrafficLocal {
 		return 1
 	}
 	return 0

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -78,7 +79,7 @@ func TestNoBalancerUnderIPVS(t *testing.T) {
 // TestBackendsBehindABalancer: each has the balancer's address, and with the policy Local they are not all to be had.
 func TestBackendsBehindABalancer(t *testing.T) {
 	toBalancer := plan.Path{From: plan.External, To: plan.LoadBalancer}
-	for policy, served := range map[plan.TrafficPolicy]bool{plan.TrafficCluster: true, plan.TrafficLocal: false} {
+	for policy, served := range map[condition.TrafficPolicy]bool{condition.TrafficCluster: true, condition.TrafficLocal: false} {
 		l := upWith(t, Options{Lab: plan.Lab{TrafficPolicy: policy}, Backends: []int{3}}, "ptp")
 		client, servers, err := backendsOf(l, plan.Route{Variant: "ptp", Path: toBalancer, Servers: 3})
 		var not *control.NotServedError

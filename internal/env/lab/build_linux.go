@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -51,7 +52,7 @@ func (l *Lab) build(ctx context.Context, spec Spec) (*Instance, error) {
 			h.Close()
 		}
 	}()
-	if spec.Lab.RPS.Explicit() && b.place.mode == plan.PlacementOne {
+	if spec.Lab.RPS.Explicit() && b.place.mode == condition.PlacementOne {
 		return nil, fmt.Errorf("profile %q: %w", spec.Name, errOneCPU)
 	}
 	err := b.take(ctx, step{"namespaces", b.namespaces}, step{"underlay", b.underlay}, step{"dataplane", b.dataplane}, step{"NIC model", b.nics})
@@ -383,7 +384,7 @@ func (b *builder) nics(context.Context) error {
 				return fmt.Errorf("%s: %w", h.Name, err)
 			}
 		}
-		if b.spec.Lab.BigTCP == plan.BigTCPOn {
+		if b.spec.Lab.BigTCP == condition.BigTCPOn {
 			if err := at.LimitSize(BigTCP); err != nil {
 				return fmt.Errorf("%s: %w", h.Name, advice.With(err, "leave out big-tcp, or take Linux 6.3 or newer"))
 			}
@@ -412,11 +413,11 @@ var errOneCPU = advice.With(errors.New("all work is on one CPU, so receive packe
 
 // steer makes the receive work of a host's devices run on the host's CPUs, as placement and rps have it. The switch is left alone.
 func (b *builder) steer(h *Host, at *link.Handle) error {
-	if b.place.mode != plan.PlacementSplit || b.spec.Lab.RPS == plan.RPSOff || h == b.inst.Switch {
+	if b.place.mode != condition.PlacementSplit || b.spec.Lab.RPS == condition.RPSOff || h == b.inst.Switch {
 		return nil
 	}
 	err := at.Steer(h.CPUs)
-	if h.Steered = err == nil; err != nil && b.spec.Lab.RPS != plan.RPSOn {
+	if h.Steered = err == nil; err != nil && b.spec.Lab.RPS != condition.RPSOn {
 		b.lab.notSteered(err)
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -79,9 +80,9 @@ func (l *Lab) Facts() facts.Facts {
 		factPolicies:      fmt.Sprintf("%d, and %d that select no pod", c.Policies, c.PoliciesUnselected),
 		factTrafficPolicy: string(c.TrafficPolicy),
 		factConnections:   strconv.Itoa(c.Connections),
-		factConntrack:     string(cmp.Or(c.Conntrack, plan.ConntrackOn)),
+		factConntrack:     string(cmp.Or(c.Conntrack, condition.ConntrackOn)),
 
-		factBridgeNetfilter: string(cmp.Or(c.BridgeNetfilter, plan.BridgeNetfilterOn)),
+		factBridgeNetfilter: string(cmp.Or(c.BridgeNetfilter, condition.BridgeNetfilterOn)),
 	}
 	if c.NIC == plan.NICIdeal {
 		f[factGRO] = "as the kernel has it"
@@ -98,7 +99,7 @@ func (l *Lab) Facts() facts.Facts {
 	if l.groups.failed != nil {
 		f[factCgroup] = "none: " + l.groups.failed.Error()
 	}
-	if l.place.mode == plan.PlacementSplit && c.RPS != plan.RPSOff {
+	if l.place.mode == condition.PlacementSplit && c.RPS != condition.RPSOff {
 		f[factSteering] = "to the node's CPUs"
 		l.mu.Lock()
 		if l.unsteered != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/profilefile"
 )
 
 // held is what a program that holds a lab says about it.
@@ -194,7 +195,7 @@ func arrive(file string) int {
 	ctx := context.Background()
 	p := plan.Default()
 	p.Profiles = plan.Variants(file)
-	p, _ = p.LoadOwn(os.ReadFile)
+	p, _ = profilefile.Load(p, os.ReadFile)
 	l, err := Up(ctx, p.Profiles, Options{Program: program, Own: p.Own})
 	if err == nil {
 		err = l.Instances()[0].Err

@@ -19,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -183,7 +184,7 @@ func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 			note(s.Lab.Policies+s.Lab.PoliciesUnselected, "policies")
 		}
 	}
-	if c.Iptables != plan.IptablesAuto || most <= fewForNFT {
+	if c.Iptables != condition.IptablesAuto || most <= fewForNFT {
 		return
 	}
 	legacy, err := ipt.Find(context.WithoutCancel(ctx), ipt.Legacy, c.Family == IPv6)

@@ -7,6 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -75,7 +76,7 @@ func fits(l plan.Lab, variants []plan.Variant, left int64, where string) error {
 		return nil
 	}
 	way := "take fewer of them, of nodes or of profiles in one run, or raise the limit"
-	if l.ServiceProxy != plan.ProxyNftables {
+	if l.ServiceProxy != condition.ProxyNftables {
 		way += "; service-proxy=nftables and eBPF profiles need less for Services"
 	}
 	return advice.With(&noMemoryError{need, left, where}, way)

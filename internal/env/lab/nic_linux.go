@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // The NIC model is a state of an instance, which a trial may change: both models are measured on the same devices, rules
@@ -92,10 +93,10 @@ func (i *Instance) limit(segments int, ends []*Host) error {
 // merging says what a host merges and passes on whole: nodes do, and pods with a NIC of their own. Load is sent by others, so
 // nothing is whole that was not merged.
 func (i *Instance) merging(h *Host) *link.Merge {
-	if i.Spec.Lab.GRO == plan.GROOff || !slices.Contains(i.senders(), h) {
+	if i.Spec.Lab.GRO == condition.GROOff || !slices.Contains(i.senders(), h) {
 		return nil
 	}
-	return &link.Merge{NIC: dataplane.NIC, UDP: i.Spec.Lab.GRO == plan.GROUDP}
+	return &link.Merge{NIC: dataplane.NIC, UDP: i.Spec.Lab.GRO == condition.GROUDP}
 }
 
 // senders are the nodes, and the pods that are connected to the switch and not to their node.

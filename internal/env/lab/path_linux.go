@@ -6,6 +6,7 @@ import (
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // Ends are the two ends of a path in one instance. The client is on the first node or is the external client.
@@ -34,7 +35,7 @@ func (s Spec) Ends(p plan.Path) (Ends, error) {
 	if reason == "" {
 		reason = s.notByPolicy(entered)
 	}
-	if reason == "" && s.Lab.Conntrack == plan.ConntrackOff && p.ByService() && s.Profile.Services != ebpfServices {
+	if reason == "" && s.Lab.Conntrack == condition.ConntrackOff && p.ByService() && s.Profile.Services != ebpfServices {
 		reason = "connections between pods are not tracked (conntrack=off), and replies of a Service's endpoint need tracking"
 	}
 	if reason == "" && s.unfilteredBridge() && p.Neighbours() && p.To == plan.Service {
@@ -48,12 +49,12 @@ func (s Spec) Ends(p plan.Path) (Ends, error) {
 
 // unfilteredBridge says that netfilter does not see what the pods' bridge switches, though the profile's would.
 func (s Spec) unfilteredBridge() bool {
-	return s.Lab.BridgeNetfilter == plan.BridgeNetfilterOff && s.Profile.FiltersBridge()
+	return s.Lab.BridgeNetfilter == condition.BridgeNetfilterOff && s.Profile.FiltersBridge()
 }
 
 // notByPolicy says why externalTrafficPolicy prevents a path, "" if it does not.
 func (s Spec) notByPolicy(p plan.Path) string {
-	if s.Lab.TrafficPolicy != plan.TrafficLocal || p.To != plan.NodePort {
+	if s.Lab.TrafficPolicy != condition.TrafficLocal || p.To != plan.NodePort {
 		return ""
 	}
 	if p.Locality == plan.Remote {

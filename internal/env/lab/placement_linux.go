@@ -5,13 +5,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // placement assigns CPUs to hosts.
 type placement struct {
 	// mode is PlacementOne or PlacementSplit.
-	mode plan.Placement
+	mode condition.Placement
 	// nodes has the CPUs of each node, for its load threads and, in "split", its receive work.
 	nodes [][]int
 	// external has the CPUs of the external client.
@@ -25,16 +25,16 @@ type placement struct {
 const splitFrom = 4
 
 // place divides the CPUs that this program may use, in ascending order and at least one, among nodes.
-func place(mode plan.Placement, cpus []int, nodes int) placement {
-	if mode == plan.PlacementAuto {
-		mode = plan.PlacementOne
+func place(mode condition.Placement, cpus []int, nodes int) placement {
+	if mode == condition.PlacementAuto {
+		mode = condition.PlacementOne
 		if len(cpus) >= splitFrom {
-			mode = plan.PlacementSplit
+			mode = condition.PlacementSplit
 		}
 	}
 	p := placement{mode: mode}
 	last := len(cpus) - 1
-	if mode == plan.PlacementOne {
+	if mode == condition.PlacementOne {
 		// The highest CPU: interrupts and other programs usually run on the lowest.
 		p.external, p.aside = cpus[last:], cpus[:last]
 		for range nodes {
@@ -56,7 +56,7 @@ func place(mode plan.Placement, cpus []int, nodes int) placement {
 
 // String returns the mode with the CPUs, as a recorded fact.
 func (p placement) String() string {
-	if p.mode == plan.PlacementOne {
+	if p.mode == condition.PlacementOne {
 		return fmt.Sprintf("one (CPU %s)", list(p.nodes[0]))
 	}
 	shares := make([]string, len(p.nodes))
@@ -77,7 +77,7 @@ func list(cpus []int) string {
 // asideOf returns the CPUs on which the processes of a host start: in "one" the CPUs without load, in "split" the
 // host's own CPUs.
 func (p placement) asideOf(cpus []int) []int {
-	if p.mode == plan.PlacementOne {
+	if p.mode == condition.PlacementOne {
 		return p.aside
 	}
 	return cpus

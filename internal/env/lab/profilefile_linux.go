@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/profilefile"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/profile/plugins"
 )
@@ -22,13 +23,13 @@ type described struct {
 	record profile.Profile
 	dataplane.Entry
 	// file is the profile file, nil for a profile of the catalogue.
-	file *plan.OwnProfile
+	file *profilefile.Profile
 }
 
 // lookUp returns what is known of a profile: of one of the given files, or of the catalogue.
 func lookUp(name string, files []plan.OwnSource) (described, error) {
 	if i := slices.IndexFunc(files, func(s plan.OwnSource) bool { return s.Name == name }); i >= 0 {
-		file, err := files[i].Profile()
+		file, err := profilefile.Of(files[i])
 		if err != nil {
 			return described{}, err
 		}
@@ -46,7 +47,7 @@ func lookUp(name string, files []plan.OwnSource) (described, error) {
 }
 
 // ofFile describes a profile file: its base with the file's changes, or a plain node whose pods CNI plugins connect.
-func ofFile(file plan.OwnProfile) (described, error) {
+func ofFile(file profilefile.Profile) (described, error) {
 	d := described{
 		record: profile.Profile{Encapsulation: "none", Services: "kube-proxy", Policy: "none", PodDevice: "veth", Needs: []string{"veth", "bridge", "iptables", "nat"}},
 		Entry:  dataplane.Entry{Dataplane: plain{}, Expect: expect.Expectation{Unsaid: true, Served: expect.Clients{expect.PodPodSame: expect.Any, expect.PodPodCross: expect.Any}}},
@@ -81,7 +82,7 @@ var clients = map[string]expect.Client{
 }
 
 // expectByFile replaces what the file says of the expectation. The file is valid.
-func expectByFile(d *described, x plan.Expect) {
+func expectByFile(d *described, x profilefile.Expect) {
 	e := &d.Expect
 	read := func(words map[string]string) expect.Clients {
 		all := expect.Clients{}
@@ -359,7 +360,7 @@ func (i *Instance) changedPlaces(k int) []own.Place {
 	if file == nil {
 		return nil
 	}
-	changes := file.Node.OwnPlace
+	changes := file.Node.Place
 	changes.Rules = n.before + changes.Rules
 	node := own.Place{Name: n.Name, NS: n.NS, Changes: changes, Values: i.Spec.variables(k), Profile: *file, Iptables: i.lab.tools.iptables}
 	places := []own.Place{node}
@@ -371,7 +372,7 @@ func (i *Instance) changedPlaces(k int) []own.Place {
 			continue
 		}
 		pod := node
-		pod.Name, pod.NS, pod.Changes = p.Name, p.NS, file.Pod.OwnPlace
+		pod.Name, pod.NS, pod.Changes = p.Name, p.NS, file.Pod.Place
 		places = append(places, pod)
 	}
 	return places

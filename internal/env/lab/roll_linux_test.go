@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // TestRolledServices stand beside those whose backends stay, with addresses and node ports of their own.
@@ -49,7 +50,7 @@ func TestRolledServices(t *testing.T) {
 // TestRoll takes a backend out on all nodes at once: nobody new is sent to it though it listens; and puts it back.
 func TestRoll(t *testing.T) {
 	needRights(t)
-	for _, proxy := range []plan.ProxyMode{"iptables", "nftables"} {
+	for _, proxy := range []condition.ProxyMode{"iptables", "nftables"} {
 		t.Run(string(proxy), func(t *testing.T) {
 			l := upWith(t, Options{Lab: plan.Lab{ServiceProxy: proxy}, Backends: []int{3}, Rolled: []int{3}}, "ptp")
 			path := plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}

@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -34,8 +34,8 @@ func (s Spec) Netfilter(node int) policy.Node {
 		rules.Services.ClusterCIDR = netip.Prefix{}
 	}
 	// Felix uses nftables only when kube-proxy does.
-	rules.ProxyNFT = s.Lab.ServiceProxy == plan.ProxyNftables || rules.Calico != nil && rules.Calico.NFTables
-	rules.ProxyIPVS = s.Lab.ServiceProxy == plan.ProxyIPVS && !rules.ProxyNFT
+	rules.ProxyNFT = s.Lab.ServiceProxy == condition.ProxyNftables || rules.Calico != nil && rules.Calico.NFTables
+	rules.ProxyIPVS = s.Lab.ServiceProxy == condition.ProxyIPVS && !rules.ProxyNFT
 	if rules.ProxyIPVS {
 		rules.Services.NoLocalhostNodePorts = true
 	}
@@ -81,7 +81,7 @@ func (s Spec) kubeProxy(node int) []service.Service {
 			VIP: svc.VIP, Port: uint16(svc.Port), NodePort: uint16(svc.NodePort),
 			SessionAffinity:            svc.Affinity,
 			Shared:                     svc.Idle,
-			ExternalTrafficPolicyLocal: svc.NodePort != 0 && s.Lab.TrafficPolicy == plan.TrafficLocal,
+			ExternalTrafficPolicyLocal: svc.NodePort != 0 && s.Lab.TrafficPolicy == condition.TrafficLocal,
 		}
 		if svc.Balanced.IsValid() {
 			e.LoadBalancerIPs = []netip.Addr{svc.Balanced}
@@ -117,7 +117,7 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) err
 		return err
 	}
 	tables := n.Tables()
-	if s.Lab.Conntrack == plan.ConntrackOff {
+	if s.Lab.Conntrack == condition.ConntrackOff {
 		tables = append(tables, s.untracked(nft.FamilyOf(n.IPv6)))
 	}
 	if err := nft.Load(ctx, ns, tables...); err != nil {
@@ -171,10 +171,10 @@ func (t tools) saved(ctx context.Context, ns *netns.NS) (string, error) {
 }
 
 // nodeSettings returns the settings of kubelet, kube-proxy and the dataplane's daemon.
-func nodeSettings(n policy.Node, bridged plan.BridgeNetfilter) []sysctl.Setting {
+func nodeSettings(n policy.Node, bridged condition.BridgeNetfilter) []sysctl.Setting {
 	// Kubernetes requires this setting where it exists.
 	value := "1"
-	if bridged == plan.BridgeNetfilterOff {
+	if bridged == condition.BridgeNetfilterOff {
 		value = "0"
 	}
 	list := []sysctl.Setting{{Name: "net/bridge/bridge-nf-call-iptables", Value: value, IfPresent: true}}

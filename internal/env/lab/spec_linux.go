@@ -9,6 +9,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/plan/profilefile"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -40,7 +42,7 @@ type Spec struct {
 	Services  []serviceSpec
 	dataplane dataplane.Dataplane
 	// file is the profile file, nil for a profile of the catalogue.
-	file *plan.OwnProfile
+	file *profilefile.Profile
 	net  addressing
 }
 
@@ -102,7 +104,7 @@ func (d described) spec(name plan.Variant, l plan.Lab, backends []Backends) (Spe
 	if l.Family == IPv6 && p.NoIPv6 != "" {
 		return Spec{}, fmt.Errorf("profile %q: %w: %s", name, ErrNoIPv6, p.NoIPv6)
 	}
-	if l.ServiceProxy == plan.ProxyIPVS && p.Policy == "calico-iptables" {
+	if l.ServiceProxy == condition.ProxyIPVS && p.Policy == "calico-iptables" {
 		return Spec{}, advice.With(fmt.Errorf("profile %q: %w", name, ErrNoIPVS), "leave it out, or take another mode: --service-proxy iptables")
 	}
 	a := addressingOf(l)
@@ -140,7 +142,7 @@ func services(s Spec, backends []Backends) []serviceSpec {
 	s.balance(measured)
 	all := make([]serviceSpec, 0, s.Lab.Services+len(measured))
 	vip := s.net.firstFiller
-	place := map[plan.Position]int{plan.PositionMiddle: s.Lab.Services / 2, plan.PositionLast: s.Lab.Services}[s.Lab.Position]
+	place := map[condition.Position]int{condition.PositionMiddle: s.Lab.Services / 2, condition.PositionLast: s.Lab.Services}[s.Lab.Position]
 	for i := range s.Lab.Services {
 		pods := []PodRef{{i % s.Lab.Nodes, i % s.Lab.PodsPerNode}, {(i + 1) % s.Lab.Nodes, i % s.Lab.PodsPerNode}}
 		svc := serviceSpec{Name: fmt.Sprintf("svc-%d", i+1), VIP: vip, Backends: pods[:min(len(pods), s.Lab.Endpoints)], Idle: true}

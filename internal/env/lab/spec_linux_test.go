@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 )
@@ -298,7 +299,7 @@ func TestTrafficPolicyLocal(t *testing.T) {
 
 func TestPlacement(t *testing.T) {
 	for _, c := range []struct {
-		mode  plan.Placement
+		mode  condition.Placement
 		cpus  []int
 		nodes int
 		want  placement

@@ -93,7 +93,7 @@ type Conntrack struct {
 
 // Chains counts chains by where they are from.
 type Chains struct {
-	// prefixes counts chains by the beginning of their name: KUBE-, cali-, CILIUM_, FLANNEL-, CNI-.
+	// Prefixes counts chains by the beginning of their name: KUBE-, cali-, CILIUM_, FLANNEL-, CNI-.
 	Prefixes map[string]int `json:"prefixes,omitempty"`
 	// Tables are the tables of nftables: "ip kube-proxy".
 	Tables []string `json:"tables,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -196,4 +197,23 @@ func Value[T any](d *Decoder, at *T, parse func(string) (T, error)) Read {
 		}
 		*at = v
 	}
+}
+
+// Constant reads a text that must be want.
+func (d *Decoder) Constant(want string) Read {
+	return Value(d, new(string), func(s string) (string, error) {
+		if s != want {
+			return "", fmt.Errorf("%q is not %q, which is all that this version reads", s, want)
+		}
+		return s, nil
+	})
+}
+
+// ParseDuration reads a length of time such as 500ms.
+func ParseDuration(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a duration: want a number with a unit, such as 500ms, 10s or 2m", s)
+	}
+	return d, nil
 }

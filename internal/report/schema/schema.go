@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/profilefile"
 	reportjson "github.com/cnibench/cnibench/internal/report/json"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -37,7 +38,7 @@ func Write(w io.Writer, name string) error {
 		s["$schema"], s["title"] = draft, "cnibench plan file, version "+plan.APIVersion
 		schema = s
 	case "profile":
-		s := plan.OwnSchema()
+		s := profilefile.Schema()
 		s["$schema"], s["title"] = draft, "cnibench profile file, version "+plan.APIVersion
 		schema = s
 	case "result":

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/profilefile"
 )
 
 // writeProfileFiles writes docs/reference/profile-files.md: every key of a profile file, and the variables.
@@ -31,7 +31,7 @@ Keys in bold are required. ` + "`a[].b`" + ` is the key ` + "`b`" + ` of each it
 | key | what it sets | values | default |
 |---|---|---|---|
 `)
-	for _, k := range plan.OwnKeys() {
+	for _, k := range profilefile.Keys() {
 		name := "`" + k.Key + "`"
 		if k.Need {
 			name = "**" + name + "**"
@@ -47,7 +47,7 @@ Commands have the variables in their environment.
 | variable | environment | value |
 |---|---|---|
 `)
-	for _, v := range plan.Variables {
+	for _, v := range profilefile.Variables {
 		help := v.Help
 		if v.Peer {
 			help += " (in node.join only)"

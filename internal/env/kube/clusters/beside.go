@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -18,11 +19,11 @@ import (
 // kube-proxy.
 func (e *Environment) compared(ctx context.Context) error {
 	var faults []error
-	modes := map[plan.ProxyMode]string{}
+	modes := map[condition.ProxyMode]string{}
 	for _, s := range e.sites {
 		faults = append(faults, s.named(s.known()), s.named(s.whole(ctx)))
 		if k := s.verdict.KubeProxy; k.Runs == detect.Yes && k.Mode != "" {
-			modes[plan.ProxyMode(k.Mode)] = s.Context
+			modes[condition.ProxyMode(k.Mode)] = s.Context
 		}
 	}
 	for mode, at := range modes {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -83,14 +84,14 @@ func TestBeside(t *testing.T) {
 	two := []string{"n1", "n2"}
 	for name, tt := range map[string]struct {
 		servers []*apiServer
-		asked   plan.ProxyMode
-		proxy   plan.ProxyMode
+		asked   condition.ProxyMode
+		proxy   condition.ProxyMode
 		words   []string
 		hint    string
 	}{
-		"flannel":                             {servers: []*apiServer{{nodes: two, cni: "kube-flannel-ds", proxy: "nftables"}}, proxy: plan.ProxyNftables},
-		"the mode of kube-proxy is not known": {servers: []*apiServer{{nodes: two, cni: "kube-flannel-ds"}}, proxy: plan.ProxyIptables},
-		"another mode is asked for": {servers: []*apiServer{{nodes: two, cni: "kube-flannel-ds", proxy: "iptables"}}, asked: plan.ProxyNftables,
+		"flannel":                             {servers: []*apiServer{{nodes: two, cni: "kube-flannel-ds", proxy: "nftables"}}, proxy: condition.ProxyNftables},
+		"the mode of kube-proxy is not known": {servers: []*apiServer{{nodes: two, cni: "kube-flannel-ds"}}, proxy: condition.ProxyIptables},
+		"another mode is asked for": {servers: []*apiServer{{nodes: two, cni: "kube-flannel-ds", proxy: "iptables"}}, asked: condition.ProxyNftables,
 			words: []string{"kube-proxy is in iptables mode, not in nftables mode"}, hint: "leave out --service-proxy"},
 		"no CNI":    {servers: []*apiServer{{nodes: two}}, words: []string{"the CNI is unknown"}, hint: "--inspect looks at the nodes"},
 		"other CNI": {servers: []*apiServer{{nodes: two, cni: "antrea-agent"}}, words: []string{"the lab has no profile for "}, hint: "cnibench cni detect"},
@@ -106,7 +107,7 @@ func TestBeside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			want := plan.Default()
-			want.Environment, want.Lab.ServiceProxy = plan.EnvKubernetes, plan.ProxyIptables
+			want.Environment, want.Lab.ServiceProxy = plan.EnvKubernetes, condition.ProxyIptables
 			if tt.asked != "" {
 				want.Lab.ServiceProxy = tt.asked
 			}

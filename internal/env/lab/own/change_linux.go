@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/profilefile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -23,9 +23,9 @@ type Place struct {
 	Name string
 	NS   *netns.NS
 	// Changes are those of the file.
-	Changes plan.OwnPlace
+	Changes profilefile.Place
 	// Profile is the file, Values are those of the variables.
-	Profile plan.OwnProfile
+	Profile profilefile.Profile
 	Values  map[string]string
 	// Pods are the node's ends of its pods' devices, for BPF programs.
 	Pods []string
@@ -53,7 +53,7 @@ func (p Place) Change(ctx context.Context) ([]io.Closer, error) {
 func (p Place) sysctls(context.Context) error {
 	var list []sysctl.Setting
 	for _, name := range slices.Sorted(maps.Keys(p.Changes.Sysctls)) {
-		list = append(list, sysctl.Setting{Name: plan.SysctlPath(name), Value: p.Changes.Sysctls[name]})
+		list = append(list, sysctl.Setting{Name: profilefile.SysctlPath(name), Value: p.Changes.Sysctls[name]})
 	}
 	return sysctl.Set(p.NS, list)
 }
@@ -64,13 +64,13 @@ func (p Place) routes(context.Context) error {
 	}
 	var list []link.Thing
 	for _, r := range p.Changes.Routes {
-		to, err := netip.ParsePrefix(plan.Expand(r.To, p.Values))
+		to, err := netip.ParsePrefix(profilefile.Expand(r.To, p.Values))
 		if err != nil {
 			return err
 		}
 		var via netip.Addr
 		if r.Via != "" {
-			if via, err = netip.ParseAddr(plan.Expand(r.Via, p.Values)); err != nil {
+			if via, err = netip.ParseAddr(profilefile.Expand(r.Via, p.Values)); err != nil {
 				return err
 			}
 		}
@@ -82,7 +82,7 @@ func (p Place) routes(context.Context) error {
 
 func (p Place) offloads(context.Context) error {
 	for _, dev := range slices.Sorted(maps.Keys(p.Changes.Offloads)) {
-		features, err := plan.ParseFeatures(p.Changes.Offloads[dev])
+		features, err := profilefile.ParseFeatures(p.Changes.Offloads[dev])
 		if err == nil {
 			_, err = link.At(p.NS, func(at *link.Handle) (struct{}, error) { return struct{}{}, at.SetFeatures(dev, features) })
 		}
@@ -102,7 +102,7 @@ func (p Place) Rules(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return tool.Change(ctx, p.NS, plan.Expand(p.Changes.Rules, p.Values))
+	return tool.Change(ctx, p.NS, profilefile.Expand(p.Changes.Rules, p.Values))
 }
 
 func (p Place) nft(ctx context.Context) error {
@@ -118,7 +118,7 @@ func (p Place) feed(ctx context.Context, program, text string, args ...string) e
 	if text == "" {
 		return nil
 	}
-	err := ipt.Feed(ctx, p.NS, program, plan.Expand(text, p.Values), args...)
+	err := ipt.Feed(ctx, p.NS, program, profilefile.Expand(text, p.Values), args...)
 	if err != nil {
 		return advice.With(err, "the text of the profile file is the input of "+program+" "+strings.Join(args, " "))
 	}

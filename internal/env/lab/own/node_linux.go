@@ -29,12 +29,12 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/room"
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/profilefile"
 )
 
 // Options describe a node.
 type Options struct {
-	Profile plan.OwnProfile
+	Profile profilefile.Profile
 	// Name is, for example, "node-1".
 	Name string
 	NS   *netns.NS
@@ -111,7 +111,7 @@ func (n *Node) Shell(ctx context.Context, command string) error {
 
 // shell runs a command until it ends.
 func (n *Node) shell(ctx context.Context, command string, values map[string]string) error {
-	limit := n.Profile.Node.Timeout.Or(plan.OwnTimeout)
+	limit := n.Profile.Node.Timeout.Or(profilefile.DefaultTimeout)
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	cmd := n.command(bounded, "/bin/sh", "-ec", command)
@@ -148,7 +148,7 @@ func (n *Node) command(ctx context.Context, path string, args ...string) *exec.C
 // environment returns the environment of a command with the variables.
 func environment(cmd *exec.Cmd, values map[string]string) []string {
 	env := append(cmd.Environ(), "TMPDIR="+room.Temporary)
-	for _, v := range plan.Variables {
+	for _, v := range profilefile.Variables {
 		if value, ok := values[v.Name]; ok {
 			env = append(env, v.Env()+"="+value)
 		}
@@ -171,7 +171,7 @@ func lastWords(t *child.Tail) string {
 
 // daemon is a program that runs as long as the node.
 type daemon struct {
-	plan.OwnDaemon
+	profilefile.Daemon
 	node *Node
 	cmd  *exec.Cmd
 	said child.Tail
@@ -181,8 +181,8 @@ type daemon struct {
 }
 
 // start starts a daemon and waits until it is ready.
-func (n *Node) start(ctx context.Context, spec plan.OwnDaemon) error {
-	d := &daemon{OwnDaemon: spec, node: n, ended: make(chan struct{})}
+func (n *Node) start(ctx context.Context, spec profilefile.Daemon) error {
+	d := &daemon{Daemon: spec, node: n, ended: make(chan struct{})}
 	d.cmd = n.command(context.WithoutCancel(ctx), "/bin/sh", "-ec", spec.Run)
 	d.cmd.Env = environment(d.cmd, n.Values)
 	d.cmd.Stdout, d.cmd.Stderr = &d.said, &d.said
@@ -202,7 +202,7 @@ const retryTime = 20 * time.Millisecond
 
 // await waits until the daemon is ready.
 func (d *daemon) await(ctx context.Context) error {
-	limit := d.Ready.Within.Or(plan.OwnTimeout)
+	limit := d.Ready.Within.Or(profilefile.DefaultTimeout)
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	retry := time.NewTicker(retryTime)
@@ -303,7 +303,7 @@ func (d *daemon) stop() {
 		"": syscall.SIGTERM, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "KILL": syscall.SIGKILL,
 	}
 	_ = room.Signal(d.cmd, signals[d.Signal]) // a daemon that is gone needs none
-	late := time.NewTimer(d.Stop.Or(plan.OwnStop))
+	late := time.NewTimer(d.Stop.Or(profilefile.DefaultStop))
 	defer late.Stop()
 	select {
 	case <-d.ended:

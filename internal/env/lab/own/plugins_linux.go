@@ -24,7 +24,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/room"
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/profilefile"
 )
 
 // Device is the name of a pod's device in the pod.
@@ -60,7 +60,7 @@ func (n *Node) openPlugins() (*plugins, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := libcni.NetworkConfFromBytes([]byte(plan.Expand(n.Profile.CNI.Conflist, n.Values)))
+	list, err := libcni.NetworkConfFromBytes([]byte(profilefile.Expand(n.Profile.CNI.Conflist, n.Values)))
 	if err != nil {
 		return nil, fmt.Errorf("conflist: %w", err)
 	}
@@ -149,7 +149,7 @@ func (n *Node) Del(ctx context.Context, p Pod) error {
 
 // call makes a call of the plugins within its deadline, or that of ctx if it is earlier.
 func (n *Node) call(ctx context.Context, what string, p Pod, do func(context.Context) error) error {
-	limit := n.Profile.CNI.Timeout.Or(plan.OwnTimeout)
+	limit := n.Profile.CNI.Timeout.Or(profilefile.DefaultTimeout)
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(end).Round(time.Millisecond))
 	}

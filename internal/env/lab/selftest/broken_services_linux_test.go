@@ -6,6 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // policies is a lab with policies.
@@ -101,7 +102,7 @@ func TestUntracked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, a := range Failed(Run(context.Background(), raised(t, plan.Lab{Conntrack: plan.ConntrackOff}, name))) {
+			for _, a := range Failed(Run(context.Background(), raised(t, plan.Lab{Conntrack: condition.ConntrackOff}, name))) {
 				t.Error(a)
 			}
 			hold(t, run(context.Background(), raised(t, plan.Lab{}, name), table(name).untracked()),
@@ -117,7 +118,7 @@ func TestUnfilteredBridge(t *testing.T) {
 	for _, name := range []string{"bridge", "flannel-vxlan"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := Run(context.Background(), raised(t, plan.Lab{BridgeNetfilter: plan.BridgeNetfilterOff}, name))
+			got := Run(context.Background(), raised(t, plan.Lab{BridgeNetfilter: condition.BridgeNetfilterOff}, name))
 			for _, a := range Failed(got) {
 				t.Error(a)
 			}

@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // calicoGateway, in IPv6 calicoGateway6, and calicoMAC are the addresses of every Calico pod's gateway.
@@ -139,7 +139,7 @@ func (s *scene) receiving(host *lab.Host, d link.Device) (string, bool) {
 	if d.Name != nic && (s.want.tunnel == nil || d.Name != s.want.tunnel.device || d.Kind == "veth") {
 		return "", true
 	}
-	if s.inst.Spec.Lab.GRO == plan.GROUDP {
+	if s.inst.Spec.Lab.GRO == condition.GROUDP {
 		return "rx-gro,rx-udp-gro-forwarding", true
 	}
 	return "rx-gro", true

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/profilefile"
 )
 
 // fileOf writes a profile file called own into a directory and returns it as a source. plugins are scripts by name.
@@ -32,7 +33,7 @@ func fileOf(t *testing.T, text string, plugins map[string]string) plan.OwnSource
 	}
 	p := plan.Default()
 	p.Profiles = plan.Variants(file)
-	p, faults := p.LoadOwn(os.ReadFile)
+	p, faults := profilefile.Load(p, os.ReadFile)
 	if faults != nil {
 		t.Fatal(faults)
 	}
@@ -337,7 +338,7 @@ func TestExampleProfiles(t *testing.T) {
 			}
 			p := plan.Default()
 			p.Profiles = plan.Variants(copied)
-			p, faults := p.LoadOwn(os.ReadFile)
+			p, faults := profilefile.Load(p, os.ReadFile)
 			if faults != nil {
 				t.Fatal(faults)
 			}

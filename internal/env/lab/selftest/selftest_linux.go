@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // Assertion is one claim about a profile, and whether it holds.
@@ -40,18 +41,18 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	if inst.Spec.Lab.Family == lab.IPv6 {
 		want = want.inIPv6()
 	}
-	if inst.Spec.Lab.TrafficPolicy == plan.TrafficLocal {
+	if inst.Spec.Lab.TrafficPolicy == condition.TrafficLocal {
 		want = want.keptLocal()
 	}
-	if inst.Spec.Lab.Conntrack == plan.ConntrackOff {
+	if inst.Spec.Lab.Conntrack == condition.ConntrackOff {
 		want = want.untracked()
 	}
-	if inst.Spec.Lab.BridgeNetfilter == plan.BridgeNetfilterOff {
+	if inst.Spec.Lab.BridgeNetfilter == condition.BridgeNetfilterOff {
 		want = want.unfilteredBridge()
 	}
 	want.proxyNFT, want.proxyIPVS, want.policies = inst.Spec.ProxyNFT(), inst.Spec.ProxyIPVS(), inst.Spec.Lab.Policies
-	want.merges = inst.Spec.Lab.NIC == plan.NICWire && inst.Spec.Lab.GRO != plan.GROOff
-	want.long = inst.Spec.Lab.BigTCP == plan.BigTCPOn
+	want.merges = inst.Spec.Lab.NIC == plan.NICWire && inst.Spec.Lab.GRO != condition.GROOff
+	want.long = inst.Spec.Lab.BigTCP == condition.BigTCPOn
 	want.plugged = inst.Spec.Plugged()
 	want.testServices = inst.Service(lab.NoneService) != nil
 	want.unbacked = want.unbacked || want.testServices && want.Programs != nil && want.Programs.Mute

@@ -1,4 +1,4 @@
-package plan
+package profilefile
 
 import (
 	"errors"
@@ -6,15 +6,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
 // withOwn returns a plan that names profile files, with files and their text beside them.
-func withOwn(t *testing.T, files map[string]string, profiles ...string) (Plan, func(string) ([]byte, error)) {
+func withOwn(t *testing.T, files map[string]string, profiles ...string) (plan.Plan, func(string) ([]byte, error)) {
 	t.Helper()
-	p := Default()
+	p := plan.Default()
 	p.Profiles = nil
 	for _, text := range profiles {
-		v, err := ParseVariant(text)
+		v, err := plan.ParseVariant(text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,10 +45,10 @@ func ownFiles() map[string]string {
 	}
 }
 
-func TestLoadOwn(t *testing.T) {
+func TestLoad(t *testing.T) {
 	files := ownFiles()
 	p, read := withOwn(t, files, "./dir/mine.yaml(mtu=9000)", "bridge", "dir/mine.yaml")
-	p, faults := p.LoadOwn(read)
+	p, faults := Load(p, read)
 	if faults != nil {
 		// The two spellings are one file by another name, which is a fault that names both.
 		if !strings.Contains(faults.Error(), `"mine" is the name of`) {
@@ -53,11 +56,11 @@ func TestLoadOwn(t *testing.T) {
 		}
 	}
 	p, _ = withOwn(t, files, "./dir/mine.yaml(mtu=9000)", "bridge", "./dir/mine.yaml")
-	p, faults = p.LoadOwn(read)
+	p, faults = Load(p, read)
 	if faults != nil {
 		t.Fatal(faults)
 	}
-	if got := JoinVariants(p.Profiles, " "); got != "mine(mtu=9000) bridge mine" {
+	if got := plan.JoinVariants(p.Profiles, " "); got != "mine(mtu=9000) bridge mine" {
 		t.Errorf("variants: %s", got)
 	}
 	if err := p.Validate(); err != nil {
@@ -66,28 +69,28 @@ func TestLoadOwn(t *testing.T) {
 	if len(p.Own) != 1 || len(p.Own[0].Parts) != 3 || p.Own[0].File != "./dir/mine.yaml" {
 		t.Fatalf("sources: %+v", p.Own)
 	}
-	o, err := p.Own[0].Profile()
+	o, err := Of(p.Own[0])
 	if err != nil || o.CNI.Conflist != ownConflist || o.Dir != "dir" {
 		t.Errorf("profile: %+v, %v", o, err)
 	}
-	if err := p.ChangedOwn(read); err != nil {
+	if err := Changed(p, read); err != nil {
 		t.Error(err)
 	}
 	for file := range files {
 		was := files[file]
 		files[file] = was + " "
-		if err := p.ChangedOwn(read); err == nil || !strings.Contains(err.Error(), filepath.Base(file)+" has changed since the run began") {
+		if err := Changed(p, read); err == nil || !strings.Contains(err.Error(), filepath.Base(file)+" has changed since the run began") {
 			t.Errorf("%s changed: %v", file, err)
 		}
 		delete(files, file)
-		if err := p.ChangedOwn(read); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		if err := Changed(p, read); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 			t.Errorf("%s is gone: %v", file, err)
 		}
 		files[file] = was
 	}
 	// A plan whose profiles were replaced keeps no file.
-	p.Profiles = Variants("bridge")
-	if p, _ = p.LoadOwn(read); p.Own != nil {
+	p.Profiles = plan.Variants("bridge")
+	if p, _ = Load(p, read); p.Own != nil {
 		t.Errorf("files that are not measured: %+v", p.Own)
 	}
 }
@@ -136,7 +139,7 @@ expect:
 		"garbage.yaml":  {"cni.conflist: is not JSON"},
 	} {
 		p, read := withOwn(t, files, file)
-		_, faults := p.LoadOwn(read)
+		_, faults := Load(p, read)
 		for _, want := range wants {
 			if !strings.Contains(faults.Error(), want) {
 				t.Errorf("%s: no fault %q in\n%s", file, want, faults.Error())
@@ -144,11 +147,11 @@ expect:
 		}
 	}
 	p, read := withOwn(t, files, "bad.yaml", "none.yaml")
-	_, faults := p.LoadOwn(read)
+	_, faults := Load(p, read)
 	if len(faults) < 16 {
 		t.Errorf("faults of both files: %v", faults)
 	}
-	var all Faults
+	var all position.Faults
 	if !errors.As(faults.Err(), &all) {
 		t.Error("not Faults")
 	}
@@ -157,8 +160,8 @@ expect:
 // TestOwnOnCluster: a profile file is for the lab.
 func TestOwnOnCluster(t *testing.T) {
 	p, read := withOwn(t, ownFiles(), "./dir/mine.yaml")
-	p.Environment = EnvKubernetes
-	if _, faults := p.LoadOwn(read); faults == nil || !strings.Contains(faults.Error(), "those are for the lab") {
+	p.Environment = plan.EnvKubernetes
+	if _, faults := Load(p, read); faults == nil || !strings.Contains(faults.Error(), "those are for the lab") {
 		t.Errorf("faults: %v", faults)
 	}
 }
@@ -166,13 +169,13 @@ func TestOwnOnCluster(t *testing.T) {
 // TestOwnInPlanFile: the path is relative to the plan file.
 func TestOwnInPlanFile(t *testing.T) {
 	text := "apiVersion: cnibench/v1\nkind: Plan\nprofiles: [mine.yaml, 'mine.yaml(mtu=9000)', bridge]\nbaseline: mine.yaml\n"
-	p, f, err := Read("dir/plan.yaml", strings.NewReader(text), "")
+	p, f, err := plan.Read("dir/plan.yaml", strings.NewReader(text), "")
 	if err != nil || f.Faults() != nil {
 		t.Fatal(err, f.Faults())
 	}
 	_, read := withOwn(t, ownFiles())
-	p, faults := p.LoadOwn(read)
-	if faults != nil || p.Baseline != "mine" || JoinVariants(p.Profiles, " ") != "mine mine(mtu=9000) bridge" {
+	p, faults := Load(p, read)
+	if faults != nil || p.Baseline != "mine" || plan.JoinVariants(p.Profiles, " ") != "mine mine(mtu=9000) bridge" {
 		t.Errorf("%v, %v, %v", p.Profiles, p.Baseline, faults)
 	}
 }
@@ -180,7 +183,7 @@ func TestOwnInPlanFile(t *testing.T) {
 // TestOwnTable: every key has words for people, and every variable a name of its own.
 func TestOwnTable(t *testing.T) {
 	seen := map[string]bool{}
-	for _, k := range OwnKeys() {
+	for _, k := range Keys() {
 		if k.Help == "" || k.Values == "" || seen[k.Key] {
 			t.Errorf("key %+v", k)
 		}
@@ -195,18 +198,18 @@ func FuzzReadOwn(f *testing.F) {
 	f.Add(ownFiles()["dir/mine.yaml"])
 	f.Add(ownHead + "name: a\nnode: {daemons: [{}], rules: '${x}'}\nexpect: {attach: {gateway: 1}}\n")
 	f.Fuzz(func(_ *testing.T, text string) {
-		_, faults := ReadOwn("f.yaml", text)
+		_, faults := Read("f.yaml", text)
 		_ = faults.Error()
 	})
 }
 
 // TestOwnPage: the profile file of the how-to page is that of the examples, which a test of the lab raises.
 func TestOwnPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/how-to/test-your-own-dataplane.md")
+	page, err := os.ReadFile("../../../docs/how-to/test-your-own-dataplane.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.ReadFile("../../examples/profiles/mine.yaml")
+	file, err := os.ReadFile("../../../examples/profiles/mine.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

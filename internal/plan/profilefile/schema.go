@@ -1,12 +1,15 @@
-package plan
+package profilefile
 
 import (
 	"reflect"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/shape"
 )
 
-// ownKey is one key of a profile file, for documents.
-type ownKey struct {
+// key is one key of a profile file, for documents.
+type key struct {
 	// Key is its path; [] stands after the key of a list.
 	Key, Help string
 	// Values says which values it has, Usual the default.
@@ -14,28 +17,28 @@ type ownKey struct {
 	Need          bool
 }
 
-// OwnKeys returns the keys of profile files in the order of the documents.
-func OwnKeys() []ownKey {
-	keys := []ownKey{
-		{Key: "apiVersion", Help: "version of the format", Values: APIVersion, Need: true},
+// Keys returns the keys of profile files in the order of the documents.
+func Keys() []key {
+	keys := []key{
+		{Key: "apiVersion", Help: "version of the format", Values: plan.APIVersion, Need: true},
 		{Key: "kind", Help: "kind of the file", Values: kindProfile, Need: true},
 	}
-	return append(keys, ownKeys("", reflect.TypeFor[OwnProfile]())...)
+	return append(keys, keysOf("", reflect.TypeFor[Profile]())...)
 }
 
-func ownKeys(prefix string, t reflect.Type) []ownKey {
-	var keys []ownKey
+func keysOf(prefix string, t reflect.Type) []key {
+	var keys []key
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, inner := f.Tag.Get("yaml"), f.Type
 		if f.Anonymous {
-			keys = append(keys, ownKeys(prefix, inner)...)
+			keys = append(keys, keysOf(prefix, inner)...)
 			continue
 		}
 		if name == "-" {
 			continue
 		}
-		k := ownKey{Key: prefix + name, Help: f.Tag.Get("help"), Usual: f.Tag.Get("usual"), Need: f.Tag.Get("need") != "", Values: ownValues(f)}
+		k := key{Key: prefix + name, Help: f.Tag.Get("help"), Usual: f.Tag.Get("usual"), Need: f.Tag.Get("need") != "", Values: valuesOf(f)}
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
@@ -47,14 +50,14 @@ func ownKeys(prefix string, t reflect.Type) []ownKey {
 		}
 		keys = append(keys, k)
 		if inner.Kind() == reflect.Struct {
-			keys = append(keys, ownKeys(k.Key+".", inner)...)
+			keys = append(keys, keysOf(k.Key+".", inner)...)
 		}
 	}
 	return keys
 }
 
-// ownValues says which values a key has.
-func ownValues(f reflect.StructField) string {
+// valuesOf says which values a key has.
+func valuesOf(f reflect.StructField) string {
 	if words := f.Tag.Get("words"); words != "" {
 		return strings.ReplaceAll(words, ",", ", ")
 	}
@@ -79,34 +82,34 @@ func ownValues(f reflect.StructField) string {
 	return "text"
 }
 
-// OwnSchema returns the JSON Schema of profile files.
-func OwnSchema() map[string]any {
-	s := ownSchema(reflect.TypeFor[OwnProfile]())
+// Schema returns the JSON Schema of profile files.
+func Schema() map[string]any {
+	s := schemaOf(reflect.TypeFor[Profile]())
 	keys := s["properties"].(map[string]any)
-	keys["apiVersion"], keys["kind"] = map[string]any{"const": APIVersion}, map[string]any{"const": kindProfile}
+	keys["apiVersion"], keys["kind"] = map[string]any{"const": plan.APIVersion}, map[string]any{"const": kindProfile}
 	s["required"] = []string{"apiVersion", "kind", "name"}
 	return s
 }
 
-func ownSchema(t reflect.Type) map[string]any {
+func schemaOf(t reflect.Type) map[string]any {
 	switch t.Kind() {
 	case reflect.Pointer:
-		return ownSchema(t.Elem())
+		return schemaOf(t.Elem())
 	case reflect.Slice:
-		return map[string]any{"type": "array", "items": ownSchema(t.Elem())}
+		return map[string]any{"type": "array", "items": schemaOf(t.Elem())}
 	case reflect.Map:
-		return labelsSchema
+		return shape.Labels
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
 	case reflect.Int:
 		return map[string]any{"type": "integer"}
 	case reflect.Int64:
-		return durationSchema
+		return shape.Duration
 	case reflect.String:
-		return textSchema
+		return shape.Text
 	}
 	keys, required := map[string]any{}, []string{}
-	ownProperties(t, keys, &required)
+	addProperties(t, keys, &required)
 	s := map[string]any{"type": "object", "properties": keys, "additionalProperties": false}
 	if len(required) > 0 {
 		s["required"] = required
@@ -114,22 +117,22 @@ func ownSchema(t reflect.Type) map[string]any {
 	return s
 }
 
-func ownProperties(t reflect.Type, keys map[string]any, required *[]string) {
+func addProperties(t reflect.Type, keys map[string]any, required *[]string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name := f.Tag.Get("yaml")
 		if f.Anonymous {
-			ownProperties(f.Type, keys, required)
+			addProperties(f.Type, keys, required)
 			continue
 		}
 		if name == "-" {
 			continue
 		}
-		inner := ownSchema(f.Type)
+		inner := schemaOf(f.Type)
 		if words := f.Tag.Get("words"); words != "" {
-			inner = enumSchema(strings.Split(words, ",")...)
+			inner = shape.Enum(strings.Split(words, ",")...)
 		}
-		keys[name] = described(inner, f.Tag.Get("help"), "", f.Tag.Get("usual"))
+		keys[name] = shape.Described(inner, f.Tag.Get("help"), "", f.Tag.Get("usual"))
 		if f.Tag.Get("need") != "" {
 			*required = append(*required, name)
 		}

@@ -1,4 +1,4 @@
-package plan
+package profilefile
 
 import (
 	"encoding/json"
@@ -10,55 +10,55 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-var ownName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+var profileName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// ReadOwn reads a profile file from its text. name is what faults call it, and the place that its paths are relative to.
+// Read reads a profile file from its text. name is what faults call it, and the place that its paths are relative to.
 // The Faults are all that the text alone shows.
-func ReadOwn(name, text string) (OwnProfile, Faults) {
-	o, d := readOwn(name, text)
+func Read(name, text string) (Profile, position.Faults) {
+	o, d := parse(name, text)
 	return o, d.Faults()
 }
 
-func readOwn(name, text string) (OwnProfile, *position.Decoder) {
-	o := OwnProfile{Dir: filepath.Dir(name)}
+func parse(name, text string) (Profile, *position.Decoder) {
+	o := Profile{Dir: filepath.Dir(name)}
 	f, root := position.NewDecoder(name, text, "apiVersion, kind and what the dataplane is")
 	if root == nil {
 		return o, f
 	}
-	d := &decoder{Decoder: f}
 	keys := f.Keys(&o)
-	keys["apiVersion"], keys["kind"] = d.constant(APIVersion), d.constant(kindProfile)
+	keys["apiVersion"], keys["kind"] = f.Constant(plan.APIVersion), f.Constant(kindProfile)
 	f.Mapping("", root, keys)
 	for _, must := range []string{"apiVersion", "kind"} {
 		if f.Line(must) == 0 && !f.Spoiled(must) {
 			f.Fault(root.Line, must, "is missing")
 		}
 	}
-	c := ownChecker{d: f, root: root.Line}
+	c := checker{d: f, root: root.Line}
 	c.tags("", reflect.ValueOf(o))
 	c.whole(o)
-	c.place("node", o.Node.OwnPlace)
-	c.place("pod", o.Pod.OwnPlace)
+	c.place("node", o.Node.Place)
+	c.place("pod", o.Pod.Place)
 	c.daemons(o)
 	c.expect(o.Expect)
 	return o, f
 }
 
-// ownChecker reports what is wrong with values, at their lines.
-type ownChecker struct {
+// checker reports what is wrong with values, at their lines.
+type checker struct {
 	d    *position.Decoder
 	root int
 }
 
 // fault reports a fault of a field at its line, or at that of what contains it. A field that could not be read has one
 // already.
-func (c ownChecker) fault(field, format string, args ...any) {
+func (c checker) fault(field, format string, args ...any) {
 	if c.d.Spoiled(field) {
 		return
 	}
@@ -78,7 +78,7 @@ func (c ownChecker) fault(field, format string, args ...any) {
 }
 
 // tags checks what the tags say: which keys a mapping must have, and which words a text may be.
-func (c ownChecker) tags(field string, v reflect.Value) {
+func (c checker) tags(field string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
@@ -107,10 +107,10 @@ func (c ownChecker) tags(field string, v reflect.Value) {
 }
 
 // whole checks what makes sense together.
-func (c ownChecker) whole(o OwnProfile) {
-	if _, builtIn := profile.Lookup(o.Name); builtIn || slices.Contains([]string{Detected, profile.Host}, o.Name) {
+func (c checker) whole(o Profile) {
+	if _, builtIn := profile.Lookup(o.Name); builtIn || slices.Contains([]string{plan.Detected, profile.Host}, o.Name) {
 		c.fault("name", "%q is a built-in profile: choose another name, and base it on that by based-on: %s", o.Name, o.Name)
-	} else if o.Name != "" && !ownName.MatchString(o.Name) {
+	} else if o.Name != "" && !profileName.MatchString(o.Name) {
 		c.fault("name", "%q is not a name: want small letters, digits, - and .", o.Name)
 	}
 	if o.BasedOn != "" {
@@ -135,7 +135,7 @@ func (c ownChecker) whole(o OwnProfile) {
 	}
 }
 
-func (c ownChecker) basedOn(o OwnProfile) {
+func (c checker) basedOn(o Profile) {
 	switch base, ok := profile.Lookup(o.BasedOn); {
 	case !ok:
 		c.fault("based-on", "unknown profile %q%s", o.BasedOn, advice.DidYouMean(o.BasedOn, profile.Names()))
@@ -150,7 +150,7 @@ func (c ownChecker) basedOn(o OwnProfile) {
 	}
 }
 
-func (c ownChecker) place(field string, p OwnPlace) {
+func (c checker) place(field string, p Place) {
 	for _, name := range slices.Sorted(maps.Keys(p.Sysctls)) {
 		if path := SysctlPath(name); !strings.HasPrefix(path, "net/") || strings.Contains(path, "..") {
 			c.fault(field+".sysctls", "%s is not a parameter of a network namespace: want net.…", name)
@@ -185,11 +185,11 @@ func SysctlPath(name string) string {
 	return strings.ReplaceAll(name, ".", "/")
 }
 
-var ownVariable = pattern.New(`\$\{([^}]*)\}`)
+var reference = pattern.New(`\$\{([^}]*)\}`)
 
 // variables reports the variables of a text that do not exist.
-func (c ownChecker) variables(field, text string, peer bool) {
-	for _, m := range ownVariable.FindAllStringSubmatch(text, -1) {
+func (c checker) variables(field, text string, peer bool) {
+	for _, m := range reference.FindAllStringSubmatch(text, -1) {
 		i := slices.IndexFunc(Variables, func(v variable) bool { return v.Name == m[1] })
 		switch {
 		case i < 0:
@@ -204,7 +204,7 @@ func (c ownChecker) variables(field, text string, peer bool) {
 	}
 }
 
-func (c ownChecker) daemons(o OwnProfile) {
+func (c checker) daemons(o Profile) {
 	names := map[string]bool{}
 	for i, d := range o.Node.Daemons {
 		field := fmt.Sprintf("node.daemons.%d", i)
@@ -223,11 +223,11 @@ func (c ownChecker) daemons(o OwnProfile) {
 	}
 }
 
-func (c ownChecker) expect(x Expect) {
+func (c checker) expect(x Expect) {
 	for key, paths := range map[string]map[string]string{"paths": x.Paths, "datagrams": x.Datagrams} {
 		for _, name := range slices.Sorted(maps.Keys(paths)) {
 			field := "expect." + key + "." + name
-			if _, err := ParsePath(name); err != nil {
+			if _, err := plan.ParsePath(name); err != nil {
 				c.fault(field, "%s", err)
 			}
 			if !slices.Contains(clients, paths[name]) {
@@ -239,7 +239,7 @@ func (c ownChecker) expect(x Expect) {
 		}
 	}
 	for _, name := range x.Refused {
-		if _, err := ParsePath(name); err != nil {
+		if _, err := plan.ParsePath(name); err != nil {
 			c.fault("expect.refused", "%s", err)
 		}
 	}
@@ -257,7 +257,7 @@ func conflistTypes(text string) ([]string, error) {
 			} `json:"ipam"`
 		} `json:"plugins"`
 	}
-	if err := json.Unmarshal([]byte(ownVariable.ReplaceAllString(text, "0")), &list); err != nil {
+	if err := json.Unmarshal([]byte(reference.ReplaceAllString(text, "0")), &list); err != nil {
 		return nil, fmt.Errorf("is not JSON: %w", err)
 	}
 	if list.Name == "" {

@@ -1,4 +1,4 @@
-package plan
+package profilefile
 
 import (
 	"crypto/sha256"
@@ -10,34 +10,17 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// OwnSource is a profile file as it was when the plan was made: what a result measured.
-type OwnSource struct {
-	Name string `json:"name"`
-	// File is the path as the user gave it. Text is its content.
-	File   string `json:"file"`
-	SHA256 string `json:"sha256"`
-	Text   string `json:"text"`
-	// Parts are the files that it names: conflist, plugins and BPF objects.
-	Parts []ownPart `json:"parts,omitempty"`
-}
-
-// ownPart is a file that a profile file names.
-type ownPart struct {
-	File   string `json:"file"`
-	SHA256 string `json:"sha256"`
-	// Text is the content of a conflist.
-	Text string `json:"text,omitempty"`
-}
-
-// Profile returns the profile that the source describes.
-func (s OwnSource) Profile() (OwnProfile, error) {
-	o, faults := ReadOwn(s.File, s.Text)
+// Of returns the profile that a source describes.
+func Of(s plan.OwnSource) (Profile, error) {
+	o, faults := Read(s.File, s.Text)
 	if o.CNI != nil && !inline(o.CNI.Conflist) {
-		if i := slices.IndexFunc(s.Parts, func(p ownPart) bool { return p.Text != "" }); i >= 0 {
+		if i := slices.IndexFunc(s.Parts, func(p plan.OwnPart) bool { return p.Text != "" }); i >= 0 {
 			o.CNI.Conflist = s.Parts[i].Text
 		}
 	}
@@ -47,49 +30,34 @@ func (s OwnSource) Profile() (OwnProfile, error) {
 // inline reports whether a conflist is JSON and not the name of a file.
 func inline(conflist string) bool { return strings.HasPrefix(strings.TrimSpace(conflist), "{") }
 
-// File returns the profile file that v names in place of a profile, or "".
-func (v Variant) File() string {
-	name := v.Profile()
-	if ext := filepath.Ext(name); ext == ".yaml" || ext == ".yml" || strings.Contains(name, "/") {
-		return name
-	}
-	return ""
-}
-
-// named returns v with the name of the profile in place of the file.
-func (v Variant) named(name string) Variant {
-	_, context, conditions, twin := v.cut()
-	return assemble(name, context, conditions, twin)
-}
-
-// LoadOwn reads the profile files that the plan names, by read, and names the profiles in their place. Faults are those
-// of all files.
-func (p Plan) LoadOwn(read func(name string) ([]byte, error)) (Plan, Faults) {
-	l := ownLoader{read: read, known: map[string]string{}, sources: slices.Clone(p.Own)}
+// Load reads the profile files that a plan names, by read, and names the profiles in their place. The Faults are those of all
+// files.
+func Load(p plan.Plan, read func(name string) ([]byte, error)) (plan.Plan, position.Faults) {
+	l := loader{read: read, known: map[string]string{}, sources: slices.Clone(p.Own)}
 	p.Profiles = each.Of(p.Profiles, l.resolve)
 	p.Baseline = l.resolve(p.Baseline)
-	p.Own = slices.DeleteFunc(l.sources, func(s OwnSource) bool {
-		return !slices.ContainsFunc(p.Measured(), func(v Variant) bool { return v.Profile() == s.Name })
+	p.Own = slices.DeleteFunc(l.sources, func(s plan.OwnSource) bool {
+		return !slices.ContainsFunc(p.Measured(), func(v plan.Variant) bool { return v.Profile() == s.Name })
 	})
 	if len(p.Own) == 0 {
 		p.Own = nil
 	}
 	if len(p.Own) > 0 && p.OnCluster() {
-		l.faults = append(l.faults, Fault{Field: "profiles", Message: fmt.Sprintf("%s is a profile file, and those are for the lab: leave it out, or add --env lab", p.Own[0].File)})
+		l.faults = append(l.faults, position.Fault{Field: "profiles", Message: fmt.Sprintf("%s is a profile file, and those are for the lab: leave it out, or add --env lab", p.Own[0].File)})
 	}
 	return p, l.faults
 }
 
-type ownLoader struct {
+type loader struct {
 	read func(string) ([]byte, error)
 	// known are the names of the profiles by file, "" for a file with faults.
 	known   map[string]string
-	sources []OwnSource
-	faults  Faults
+	sources []plan.OwnSource
+	faults  position.Faults
 }
 
 // resolve returns v with the name of its profile in place of the file.
-func (l *ownLoader) resolve(v Variant) Variant {
+func (l *loader) resolve(v plan.Variant) plan.Variant {
 	file := v.File()
 	if file == "" {
 		return v
@@ -102,21 +70,21 @@ func (l *ownLoader) resolve(v Variant) Variant {
 	if name == "" {
 		return v
 	}
-	return v.named(name)
+	return v.Named(name)
 }
 
 // load reads a file and what it names. It returns the name of the profile, "" after a fault.
-func (l *ownLoader) load(file string) string {
+func (l *loader) load(file string) string {
 	b, err := l.read(file)
 	if err != nil {
-		l.faults = append(l.faults, Fault{File: file, Message: "cannot be read: " + reason(err)})
+		l.faults = append(l.faults, position.Fault{File: file, Message: "cannot be read: " + reason(err)})
 		return ""
 	}
-	s := OwnSource{File: file, Text: string(b), SHA256: digest(b)}
-	o, d := readOwn(file, s.Text)
+	s := plan.OwnSource{File: file, Text: string(b), SHA256: digest(b)}
+	o, d := parse(file, s.Text)
 	s.Name = o.Name
-	s.Parts = l.parts(o, ownChecker{d: d, root: 1})
-	l.sources = slices.DeleteFunc(l.sources, func(old OwnSource) bool { return old.File == file })
+	s.Parts = l.parts(o, checker{d: d, root: 1})
+	l.sources = slices.DeleteFunc(l.sources, func(old plan.OwnSource) bool { return old.File == file })
 	for _, other := range l.sources {
 		if other.Name == o.Name && o.Name != "" {
 			d.Fault(d.Line("name"), "name", "%q is the name of %s, too", o.Name, other.File)
@@ -131,15 +99,15 @@ func (l *ownLoader) load(file string) string {
 }
 
 // parts reads the files that a profile file names.
-func (l *ownLoader) parts(o OwnProfile, c ownChecker) []ownPart {
-	var parts []ownPart
+func (l *loader) parts(o Profile, c checker) []plan.OwnPart {
+	var parts []plan.OwnPart
 	add := func(field, name string, keep bool) string {
 		b, err := l.read(o.Path(name))
 		if err != nil {
 			c.fault(field, "%s cannot be read: %s", name, reason(err))
 			return ""
 		}
-		part := ownPart{File: name, SHA256: digest(b)}
+		part := plan.OwnPart{File: name, SHA256: digest(b)}
 		if keep {
 			part.Text = string(b)
 		}
@@ -184,8 +152,8 @@ func (l *ownLoader) parts(o OwnProfile, c ownChecker) []ownPart {
 			}
 		}
 	}
-	slices.SortStableFunc(parts, func(a, b ownPart) int { return strings.Compare(a.File, b.File) })
-	return slices.CompactFunc(parts, func(a, b ownPart) bool { return a.File == b.File })
+	slices.SortStableFunc(parts, func(a, b plan.OwnPart) int { return strings.Compare(a.File, b.File) })
+	return slices.CompactFunc(parts, func(a, b plan.OwnPart) bool { return a.File == b.File })
 }
 
 // beside returns the program of a command if it is a path relative to the profile file, else "".
@@ -197,9 +165,9 @@ func beside(command string) string {
 	return words[0]
 }
 
-// ChangedOwn returns an error that names the first profile file, or file that one names, that has changed since the plan
+// Changed returns an error that names the first profile file, or file that one names, that has changed since the plan
 // was made.
-func (p Plan) ChangedOwn(read func(name string) ([]byte, error)) error {
+func Changed(p plan.Plan, read func(name string) ([]byte, error)) error {
 	same := func(file, sum string) error {
 		b, err := read(file)
 		if err != nil {
@@ -216,7 +184,7 @@ func (p Plan) ChangedOwn(read func(name string) ([]byte, error)) error {
 			return err
 		}
 		for _, part := range s.Parts {
-			if err := same(OwnProfile{Dir: filepath.Dir(s.File)}.Path(part.File), part.SHA256); err != nil {
+			if err := same(Profile{Dir: filepath.Dir(s.File)}.Path(part.File), part.SHA256); err != nil {
 				return err
 			}
 		}

@@ -1,4 +1,5 @@
-package plan
+// Package profilefile reads the files that describe dataplanes of the user's own.
+package profilefile
 
 import (
 	"fmt"
@@ -8,30 +9,32 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
 // kindProfile is the kind of the files that describe a dataplane of the user's own.
 const kindProfile = "Profile"
 
-// OwnProfile is a dataplane of the user's own: a profile file. Its tags are the table of the keys: name, help, allowed words and
+// Profile is a dataplane of the user's own: a profile file. Its tags are the table of the keys: name, help, allowed words and
 // default. Reader, JSON Schema and reference page follow from them.
-type OwnProfile struct {
-	Name     string  `yaml:"name" help:"name in reports and plans: small letters, digits, - and ." need:"yes"`
-	Title    string  `yaml:"title" help:"name for people"`
-	Summary  string  `yaml:"summary" help:"what moves the packets, in one line"`
-	BasedOn  string  `yaml:"based-on" help:"built-in profile that this one changes; its self-test applies"`
-	Families []int   `yaml:"families" help:"versions of IP that the dataplane supports" usual:"4, 6"`
-	CNI      *ownCNI `yaml:"cni" help:"CNI plugins that connect each pod, in place of those of based-on"`
-	Node     ownNode `yaml:"node" help:"what is changed and what runs on each node"`
-	Pod      ownPod  `yaml:"pod" help:"what is changed in each pod"`
-	Expect   Expect  `yaml:"expect" help:"what the self-test must find; each key replaces that of based-on"`
+type Profile struct {
+	Name     string `yaml:"name" help:"name in reports and plans: small letters, digits, - and ." need:"yes"`
+	Title    string `yaml:"title" help:"name for people"`
+	Summary  string `yaml:"summary" help:"what moves the packets, in one line"`
+	BasedOn  string `yaml:"based-on" help:"built-in profile that this one changes; its self-test applies"`
+	Families []int  `yaml:"families" help:"versions of IP that the dataplane supports" usual:"4, 6"`
+	CNI      *cni   `yaml:"cni" help:"CNI plugins that connect each pod, in place of those of based-on"`
+	Node     node   `yaml:"node" help:"what is changed and what runs on each node"`
+	Pod      pod    `yaml:"pod" help:"what is changed in each pod"`
+	Expect   Expect `yaml:"expect" help:"what the self-test must find; each key replaces that of based-on"`
 
 	// Dir is the directory of the file, to which its paths are relative.
 	Dir string `yaml:"-"`
 }
 
 // Path returns a path of the file, relative to its directory, as one for this program.
-func (o OwnProfile) Path(name string) string {
+func (o Profile) Path(name string) string {
 	if filepath.IsAbs(name) {
 		return name
 	}
@@ -39,12 +42,12 @@ func (o OwnProfile) Path(name string) string {
 }
 
 // ChangesPods reports whether the file changes pods beside what its plugins do. A nil file changes nothing.
-func (o *OwnProfile) ChangesPods() bool {
-	return o != nil && (!reflect.ValueOf(o.Pod).IsZero() || slices.ContainsFunc(o.Node.BPF, func(b ownBPF) bool { return b.Dev == "pods" }))
+func (o *Profile) ChangesPods() bool {
+	return o != nil && (!reflect.ValueOf(o.Pod).IsZero() || slices.ContainsFunc(o.Node.BPF, func(b program) bool { return b.Dev == "pods" }))
 }
 
-// ownCNI is a network configuration and the plugins that it names.
-type ownCNI struct {
+// cni is a network configuration and the plugins that it names.
+type cni struct {
 	Bin       string `yaml:"bin" help:"directory with the plugin binaries, relative to this file" need:"yes"`
 	Conflist  string `yaml:"conflist" help:"network configuration list: its JSON, or a file relative to this file; variables are replaced" need:"yes"`
 	Addresses string `yaml:"addresses" help:"where pods have their addresses: in a range of their node, or on the network of the nodes" words:"node,underlay" usual:"node"`
@@ -52,63 +55,63 @@ type ownCNI struct {
 	Timeout   span   `yaml:"timeout" help:"time that one call of the plugins may take" usual:"10s"`
 }
 
-// OwnPlace has changes to a network namespace. They apply when the dataplane and its rules are complete.
-type OwnPlace struct {
+// Place has changes to a network namespace. They apply when the dataplane and its rules are complete.
+type Place struct {
 	Sysctls  map[string]string `yaml:"sysctls" help:"kernel parameters below /proc/sys/net, such as net.ipv4.tcp_ecn: 1"`
-	Routes   []ownRoute        `yaml:"routes" help:"routes of the main table"`
+	Routes   []route           `yaml:"routes" help:"routes of the main table"`
 	Rules    string            `yaml:"rules" help:"text for iptables-restore --noflush; variables are replaced"`
 	NFT      string            `yaml:"nft" help:"text for nft -f; variables are replaced"`
 	TC       string            `yaml:"tc" help:"lines for tc -batch; variables are replaced"`
 	Offloads map[string]string `yaml:"offloads" help:"features of a device, as ethtool names them: eth0: rx-gro=off,rx-gro-list=on"`
-	BPF      []ownBPF          `yaml:"bpf" help:"BPF programs of object files"`
+	BPF      []program         `yaml:"bpf" help:"BPF programs of object files"`
 }
 
-// ownRoute is one route.
-type ownRoute struct {
+// route is one route.
+type route struct {
 	To  string `yaml:"to" help:"destination with prefix length; variables are replaced" need:"yes"`
 	Via string `yaml:"via" help:"next hop; variables are replaced"`
 	Dev string `yaml:"dev" help:"device" need:"yes"`
 	MTU int    `yaml:"mtu" help:"MTU of the route in bytes"`
 }
 
-// ownBPF is one program of an object file on a device.
-type ownBPF struct {
+// program is one program of an object file on a device.
+type program struct {
 	File    string `yaml:"file" help:"object file, relative to this file" need:"yes"`
 	Program string `yaml:"program" help:"name of the program in the file" need:"yes"`
 	Dev     string `yaml:"dev" help:"device; pods is the node's end of each pod's device" need:"yes"`
 	Hook    string `yaml:"hook" help:"side of the device" words:"ingress,egress" need:"yes"`
 }
 
-// ownNode is what is changed and what runs on each node.
-type ownNode struct {
-	OwnPlace
-	Prepare []string    `yaml:"prepare" help:"shell commands that run once, before the pods are connected"`
-	Join    []string    `yaml:"join" help:"shell commands that run once for each other node, after the pods are connected"`
-	Daemons []OwnDaemon `yaml:"daemons" help:"programs that run as long as the node, started in this order after prepare"`
-	Timeout span        `yaml:"timeout" help:"time that one command may take" usual:"10s"`
+// node is what is changed and what runs on each node.
+type node struct {
+	Place
+	Prepare []string `yaml:"prepare" help:"shell commands that run once, before the pods are connected"`
+	Join    []string `yaml:"join" help:"shell commands that run once for each other node, after the pods are connected"`
+	Daemons []Daemon `yaml:"daemons" help:"programs that run as long as the node, started in this order after prepare"`
+	Timeout span     `yaml:"timeout" help:"time that one command may take" usual:"10s"`
 }
 
-// OwnDaemon is a program that runs as long as its node.
-type OwnDaemon struct {
-	Name   string   `yaml:"name" help:"name in messages" need:"yes"`
-	Run    string   `yaml:"run" help:"shell command" need:"yes"`
-	On     string   `yaml:"on" help:"only node that it runs on, such as node-1"`
-	Ready  ownReady `yaml:"ready" help:"when it is ready: all that is given must hold"`
-	Signal string   `yaml:"signal" help:"signal that ends it" words:"TERM,INT,HUP,QUIT,KILL" usual:"TERM"`
-	Stop   span     `yaml:"stop" help:"time that it may take to end, then it is killed" usual:"2s"`
+// Daemon is a program that runs as long as its node.
+type Daemon struct {
+	Name   string `yaml:"name" help:"name in messages" need:"yes"`
+	Run    string `yaml:"run" help:"shell command" need:"yes"`
+	On     string `yaml:"on" help:"only node that it runs on, such as node-1"`
+	Ready  ready  `yaml:"ready" help:"when it is ready: all that is given must hold"`
+	Signal string `yaml:"signal" help:"signal that ends it" words:"TERM,INT,HUP,QUIT,KILL" usual:"TERM"`
+	Stop   span   `yaml:"stop" help:"time that it may take to end, then it is killed" usual:"2s"`
 }
 
-// ownReady says when a daemon is ready.
-type ownReady struct {
+// ready says when a daemon is ready.
+type ready struct {
 	File    string `yaml:"file" help:"file that exists"`
 	Command string `yaml:"command" help:"shell command that exits with 0"`
 	Address string `yaml:"address" help:"TCP address that accepts connections, such as 127.0.0.1:2379"`
 	Within  span   `yaml:"within" help:"time that it may take" usual:"10s"`
 }
 
-// ownPod is what is changed in each pod.
-type ownPod struct {
-	OwnPlace
+// pod is what is changed in each pod.
+type pod struct {
+	Place
 	MTU int `yaml:"mtu" help:"MTU of the pods' devices in bytes"`
 }
 
@@ -117,15 +120,15 @@ type Expect struct {
 	Paths     map[string]string `yaml:"paths" help:"paths that work, with the client that the server sees: any, own, node, tunnel or first-of-range"`
 	Datagrams map[string]string `yaml:"datagrams" help:"the same for UDP, where it differs"`
 	Refused   []string          `yaml:"refused" help:"paths that must not work; they are not measured"`
-	Attach    *expectAttach     `yaml:"attach" help:"connection of a pod to its node"`
+	Attach    *attachment       `yaml:"attach" help:"connection of a pod to its node"`
 	Tracked   *bool             `yaml:"tracked" help:"conntrack tracks connections between pods on every node that they cross"`
 	Untouched *bool             `yaml:"untouched" help:"the nodes' iptables rules count no packets between pods"`
-	Route     *expectRoute      `yaml:"route" help:"route of a node to the pods of another node"`
-	Tunnel    *expectTunnel     `yaml:"tunnel" help:"device that encapsulates packets between nodes; without it they cross the wire plain"`
+	Route     *expectedRoute    `yaml:"route" help:"route of a node to the pods of another node"`
+	Tunnel    *expectedTunnel   `yaml:"tunnel" help:"device that encapsulates packets between nodes; without it they cross the wire plain"`
 }
 
-// expectAttach is the connection of a pod to its node.
-type expectAttach struct {
+// attachment is the connection of a pod to its node.
+type attachment struct {
 	Bridge   string `yaml:"bridge" help:"node's bridge with the pods' devices"`
 	Gateway  string `yaml:"gateway" help:"next hop of the pods' default route" words:"none,first-address,link-local" usual:"none"`
 	SameTTL  int    `yaml:"same-ttl" help:"remaining TTL, of 64, at a pod of the same node" usual:"64"`
@@ -134,15 +137,15 @@ type expectAttach struct {
 	OwnMAC   bool   `yaml:"own-mac" help:"frames on the wire have the MAC address of the pod"`
 }
 
-// expectRoute is the route to the pods of another node.
-type expectRoute struct {
+// expectedRoute is the route to the pods of another node.
+type expectedRoute struct {
 	Dev      string `yaml:"dev" help:"device; that of the tunnel if not given"`
 	OnLink   bool   `yaml:"onlink" help:"the next hop is on the link although no route says so"`
 	Protocol int    `yaml:"protocol" help:"number of the protocol that made the route; 0 is any"`
 }
 
-// expectTunnel is a device that encapsulates.
-type expectTunnel struct {
+// expectedTunnel is a device that encapsulates.
+type expectedTunnel struct {
 	Dev      string `yaml:"dev" help:"device" need:"yes"`
 	Kind     string `yaml:"kind" help:"kind of the device" words:"vxlan,ipip" need:"yes"`
 	Port     int    `yaml:"port" help:"UDP destination port, for vxlan"`
@@ -159,7 +162,7 @@ type span time.Duration
 
 // UnmarshalText reads a length of time above 0.
 func (s *span) UnmarshalText(b []byte) error {
-	d, err := parseDuration(string(b))
+	d, err := position.ParseDuration(string(b))
 	if err == nil && (d <= 0 || d > maxSpan) {
 		err = fmt.Errorf("%s is out of range: want more than 0 and at most %s", d, maxSpan)
 	}
@@ -180,12 +183,12 @@ func (s span) Or(usual time.Duration) time.Duration {
 
 // Default lengths of time of a profile file.
 const (
-	OwnTimeout = 10 * time.Second
-	OwnStop    = 2 * time.Second
+	DefaultTimeout = 10 * time.Second
+	DefaultStop    = 2 * time.Second
 )
 
 // Supports reports whether the dataplane supports a version of IP.
-func (o OwnProfile) Supports(family int) bool {
+func (o Profile) Supports(family int) bool {
 	for _, f := range o.Families {
 		if f == family {
 			return true

@@ -1,0 +1,72 @@
+// Package condition has the words of a lab's conditions.
+package condition
+
+// Conditions with words. They are those of files and flags.
+type (
+	// Placement is which CPUs the nodes of a lab work on.
+	Placement string
+	// GRO is generic receive offload at the NICs and tunnel devices of nodes.
+	GRO string
+	// BigTCP is the limit of super-packets.
+	BigTCP string
+	// RPS is receive packet steering.
+	RPS string
+	// ProxyMode is the mode of kube-proxy.
+	ProxyMode string
+	// TrafficPolicy is the externalTrafficPolicy of Services.
+	TrafficPolicy string
+	// Conntrack says whether connections between pods are tracked.
+	Conntrack string
+	// BridgeNetfilter says whether netfilter sees bridged packets.
+	BridgeNetfilter string
+	// Position is the place of the measured Services among all.
+	Position string
+	// IptablesBackend is which of the iptables programs write rules.
+	IptablesBackend string
+)
+
+const (
+	// PlacementOne has both ends on one CPU, PlacementSplit each node on its own. PlacementAuto chooses by their number.
+	PlacementAuto  Placement = "auto"
+	PlacementOne   Placement = "one"
+	PlacementSplit Placement = "split"
+
+	// GROUDP merges packets of UDP that are forwarded, too.
+	GROOff GRO = "off"
+	GROOn  GRO = "on"
+	GROUDP GRO = "udp"
+
+	BigTCPOff BigTCP = "off"
+	BigTCPOn  BigTCP = "on"
+
+	// RPSAuto is on where each node has CPUs of its own.
+	RPSAuto RPS = "auto"
+	RPSOn   RPS = "on"
+	RPSOff  RPS = "off"
+
+	ProxyIptables ProxyMode = "iptables"
+	ProxyNftables ProxyMode = "nftables"
+	ProxyIPVS     ProxyMode = "ipvs"
+
+	// TrafficCluster lets a node send traffic from outside to endpoints on other nodes, TrafficLocal does not.
+	TrafficCluster TrafficPolicy = "Cluster"
+	TrafficLocal   TrafficPolicy = "Local"
+
+	ConntrackOn  Conntrack = "on"
+	ConntrackOff Conntrack = "off"
+
+	BridgeNetfilterOn  BridgeNetfilter = "on"
+	BridgeNetfilterOff BridgeNetfilter = "off"
+
+	// A new connection in iptables mode walks the rules of all Services before its own.
+	PositionFirst  Position = "first"
+	PositionMiddle Position = "middle"
+	PositionLast   Position = "last"
+
+	IptablesAuto   IptablesBackend = "auto"
+	IptablesNFT    IptablesBackend = "nft"
+	IptablesLegacy IptablesBackend = "legacy"
+)
+
+// Explicit says whether RPS is switched on or off by name.
+func (r RPS) Explicit() bool { return r == RPSOn || r == RPSOff }
