@@ -126,6 +126,7 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 	same := func(k Key) Key { return k }
 	p.OnlyA, p.OnlyB = missing(p.A.Cells, alias, p.B.Cells, same), missing(p.B.Cells, same, p.A.Cells, alias)
 	p.Common = p.common()
+	allowed := p.runToRun()
 	for i := range p.A.Cells {
 		c := &p.A.Cells[i]
 		k := alias(c.Key)
@@ -144,7 +145,7 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 			before, after := p.A.Floor(k.Workload, k.Metric).Share, p.B.Floor(k.Workload, k.Metric).Share
 			m.Widened = (1+before)*(1+after) - 1 // each quotient is of two instances
 		}
-		m.allow(runs)
+		m.allow(allowed)
 		p.Matches = append(p.Matches, m)
 	}
 	p.judge()
@@ -178,7 +179,7 @@ func (p *Pair) beside(c, other *Cell) Match {
 }
 
 // allow adds to the error of undisturbed values what two equal runs differ by beyond it.
-func (m *Match) allow(of map[string]float64) {
+func (m *Match) allow(of allowance) {
 	if share := of[string(m.Workload.Kind())+" "+m.Metric]; share > 0 && m.levels != nil {
 		m.levels[0] = m.levels[0].Allowing(math.Log1p(share))
 		if m.values != nil {

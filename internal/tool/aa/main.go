@@ -75,7 +75,7 @@ func write(ctx context.Context, o options) error {
 		}
 		text = m.render() + "\n"
 		if o.table != "" {
-			if err := os.WriteFile(o.table, []byte(table(beyond(m.quiet))), 0o666); err != nil {
+			if err := os.WriteFile(o.table, []byte(table(beyond(m.quiet, false), beyond(noisy(m.disturbed), true))), 0o666); err != nil {
 				return err
 			}
 		}

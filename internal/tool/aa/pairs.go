@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/tool/neighbour"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // short is the plan of the files that many pairs are made of.
@@ -100,15 +101,16 @@ func (m many) render() string {
 
 // beyond is what equal runs differ by beyond the errors of their values, or of their quotients where there are some: a standard
 // deviation by "kind metric", as a share.
-func beyond(pairs []pair) map[string]float64 {
+func beyond(pairs []pair, beside bool) map[string]float64 {
 	sums, counts := map[string]float64{}, map[string]float64{}
 	for _, p := range pairs {
 		for _, c := range p.Cells {
-			if c.Yardstick || !c.judged() || strings.Contains(c.Metric, ".p9") { // tails are called the same or not by few events
+			// Tails are called the same or not by few events. Goodput has no undisturbed value to allow anything for.
+			if c.Yardstick || !c.judged() || strings.Contains(c.Metric, ".p9") || c.Metric == metric.Goodput {
 				continue
 			}
 			kind, _, _ := strings.Cut(c.Workload, "(")
-			allowed := math.Log1p(compare.RunToRun(kind, c.Metric))
+			allowed := math.Log1p(compare.RunToRun(kind, c.Metric, beside))
 			of := c.ratio
 			if c.Quotient != nil {
 				of = *c.Quotient
@@ -130,14 +132,23 @@ func (c pairCell) judged() bool {
 	return c.Verdict != "" && c.Ratio > 0 && c.Low > 0 && c.High > c.Low && (c.Quotient == nil || c.Quotient.Low > 0 && c.Quotient.High > c.Quotient.Low)
 }
 
-// table writes them as compare reads them.
-func table(of map[string]float64) string {
+// table writes them as compare reads them, for pairs that were both measured alone and for those with other work beside one.
+func table(alone, beside map[string]float64) string {
 	var b strings.Builder
-	b.WriteString("# kind of workload, metric, percent; written by make aa\n")
-	for _, k := range slices.Sorted(maps.Keys(of)) {
-		if percent := 100 * of[k]; percent >= 0.05 {
-			fmt.Fprintf(&b, "%s %.2f\n", k, percent)
+	b.WriteString("# kind of workload, metric, percent alone, percent beside other work; written by make aa\n")
+	names := maps.Clone(alone)
+	maps.Copy(names, beside)
+	for _, k := range slices.Sorted(maps.Keys(names)) {
+		if of := max(alone[k], beside[k]); of >= 0.0005 {
+			fmt.Fprintf(&b, "%s %.2f %.2f\n", k, 100*alone[k], 100*of)
 		}
 	}
 	return b.String()
+}
+
+// noisy are the pairs of which one was measured beside other work.
+func noisy(pairs []pair) []pair {
+	return slices.DeleteFunc(slices.Clone(pairs), func(p pair) bool {
+		return !slices.ContainsFunc(p.Differences, func(d difference) bool { return d.Name == compare.OtherWork })
+	})
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
 )
 
 // What pairs differ by beyond their errors is found, and errors alone give next to nothing.
@@ -21,13 +23,30 @@ func TestBeyond(t *testing.T) {
 			yardstick.Yardstick, yardstick.Quotient, unjudged.Verdict, unjudged.Quotient = true, &ratio{5, 4, 6}, "", &ratio{5, 4, 6}
 			pairs = append(pairs, pair{Cells: []pairCell{c, yardstick, unjudged}})
 		}
-		got := beyond(pairs)["rr m"]
+		got := beyond(pairs, false)["rr m"]
 		if math.Abs(got-own) > 0.002 {
 			t.Errorf("%g: %g", own, got)
 		}
-		if has := strings.Contains(table(map[string]float64{"rr m": got}), "\nrr m 1."); has != (own > 0) && got > 0.0095 {
-			t.Errorf("%g: table %q", own, table(map[string]float64{"rr m": got}))
+		if has := strings.Contains(table(map[string]float64{"rr m": got}, nil), "\nrr m 1."); has != (own > 0) && got > 0.0095 {
+			t.Errorf("%g: table %q", own, table(map[string]float64{"rr m": got}, nil))
 		}
+	}
+}
+
+// Runs beside other work are allowed at least what runs alone are.
+func TestTable(t *testing.T) {
+	got := table(map[string]float64{"rr m": 0.01, "rr n": 0.02, "rr o": 0.0001}, map[string]float64{"rr m": 0.05, "crr m": 0.03})
+	want := "crr m 0.00 3.00\nrr m 1.00 5.00\nrr n 2.00 2.00\n"
+	if _, rows, _ := strings.Cut(got, "\n"); rows != want {
+		t.Errorf("got\n%swant\n%s", rows, want)
+	}
+}
+
+// Of the pairs with a neighbour those count whose files differ in other work.
+func TestNoisy(t *testing.T) {
+	pairs := []pair{{Differences: []difference{{Name: "kernel"}}}, {Differences: []difference{{Name: compare.OtherWork}}}, {}}
+	if got := noisy(pairs); len(got) != 1 || got[0].Differences[0].Name != compare.OtherWork {
+		t.Errorf("%v", got)
 	}
 }
 

@@ -60,7 +60,13 @@ type estimate struct {
 
 // pair is what the campaign reads of a comparison of two results.
 type pair struct {
-	Cells []pairCell `json:"cells"`
+	Cells       []pairCell   `json:"cells"`
+	Differences []difference `json:"differences"`
+}
+
+// difference is a condition in which the two runs differ.
+type difference struct {
+	Name string `json:"name"`
 }
 
 // pairCell is a comparison of one number.
