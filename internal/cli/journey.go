@@ -22,7 +22,6 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
-	"github.com/cnibench/cnibench/internal/report/figure"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -154,7 +153,7 @@ func (p *program) journey(cmd *cobra.Command, a *journeyArgs, names []string) er
 		if len(f.page.Journeys) == 0 {
 			return errors.New(strings.Join(each.Of(f.page.Left, report.Left.String), "\n"))
 		}
-		err = chart.WriteSVG(p.stdout, chart.Framed(figure.Journeys(f.page)[0].Drawing))
+		err = chart.WriteSVG(p.stdout, chart.Framed(f.page.Figures()[0].Drawing))
 	} else {
 		err = p.write(a.format, report.BuildJourney(f.page))
 	}

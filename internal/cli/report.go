@@ -121,13 +121,9 @@ func (p *program) document(name string, o report.Options, detailed, stacks bool)
 	if err != nil {
 		return report.Document{}, err
 	}
-	in := report.Collector{Stacks: stacks}
-	var more report.Gather
+	in := report.Collector{Stacks: stacks, Detailed: detailed}
 	plausible := check.New(s.Header)
 	err = p.each(s, detailed, func(rec *result.Record) error {
-		if detailed {
-			more.Add(*rec)
-		}
 		return errors.Join(in.Add(rec), plausible.Add(*rec))
 	})
 	if err == nil {
@@ -136,11 +132,7 @@ func (p *program) document(name string, o report.Options, detailed, stacks bool)
 	if err != nil {
 		return report.Document{}, err
 	}
-	d, err := in.Build(s.Header, o)
-	if err == nil && detailed {
-		d.Details = more.Details()
-	}
-	return d, err
+	return in.Build(s.Header, o)
 }
 
 // samples writes the trials of the result file called name as numbers that import reads.
@@ -190,7 +182,7 @@ func writePictures(dir, from string, d report.Document) ([]report.Picture, error
 	}
 	var out []report.Picture
 	for i, f := range figure.All(d) {
-		name := filepath.Join(dir, fmt.Sprintf("%03d-%s.svg", i+1, f.Name()))
+		name := filepath.Join(dir, fmt.Sprintf("%03d-%s.svg", i+1, figure.Name(f)))
 		if err := writePicture(name, f.Drawing); err != nil {
 			return out, err
 		}
@@ -199,7 +191,7 @@ func writePictures(dir, from string, d report.Document) ([]report.Picture, error
 			address = near
 		}
 		out = append(out, report.Picture{
-			Name: f.Name(), File: (&url.URL{Path: filepath.ToSlash(address)}).EscapedPath(), Title: f.Drawing.Title, Apart: f.Apart(),
+			Name: figure.Name(f), File: (&url.URL{Path: filepath.ToSlash(address)}).EscapedPath(), Title: f.Drawing.Title, Apart: figure.Apart(f),
 		})
 	}
 	return out, nil

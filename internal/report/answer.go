@@ -6,34 +6,68 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
+// Answer is what a report says first. Every part is optional.
+type Answer struct {
+	// Lines say in a few sentences what came out.
+	Lines []string
+	// Needs are what the first lines are made from, in their order; none where the lines are about something else.
+	Needs []Need
+	// Abilities are what the profiles do beside their speed, and what is proven of them.
+	Abilities []Ability
+	// Summary is the report on one screen.
+	Summary *Summary
+	// Gate is the outcome for a pull request, nil where nothing was compared for one.
+	Gate *Gate
+	// Banners warn of what touches the whole report.
+	Banners []string
+}
+
+// needPage has the answers for programs.
+func needPage(_ *builder, a *Answer) page {
+	return page{subjects: []Subject{{"needs", each.Of(a.Needs, needOf)}, {"abilities", a.Abilities}}}
+}
+
+// banners returns warnings about a run that did not end as planned, and about trials without a distribution.
+func banners(d Document, omitted int) []string {
+	var out []string
+	if d.Run.Failed > 0 || !slices.Contains([]string{result.Complete, result.Precise}, d.Run.Reason) {
+		out = append(out, "Trials: "+trialsText(d.Run)+".")
+	}
+	if omitted > 0 {
+		out = append(out, fmt.Sprintf("Distributions omit %s: one page cannot show so many. The tables have all.", number.Counted(omitted, "trial")))
+	}
+	return out
+}
+
 // answer is what the run says in a few lines: which profile for which need, with the size of the difference and how sure
 // that is, and how many comparisons came out how. Nothing in it goes beyond a verdict.
-func (b *builder) answer(cut []compare.Table, needs []Need) []string {
+func (b *builder) answer(needs []Need) []string {
 	if len(b.analysis.Cells) == 0 {
 		return []string{"No trial was measured."}
 	}
-	if _, ok := b.mainPath(cut); !ok {
+	if _, ok := b.mainPath(); !ok {
 		return []string{"No finished trial has a number to show."}
 	}
 	lines := each.Of(needs, func(n Need) string {
 		line := fmt.Sprintf("%s (%s %s, %s): %s %s.", n.Name, n.Workload, n.Path, n.Metric.Title, n.Conclusion.Text, n.Certainty)
-		return strings.Join(append([]string{line}, n.Functions()...), " ")
+		return strings.Join(append([]string{line}, n.functions()...), " ")
 	})
-	return append(lines, b.tally(cut)...)
+	return append(lines, b.tally()...)
 }
 
 // mainPath is the path that the answer speaks of: between pods on two nodes, or else the one with most numbers.
-func (b *builder) mainPath(cut []compare.Table) (plan.Path, bool) {
+func (b *builder) mainPath() (plan.Path, bool) {
 	var best plan.Path
 	most := 0
 	for i, p := range b.analysis.Paths {
 		n := 0
-		for _, t := range cut {
+		for _, t := range b.cut {
 			for _, e := range t.Rows[i] {
 				if e.Cell != nil && e.Cell.N > 0 {
 					n++
@@ -51,8 +85,8 @@ func (b *builder) mainPath(cut []compare.Table) (plan.Path, bool) {
 }
 
 // tally counts the verdicts of the tables.
-func (b *builder) tally(cut []compare.Table) []string {
-	all := slices.DeleteFunc(comparisons(cut...), func(x compare.Comparison) bool { return x.Verdict == compare.None })
+func (b *builder) tally() []string {
+	all := slices.DeleteFunc(comparisons(b.cut...), func(x compare.Comparison) bool { return x.Verdict == compare.None })
 	base := number.Clean(b.analysis.Baseline)
 	if len(all) == 0 {
 		if base == "" || len(b.analysis.Profiles) < 2 || !b.header.Plan.Sweep.IsZero() {

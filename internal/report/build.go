@@ -11,7 +11,6 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/check"
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/explain"
-	"github.com/cnibench/cnibench/internal/judge/growth"
 	"github.com/cnibench/cnibench/internal/judge/impact"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -49,57 +48,50 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	if err != nil {
 		return Document{}, err
 	}
-	b := &builder{header: h, analysis: a, kinds: map[Kind]bool{}}
-	d := Document{Analysis: a, Run: c.run.in(h), Facts: h.Facts, Profiles: h.Profiles}
-	d.Title = title(d.Run)
-	cut := b.cut(metrics)
-	for e := range entries(cut...) {
+	b := newBuilder(h, a, c, metrics)
+	d := Document{Result: Result{Analysis: a, Run: c.run.in(h), Facts: h.Facts, Profiles: h.Profiles, Sides: c.explained.Sides(a)}}
+	d.Title, b.sides = title(d.Run), d.Sides
+	for e := range entries(b.cut...) {
 		if e.Cell != nil {
 			b.notes.add(e.Cell)
 		}
 	}
-	if d.Sections, err = b.impact(o.Impact, cut); err != nil {
+	if d.Sections, err = b.impact(o.Impact); err != nil {
 		return Document{}, err
 	}
-	if d.Loads = b.loads(); len(d.Loads) > 0 {
-		s := Section{Heading: "Latency against load", Notes: LoadNotes, Drawn: true, Asked: true}
-		for _, c := range d.Loads {
-			s.Grids = append(s.Grids, c.Grids...)
+	d.Needs, d.Abilities = b.needs(), b.abilities()
+	var pictured []Section
+	for _, of := range pages {
+		p := of(b, &d.Answer)
+		d.Lines, d.subjects = append(d.Lines, p.answer...), append(d.subjects, p.subjects...)
+		for _, s := range p.sections {
+			switch {
+			case s.empty():
+			case s.Pictured():
+				pictured = append(pictured, s)
+			default:
+				d.Sections = append(d.Sections, s)
+			}
 		}
-		d.Sections = append(d.Sections, s)
 	}
-	d.Sides = c.explained.Sides(a)
-	if s, ok := explained(d.Sides); ok {
-		d.Sections = append(d.Sections, s)
-	}
-	if d.Growths = growths(growth.Of(a, h.Plan, c.states), h.Plan, a.Margin); len(d.Growths) > 0 {
-		d.Sections = append(d.Sections, growthSection(d.Growths))
-	}
-	if g := b.newPods(); len(g) > 0 {
-		d.Sections = append(d.Sections, Section{Heading: "New pods", Notes: newPodsNotes, Grids: g})
-	}
-	if g := b.atRest(c.rests); len(g) > 0 {
-		d.Sections = append(d.Sections, Section{Heading: "Nodes and daemons at rest", Notes: restNotes, Grids: g})
-	}
-	d.Sections = append(d.Sections, sections(metrics, cut, func(t compare.Table) string { return t.Metric }, b.table)...)
-	d.Needs = b.needs(cut, metrics)
-	if d.Answer = growthAnswer(d.Growths); d.Answer != nil {
-		d.Answer = append(d.Answer, b.tally(cut)...)
+	d.Sections = append(d.Sections, sections(metrics, b.cut, func(t compare.Table) string { return t.Metric }, b.table)...)
+	d.Sections = append(d.Sections, pictured...)
+	if d.Lines != nil { // what pages answer takes the place of the needs: the profiles are points of curves
+		d.Needs, d.Lines = nil, append(d.Lines, b.tally()...)
 	} else {
-		d.Answer = b.answer(cut, d.Needs)
+		d.Lines = b.answer(d.Needs)
 	}
-	d.Abilities = b.abilities()
-	d.Legend = b.legend(cut)
-	d.Footnotes = b.notes.text()
+	d.Legend, d.Footnotes = b.legend(), b.notes.text()
 	d.Appendix = append(abilitySection(d.Abilities), b.appendix(d.Run)...)
 	d.Summary = b.summary(d, o.File)
 	if line := implausible(o.Checked); line != "" {
-		d.Answer, d.Summary.Notes = append(d.Answer, line), append(d.Summary.Notes, line)
+		d.Lines, d.Summary.Notes = append(d.Lines, line), append(d.Summary.Notes, line)
 	}
-	d.Citation = b.citation(d)
+	d.Citation = citation(d)
 	if len(a.Cells) > 0 {
 		d.Appendix = append(d.Appendix, b.methodsSection(d))
 	}
+	d.Banners = banners(d, c.gather.omitted)
 	return d, nil
 }
 
@@ -137,23 +129,31 @@ func title(r Run) string {
 type builder struct {
 	header   result.Header
 	analysis *compare.Analysis
-	notes    footnotes
+	// from has what was collected beside the cells.
+	from *Collector
+	// metrics are those to show, cut their tables that have any cell, by metric, then workload.
+	metrics []metric.Metric
+	cut     []compare.Table
+	sides   []explain.Side
+	notes   footnotes
 	// kinds are those of the entries written so far.
 	kinds map[Kind]bool
 }
 
-// cut returns the tables of the metrics that have any cell, by metric, then workload.
-func (b *builder) cut(metrics []metric.Metric) []compare.Table {
-	var out []compare.Table
+func newBuilder(h result.Header, a *compare.Analysis, c *Collector, metrics []metric.Metric) *builder {
+	b := &builder{header: h, analysis: a, from: c, metrics: metrics, kinds: map[Kind]bool{}}
 	for _, m := range metrics {
-		for _, w := range b.analysis.Workloads {
-			if t, ok := b.analysis.Table(w, m.Name); ok {
-				out = append(out, t)
+		for _, w := range a.Workloads {
+			if t, ok := a.Table(w, m.Name); ok {
+				b.cut = append(b.cut, t)
 			}
 		}
 	}
-	return out
+	return b
 }
+
+// series numbers the profiles.
+func (b *builder) series() Series { return Result{Analysis: b.analysis}.Series() }
 
 // cases are those that a result may have, by workload, path and profile.
 func (b *builder) cases() iter.Seq[plan.Case] {
@@ -272,9 +272,12 @@ func shortPath(p plan.Path) string {
 // two numbers a trial. The zero value is ready for use.
 type Collector struct {
 	// Stacks keeps the stacks of sampled trials, for pictures and profiles. (optional)
-	Stacks    bool
+	Stacks bool
+	// Detailed keeps distributions, for pictures: records come with their observations. (optional)
+	Detailed  bool
 	judged    compare.Collector
 	explained explain.Collector
+	gather    gather
 	run       account
 	// states are what it cost to raise the instances.
 	states []result.Raised
@@ -292,6 +295,9 @@ func (c *Collector) Add(rec *result.Record) error {
 		c.rests = append(c.rests, rest{rec.Profile, rec.Client.Rest})
 	}
 	c.explained.Keep = c.Stacks
+	if c.Detailed {
+		c.gather.add(rec)
+	}
 	return errors.Join(c.judged.Add(rec), c.explained.Add(rec))
 }
 

@@ -96,10 +96,10 @@ func TestAnswerNamesTies(t *testing.T) {
 		for _, x := range n.Conclusion.Ties {
 			if x.Baseline == worst {
 				tied++
-				line := slices.IndexFunc(d.Answer, func(l string) bool { return strings.HasPrefix(l, n.Name+" (") })
-				_, after, ok := strings.Cut(d.Answer[line], string(worst)+" (")
+				line := slices.IndexFunc(d.Lines, func(l string) bool { return strings.HasPrefix(l, n.Name+" (") })
+				_, after, ok := strings.Cut(d.Lines[line], string(worst)+" (")
 				if !ok || !strings.Contains(after, string(x.Profile)) {
-					t.Errorf("%s ties with the last, %s, and is not named in %q", x.Profile, worst, d.Answer[line])
+					t.Errorf("%s ties with the last, %s, and is not named in %q", x.Profile, worst, d.Lines[line])
 				}
 			}
 		}

@@ -35,7 +35,7 @@ func dataOf(j findings.Judged) claimData {
 func BuildFindings(sources []findings.Source, all []findings.Judged) Document {
 	data := each.Of(all, dataOf)
 	return Document{
-		Answer: []string{fmt.Sprintf("%s: %s.", number.Counted(len(all), "claim"), outcomes(all))}, Sections: claimSections(sources, all),
+		Answer: Answer{Lines: []string{fmt.Sprintf("%s: %s.", number.Counted(len(all), "claim"), outcomes(all))}}, Sections: claimSections(sources, all),
 		Data: struct {
 			Schema   string      `json:"schema"`
 			Findings []claimData `json:"findings"`

@@ -1,26 +1,28 @@
 package report
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"math/bits"
 	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // maxCurves is the most cases with a distribution, so that a file of any size is reported in bounded memory. Each has at
 // most 4,000 buckets while it is gathered.
 const maxCurves = 2000
 
-// Details are what the trials' observations show beyond their metrics: distributions. They come from the observations of
-// a result file (Gather), which only pictures need.
-type Details struct {
-	// Curves has one distribution per case with round-trip times.
-	Curves []Curve
-	// Omitted counts the trials of cases that were left out because there were too many.
-	Omitted int
+// distributionPage has the distributions of what was gathered.
+func distributionPage(b *builder, _ *Answer) page {
+	return page{sections: []Section{{ID: "distributions", Heading: "Distributions", Folded: true, Notes: []string{
+		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; those of the tables are of each trial by itself.",
+	}, Figures: distributions(b.from.gather.curves(), b.analysis.Workloads, b.series())}}}
 }
 
 // Curve is the distribution of the round-trip times of all finished trials of a case, pooled.
@@ -50,10 +52,11 @@ func (c Curve) At(q float64) float64 {
 	return math.NaN()
 }
 
-// Gather collects Details record by record. The zero value is ready.
-type Gather struct {
-	cases   map[plan.Case]*pool
-	order   []*pool
+// gather collects distributions record by record. The zero value is ready.
+type gather struct {
+	cases map[plan.Case]*pool
+	order []*pool
+	// omitted counts the trials of cases that were left out because there were too many.
 	omitted int
 }
 
@@ -63,8 +66,8 @@ type pool struct {
 	tally
 }
 
-// Add takes in a record with its observations. Failed trials, twins and what has no observations add nothing.
-func (g *Gather) Add(rec result.Record) {
+// add takes in a record with its observations. Failed trials, twins and what has no observations add nothing.
+func (g *gather) add(rec *result.Record) {
 	if rec.Type != result.TypeTrial || rec.Status != result.OK || rec.Profile.IsTwin() ||
 		rec.Client == nil || rec.Client.RTT == nil || rec.Client.RTT.Count() == 0 {
 		return
@@ -84,16 +87,16 @@ func (g *Gather) Add(rec result.Record) {
 		g.cases[c] = p
 		g.order = append(g.order, p)
 	}
-	rec.Client.RTT.Each(p.add)
+	rec.Client.RTT.Each(p.tally.add)
 }
 
-// Details returns what was gathered, in the order of first appearance.
-func (g *Gather) Details() *Details {
-	d := &Details{Omitted: g.omitted}
+// curves returns what was gathered, in the order of first appearance.
+func (g *gather) curves() []Curve {
+	var all []Curve
 	for _, p := range g.order {
-		d.Curves = append(d.Curves, Curve{Case: p.Case, Count: p.n, Points: p.curve()})
+		all = append(all, Curve{Case: p.Case, Count: p.n, Points: p.curve()})
 	}
-	return d
+	return all
 }
 
 // tally counts times in buckets that are 1/128 of their octave wide, by the middle of the bucket in ns.
@@ -143,4 +146,74 @@ func (t *tally) curve() []Percentile {
 		return nil
 	}
 	return append(out, Percentile{1 - 1/float64(t.n), float64(longest)})
+}
+
+// named are the shares that the table below percentile curves has.
+var named = []struct {
+	q    float64
+	text string
+}{{0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}, {0.9999, "99.99%"}}
+
+// distributions are the percentile curves, one plot per workload and path; those of a workload share one scale.
+func distributions(all []Curve, workloads []plan.Workload, s Series) []Figure {
+	scales := map[plan.Workload][]float64{}
+	for _, c := range all {
+		for _, p := range c.Points {
+			if len(scales[c.Workload]) > 0 && !c.Known(p.Q) {
+				break
+			}
+			scales[c.Workload] = append(scales[c.Workload], p.Ns)
+		}
+	}
+	var out []Figure
+	order := func(c Curve) []int {
+		return []int{slices.Index(workloads, c.Workload), slices.Index(plan.Paths, c.Path), s[c.Profile]}
+	}
+	plot := func(c Curve) plan.Case { return plan.Case{Path: c.Path, Workload: c.Workload} }
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(x, y Curve) int { return slices.Compare(order(x), order(y)) })
+	for _, lines := range Grouped(all, plot) {
+		at := lines[0].Case
+		scale := number.Common("ns", scales[at.Workload]...)
+		low, high := slices.Min(scales[at.Workload]), slices.Max(scales[at.Workload])
+		p := chart.Curves{
+			Title: "round-trip times, " + at.Workload.String() + ", " + at.Path.String(), Unit: "round-trip time, " + scale.Unit + ", log scale",
+			Low: low / scale.Size, High: high / scale.Size,
+		}
+		n := Numbers{Columns: []string{"exchanges"}}
+		for _, q := range named {
+			n.Columns = append(n.Columns, q.text+" ("+scale.Unit+")")
+		}
+		n.Columns = append(n.Columns, "longest ("+scale.Unit+")")
+		var said []string
+		for _, c := range lines {
+			p.Lines = append(p.Lines, curveLine(c, s, scale))
+			row := curveNumbers(c, s, scale)
+			n.Rows = append(n.Rows, row)
+			said = append(said, fmt.Sprintf("%s half within %s", row.Name, scale.Format(c.At(0.5))+" "+scale.Unit))
+		}
+		p.Desc = "Percentile curves of the pooled trials: " + strings.Join(said, "; ") + "."
+		out = append(out, Figure{Kind: "percentiles", Heading: at.Path.String(), Path: at.Path, Workload: at.Workload, Drawing: p.Draw(), Numbers: n})
+	}
+	return out
+}
+
+func curveLine(c Curve, s Series, scale number.Scale) chart.CurveLine {
+	l := chart.CurveLine{Name: number.Clean(c.Profile), Series: s[c.Profile]}
+	for _, p := range c.Points {
+		if !c.Known(p.Q) {
+			break // a line that ends at single events would say more than the table
+		}
+		l.Points = append(l.Points, chart.CurvePoint{Q: p.Q, Value: p.Ns / scale.Size})
+	}
+	return l
+}
+
+func curveNumbers(c Curve, s Series, scale number.Scale) NumbersRow {
+	row := NumbersRow{Series: s[c.Profile], Name: number.Clean(c.Profile), Cells: []string{fmt.Sprint(c.Count)}}
+	for _, q := range named {
+		row.Cells = append(row.Cells, scale.Format(c.At(q.q)))
+	}
+	row.Cells = append(row.Cells, scale.Format(c.Points[len(c.Points)-1].Ns))
+	return row
 }

@@ -26,12 +26,9 @@ func observed(values ...int64) result.Record {
 	return rec
 }
 
-func gather(recs ...result.Record) *report.Details {
-	var g report.Gather
-	for _, r := range recs {
-		g.Add(r)
-	}
-	return g.Details()
+func gather(recs ...result.Record) []report.Curve {
+	curves, _ := report.Gathered(recs...)
+	return curves
 }
 
 // Whatever the distribution, each percentile of the pooled trials is that of the sorted values, within what the two
@@ -51,10 +48,10 @@ func TestCurveIsThePercentiles(t *testing.T) {
 		}
 		slices.Sort(all)
 		d := gather(recs...)
-		if len(d.Curves) != 1 || d.Curves[0].Count != int64(len(all)) {
-			t.Fatalf("%+v", d.Curves)
+		if len(d) != 1 || d[0].Count != int64(len(all)) {
+			t.Fatalf("%+v", d)
 		}
-		c := d.Curves[0]
+		c := d[0]
 		last := 0.0
 		points, end := c.Points[:len(c.Points)-1], c.Points[len(c.Points)-1]
 		for _, p := range points {
@@ -77,7 +74,7 @@ func TestCurveAt(t *testing.T) {
 	for i := range int64(100) {
 		hundred = append(hundred, 1000+i)
 	}
-	c := gather(observed(hundred...)).Curves[0]
+	c := gather(observed(hundred...))[0]
 	if got := c.At(0.5); math.Abs(got-1049) > 6 {
 		t.Errorf("median %v", got)
 	}
@@ -87,7 +84,7 @@ func TestCurveAt(t *testing.T) {
 	if got := c.At(0.999); !math.IsNaN(got) {
 		t.Errorf("99.9 %% of 100 values: %v", got)
 	}
-	if one := gather(observed(7)).Curves[0]; len(one.Points) == 0 || one.Points[0].Ns != 7 {
+	if one := gather(observed(7))[0]; len(one.Points) == 0 || one.Points[0].Ns != 7 {
 		t.Errorf("one value: %+v", one)
 	}
 }
@@ -96,24 +93,24 @@ func TestGatherPassesOver(t *testing.T) {
 	failed, twin, empty, end := observed(5), observed(5), observed(), result.Record{Type: result.TypeEnd}
 	failed.Status = result.Failed
 	twin.Profile += plan.TwinSuffix
-	if d := gather(failed, twin, empty, end, reporttest.Small(1).Records[0]); len(d.Curves) != 0 {
+	if d := gather(failed, twin, empty, end, reporttest.Small(1).Records[0]); len(d) != 0 {
 		t.Errorf("%+v", d)
 	}
 }
 
 // What is too much is counted.
 func TestGatherIsBounded(t *testing.T) {
-	var g report.Gather
+	var all []result.Record
 	for i := range 2100 {
 		rec := observed(5)
 		rec.Profile = plan.Variant(fmt.Sprint("p", i))
 		for range 3 {
-			g.Add(rec)
+			all = append(all, rec)
 		}
 	}
-	d := g.Details()
-	if len(d.Curves) != 2000 || d.Omitted != 300 {
-		t.Errorf("%d curves, %d omitted", len(d.Curves), d.Omitted)
+	curves, omitted := report.Gathered(all...)
+	if len(curves) != 2000 || omitted != 300 {
+		t.Errorf("%d curves, %d omitted", len(curves), omitted)
 	}
 }
 

@@ -16,69 +16,127 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-// Document is a report before it has a format. Every command that reports something fills one.
+// Document is a report before it has a format: a title, an answer, sections and data. Every command that reports something
+// fills one, and a format knows no more of it than this file says.
 type Document struct {
 	// Title is "" for a part of a page. (optional)
 	Title string
-	// Answer says in a few lines what came out.
-	Answer []string
-	// Needs are what the answer's lines are made from, in their order.
-	Needs []Need
-	// Gate is the outcome for a pull request, nil where nothing was compared for one. (optional)
-	Gate *Gate
-	// Summary is the report on one screen, nil where there is nothing to sum up. (optional)
-	Summary *Summary
-	// Abilities are what the profiles do beside their speed, and what is proven of them.
-	Abilities []Ability
-	// Loads are the curves of times against load; nil unless workloads were loaded to shares of their capacity. (optional)
-	Loads []LoadCurve
-	// Growths are the curves over a swept condition; nil without a sweep. (optional)
-	Growths []Growth
+	Answer
 	// Sections are the body. Appendix follows the legend: profiles left out, paths not served, the run, the conditions.
 	Sections, Appendix []Section
 	// Legend says how to read a table; Footnotes are numbered from 1, as Entry.Notes refers to them.
-	Legend    []string
-	Footnotes []string
-	// Analysis has the cells, comparisons and twins that the tables show, and those that they do not.
-	Analysis *compare.Analysis
-	// Sides are where the CPU time of each sampled case goes; nil unless trials were sampled. (optional)
-	Sides []explain.Side
-	// Differences are between two of them; nil unless the document is about one. (optional)
-	Differences []explain.Difference
-	// Details is what pictures need of the trials' observations; nil unless they were gathered. (optional)
-	Details *Details
-	// Journeys are what packets passed; nil unless they were followed.
-	Journeys *JourneyPage
+	Legend, Footnotes []string
 	// Pictures are files of pictures that a format with links can show. (optional)
 	Pictures []Picture
-	// Citation names the run in one line. (optional)
-	Citation string
+	Result
+	// Data is what the format JSON writes; nil writes the result. (optional)
+	Data any
+}
+
+// Result is what was measured, for formats that write its cells.
+type Result struct {
 	Run      Run
 	Facts    facts.Facts
 	Profiles []result.Profile
-	// Data is what the format JSON writes in place of the analysis: a *PairResult, a *compare.History or any value that
-	// encoding/json takes. (optional)
-	Data any
+	// Analysis has the cells, comparisons and twins that the tables show, and those that they do not; nil for a document
+	// about something else than one result.
+	Analysis *compare.Analysis
+	// Sides are where the CPU time of each sampled case goes; nil unless trials were sampled. (optional)
+	Sides []explain.Side
+	// Citation names the run in one line. (optional)
+	Citation string
+	// subjects are what pages add to the data.
+	subjects []Subject
 }
 
 // Section is a heading with what belongs to it, each part optional, written in the order of the fields.
 type Section struct {
 	Heading string
+	// ID is the address of the section's figures on a page.
+	ID string
 	// Asked says that the reader asked for it, so that it follows the summary too.
 	Asked bool
-	// Notes are paragraphs: the definition of a metric, for example.
-	Notes []string
-	// Drawn says that formats with pictures show the same as a figure.
+	// Lead says that a page shows the figures before the tables of numbers.
+	Lead bool
+	// Drawn says that formats with pictures show the same as figures.
 	Drawn bool
-	// Folded says that its grids are many: pages open each on request.
-	Folded   bool
-	Tables   []Table
-	Grids    []Grid
+	// Folded says that its grids or figures are many: pages open each on request.
+	Folded bool
+	// Notes are paragraphs: the definition of a metric, for example.
+	Notes   []string
+	Figures []Figure
+	Tables  []Table
+	Grids   []Grid
+	// Findings are written by rule.
 	Findings []finding.Finding
 	Items    []Item
+}
+
+// empty reports whether a section has nothing below its notes.
+func (s Section) empty() bool {
+	return len(s.Figures)+len(s.Tables)+len(s.Grids)+len(s.Findings)+len(s.Items) == 0
+}
+
+// Pictured reports whether a section has figures and nothing else, so that text passes it over.
+func (s Section) Pictured() bool {
+	return len(s.Figures) > 0 && len(s.Tables)+len(s.Grids)+len(s.Findings)+len(s.Items) == 0
+}
+
+// Figure is one picture.
+type Figure struct {
+	// Kind says which plot it is: the first word of its file's name.
+	Kind string
+	// Heading names it among its neighbours: a path, as a rule.
+	Heading string
+	// Metric is "" for those of several; Path is the zero Path for a heat map, which has all.
+	Metric   string
+	Path     plan.Path
+	Workload plan.Workload
+	Drawing  chart.Drawing
+	Numbers  Numbers
+	// Wide says that it needs the whole width of a page, Search that its texts are functions to look for.
+	Wide, Search bool
+}
+
+// Numbers is a figure as a table.
+type Numbers struct {
+	Columns []string
+	Rows    []NumbersRow
+}
+
+// NumbersRow is one series in numbers: Series counts from 1 as in the drawing.
+type NumbersRow struct {
+	Series int
+	Name   string
+	Cells  []string
+}
+
+// Series numbers the profiles of a document from 1, for colours and filters.
+type Series map[plan.Variant]int
+
+// Series returns the numbers of the profiles in report order.
+func (r Result) Series() Series {
+	s := Series{}
+	if r.Analysis != nil {
+		for i, p := range r.Analysis.Profiles {
+			s[p] = i + 1
+		}
+	}
+	return s
+}
+
+// Column returns the number of the profile of column j of a table: of its cells, since a heading has been cleaned for print.
+func (s Series) Column(t Table, j int) int {
+	for _, r := range t.Rows {
+		if c := r.Entries[j].Cell; c != nil {
+			return s[c.Profile]
+		}
+	}
+	return s[plan.Variant(t.Columns[j])]
 }
 
 // Grid is a table of texts that are ready to print.

@@ -86,14 +86,14 @@ func without(s explain.Side) string {
 // BuildExplanation makes the report of an explanation.
 func BuildExplanation(x Explanation, run Run) Document {
 	title := fmt.Sprintf("Where the CPU time goes: from %s to %s", number.Clean(x.A), number.Clean(x.B))
-	d := Document{Title: title, Run: run, Data: explanationOf(x), Differences: x.Differences}
+	d := Document{Title: title, Result: Result{Run: run}, Data: explanationOf(x)}
 	for _, diff := range x.Differences {
 		d.Sides = append(d.Sides, diff.A, diff.B)
 		s := waterfall(diff)
 		if len(x.Differences) == 1 {
-			d.Answer, s.Notes = s.Notes, nil
+			d.Lines, s.Notes = s.Notes, nil
 		} else if len(s.Notes) > 0 {
-			d.Answer = append(d.Answer, s.Heading+": "+s.Notes[0])
+			d.Lines = append(d.Lines, s.Heading+": "+s.Notes[0])
 		}
 		d.Sections = append(d.Sections, s)
 	}
@@ -104,6 +104,7 @@ func BuildExplanation(x Explanation, run Run) Document {
 		}
 		d.Sections = append(d.Sections, s)
 	}
+	d.Sections = slices.Concat(d.Sections, drawnDifferences(x.Differences), drawnSides(d.Sides, nil))
 	return d
 }
 
@@ -359,14 +360,17 @@ func missingNotes(s explain.Side) []string {
 	return notes
 }
 
-// Explained is the JSON of an explanation.
-type Explained struct {
+// explanationData is the JSON of an explanation.
+type explanationData struct {
 	Schema      string        `json:"schema"`
 	A           plan.Variant  `json:"a"`
 	B           plan.Variant  `json:"b"`
 	Differences []differently `json:"differences"`
 	Without     []string      `json:"without,omitempty"`
 }
+
+// Lined returns x.
+func (x explanationData) Lined() any { return x }
 
 type differently struct {
 	Path     plan.Path        `json:"path"`
@@ -379,27 +383,27 @@ type differently struct {
 	Prediction *explain.Prediction `json:"prediction,omitempty"`
 	Changes    []explain.Change    `json:"changes"`
 	Families   []explain.Change    `json:"families"`
-	Sides      []ExplainedProfile  `json:"sides"`
+	Sides      []explainedProfile  `json:"sides"`
 }
 
-// ExplainedProfile is a side as JSON.
-type ExplainedProfile struct {
+// explainedProfile is a side as JSON.
+type explainedProfile struct {
 	Profile  plan.Variant `json:"profile"`
 	Path     plan.Path    `json:"path"`
 	Workload string       `json:"workload"`
 	explain.Side
 }
 
-// ExplainedBy returns the JSON of a side.
-func ExplainedBy(s explain.Side) ExplainedProfile {
-	return ExplainedProfile{s.Profile, s.Path, s.Workload.String(), s}
+// explainedBy returns the JSON of a side.
+func explainedBy(s explain.Side) explainedProfile {
+	return explainedProfile{s.Profile, s.Path, s.Workload.String(), s}
 }
 
-func explanationOf(x Explanation) Explained {
-	return Explained{ExplainSchema, x.A, x.B, each.Of(x.Differences, func(d explain.Difference) differently {
+func explanationOf(x Explanation) explanationData {
+	return explanationData{ExplainSchema, x.A, x.B, each.Of(x.Differences, func(d explain.Difference) differently {
 		return differently{
 			d.A.Path, d.A.Workload.String(), d.A.Unit, d.Total, d.Nothing, d.Findings(), d.Prediction, d.Changes, d.Families,
-			[]ExplainedProfile{ExplainedBy(d.A), ExplainedBy(d.B)},
+			[]explainedProfile{explainedBy(d.A), explainedBy(d.B)},
 		}
 	}), x.Without}
 }
@@ -407,17 +411,22 @@ func explanationOf(x Explanation) Explained {
 // partsShown is the number of parts that a table of profiles shows; the others are summed up.
 const partsShown = 18
 
-// SidesByCase cuts sides by path and workload.
-func SidesByCase(sides []explain.Side) [][]explain.Side {
+// sidesByCase cuts sides by path and workload.
+func sidesByCase(sides []explain.Side) [][]explain.Side {
 	return Grouped(sides, func(s explain.Side) plan.Case { return plan.Case{Path: s.Path, Workload: s.Workload} })
 }
 
-// explained are the tables of parts for a whole report, one for each path and workload.
-func explained(sides []explain.Side) (Section, bool) {
+// explainedPage has the tables of parts, one for each path and workload.
+func explainedPage(b *builder, _ *Answer) page {
+	p := page{subjects: []Subject{{"explained", []explainedProfile(nil)}}}
+	if len(b.sides) == 0 {
+		return p
+	}
+	p.subjects[0].Value = each.Of(b.sides, explainedBy)
 	s := Section{Heading: "Where the CPU time goes", Asked: true, Notes: []string{
 		"Service demand of the trials without samples, split by the stacks of sampled trials. A part is the innermost function that the table of parts knows. Columns add up.",
 	}}
-	for _, of := range SidesByCase(sides) {
+	for _, of := range sidesByCase(b.sides) {
 		g, scale := partsGrid(of)
 		s.Grids = append(s.Grids, g)
 		for _, g := range slices.Concat(programGrids(of, scale), counterGrids(of)) {
@@ -426,7 +435,8 @@ func explained(sides []explain.Side) (Section, bool) {
 		}
 	}
 	s.Folded = len(s.Grids) > 3
-	return s, len(s.Grids) > 0
+	p.sections = append([]Section{s}, drawnSides(b.sides, b.series())...)
+	return p
 }
 
 // parts are values of the parts of sides, of parts that add up to sums.

@@ -44,8 +44,8 @@ func has(v plan.Variant, f profile.Function) bool {
 	return f.By(p) != ""
 }
 
-// Functions says in a sentence for each function which dataplane is best that has it; none where that is the best of all.
-func (n Need) Functions() []string {
+// functions says in a sentence for each function which dataplane is best that has it; none where that is the best of all.
+func (n Need) functions() []string {
 	var out []string
 	for _, x := range n.Best {
 		if len(x.Choice) > 0 && x.ToBest.Profile != "" {
@@ -104,19 +104,19 @@ func few(names []string) string {
 }
 
 // Validated says of which profiles the cost was compared with a real cluster's; "" where the lab measured none.
-func Validated(all []Ability) string {
+func (a Answer) Validated() string {
 	var real []string
 	lab, others := 0, "Others: path verified, cost not."
-	for _, a := range all {
-		if !dataplane(a.Profile) || a.Proof.Real {
+	for _, x := range a.Abilities {
+		if !dataplane(x.Profile) || x.Proof.Real {
 			continue
 		}
 		lab++
-		if a.Proof.Assertions == 0 {
+		if x.Proof.Assertions == 0 {
 			others = "Others: not."
 		}
-		if a.Proof.Fidelity != nil {
-			real = append(real, number.Clean(a.Profile))
+		if x.Proof.Fidelity != nil {
+			real = append(real, number.Clean(x.Profile))
 		}
 	}
 	switch {

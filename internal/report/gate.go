@@ -56,7 +56,7 @@ func gateOf(r PairResult) *Gate {
 // Hold adds the outcome of budgets on the profiles of one run to its report.
 func (d *Document) Hold(r PairResult) {
 	d.Gate = gateOf(r)
-	d.Answer = append(d.Answer, d.Gate.Budgets...)
+	d.Lines = append(d.Lines, d.Gate.Budgets...)
 	if d.Summary != nil {
 		d.Summary.Lead = append(slices.Clone(d.Gate.Budgets), d.Summary.Lead...)
 	}

@@ -156,11 +156,11 @@ func TestReportSaysWhatCheckSays(t *testing.T) {
 		{ID: "sums", Severity: finding.Impossible}, {ID: "spread", Severity: finding.Note},
 	}}}
 	d := build(t, r, o)
-	if !strings.Contains(strings.Join(d.Answer, " "), said) || !strings.Contains(strings.Join(d.Summary.Notes, " "), said) {
-		t.Errorf("answer %q, notes %q", d.Answer, d.Summary.Notes)
+	if !strings.Contains(strings.Join(d.Lines, " "), said) || !strings.Contains(strings.Join(d.Summary.Notes, " "), said) {
+		t.Errorf("answer %q, notes %q", d.Lines, d.Summary.Notes)
 	}
 	o.Checked.Findings = o.Checked.Findings[3:]
-	if d := build(t, r, o); strings.Contains(strings.Join(d.Answer, " "), "plausible") {
-		t.Errorf("a note is no alarm: %q", d.Answer)
+	if d := build(t, r, o); strings.Contains(strings.Join(d.Lines, " "), "plausible") {
+		t.Errorf("a note is no alarm: %q", d.Lines)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/growth"
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -30,8 +31,8 @@ type Growth struct {
 	first map[plan.Variant]plan.Variant
 }
 
-// GrowthNotes say how to read the curves.
-var GrowthNotes = []string{
+// growthNotes say how to read the curves.
+var growthNotes = []string{
 	"The kind of a curve is that of the law that predicts each point best from the others: constant, logarithmic or linear. Points count by their intervals.",
 	"A change is claimed where its interval excludes zero and the margin. Constant means that a change beyond the margin over the whole range is excluded (two one-sided tests).",
 }
@@ -231,16 +232,17 @@ func (w wording) slope(l growth.Line) string {
 	return fmt.Sprintf("%s %s a %s, %s to %s", s.Format(l.Slope), s.Unit, per, s.Format(l.Low), s.Format(l.High))
 }
 
-// growthSection is the section of all curves.
-func growthSection(all []Growth) Section {
-	s := Section{Heading: "Growth", Notes: GrowthNotes, Drawn: true}
+// growthPage has the curves over a swept condition; their sentences are the answer.
+func growthPage(b *builder, _ *Answer) page {
+	all := growths(growth.Of(b.analysis, b.header.Plan, b.from.states), b.header.Plan, b.analysis.Margin)
+	s := Section{Heading: "Growth", ID: "growth", Notes: growthNotes, Drawn: true, Figures: growthFigures(all, b.series())}
 	for _, g := range all {
 		if !g.answers() {
 			g.Grid.Notes = g.Sentences
 		}
 		s.Grids = append(s.Grids, g.Grid)
 	}
-	return s
+	return page{sections: []Section{s}, answer: growthAnswer(all), subjects: []Subject{{"growth", growthData(all)}, {"crossings", crossingData(all)}}}
 }
 
 // answers says whether the sentences of g belong to the answer of the report.
@@ -273,3 +275,165 @@ func (g Growth) Points() []float64 {
 
 // Variant returns the first variant that was measured of a profile of the plan.
 func (g Growth) Variant(of plan.Variant) plan.Variant { return g.first[of] }
+
+// growthCurve is a metric of one profile over a swept condition. Path and Workload are "" for what the state of an
+// instance costs.
+type growthCurve struct {
+	Profile   plan.Variant `json:"profile"`
+	Condition string       `json:"condition"`
+	Path      string       `json:"path"`
+	Workload  string       `json:"workload"`
+	Metric    string       `json:"metric"`
+	Unit      string       `json:"unit"`
+	// Kind is constant, linear, logarithmic, rising or undecided.
+	Kind string `json:"kind"`
+	// Slope is for each unit of the condition, or with Per "doubling" for each doubling of it.
+	Slope float64 `json:"slope"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+	Per   string  `json:"per"`
+	// Change is from the first point to the last, by the fitted law; Misfit the largest distance of a point from it, as a
+	// share of the point.
+	Change     float64       `json:"change"`
+	ChangeLow  float64       `json:"change_low"`
+	ChangeHigh float64       `json:"change_high"`
+	Misfit     float64       `json:"misfit"`
+	Text       string        `json:"text"`
+	Points     []growthPoint `json:"points"`
+}
+
+type growthPoint struct {
+	At    float64 `json:"at"`
+	N     int     `json:"n"`
+	Value float64 `json:"value"`
+	Low   float64 `json:"low"`
+	High  float64 `json:"high"`
+}
+
+// curveCrossing says how the curves of two profiles lie to each other.
+type curveCrossing struct {
+	First     plan.Variant `json:"first"`
+	Second    plan.Variant `json:"second"`
+	Condition string       `json:"condition"`
+	Path      string       `json:"path"`
+	Workload  string       `json:"workload"`
+	Metric    string       `json:"metric"`
+	// Relation is that of the first to the second: under, over or crosses. At, between Low and High, is null unless they
+	// cross; Falls says that the first is the lower beyond.
+	Relation string  `json:"relation"`
+	At       float64 `json:"at"`
+	Low      float64 `json:"low"`
+	High     float64 `json:"high"`
+	Falls    bool    `json:"falls"`
+	Text     string  `json:"text"`
+}
+
+// pathAndWorkload returns the path and the workload of curves, "" for those of states.
+func pathAndWorkload(g Growth) (path, workload string) {
+	if g.OfState() {
+		return "", ""
+	}
+	return g.Path.String(), g.Workload.String()
+}
+
+func growthData(all []Growth) []growthCurve {
+	var out []growthCurve
+	for _, g := range all {
+		path, workload := pathAndWorkload(g)
+		for i, l := range g.Lines {
+			c := growthCurve{
+				Profile: l.Profile, Condition: g.Condition, Path: path, Workload: workload, Metric: g.Metric.Name, Unit: g.Unit,
+				Kind: string(l.Shape), Slope: l.Slope, Low: l.Low, High: l.High, Per: "one", Change: l.Change, ChangeLow: l.ChangeLow,
+				ChangeHigh: l.ChangeHigh, Misfit: l.Misfit, Text: g.Sentences[i],
+			}
+			if l.Doubling {
+				c.Per = "doubling"
+			}
+			for _, p := range l.Points {
+				c.Points = append(c.Points, growthPoint{p.X, p.N, p.Median, p.Low, p.High})
+			}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func crossingData(all []Growth) []curveCrossing {
+	var out []curveCrossing
+	for _, g := range all {
+		path, workload := pathAndWorkload(g)
+		for i, c := range g.Crossings {
+			x := curveCrossing{
+				First: c.First, Second: c.Second, Condition: g.Condition, Path: path, Workload: workload, Metric: g.Metric.Name,
+				Relation: string(c.Relation), At: c.X, Low: c.Low, High: c.High, Falls: c.Falls, Text: g.Sentences[len(g.Lines)+i],
+			}
+			if c.Relation != stat.Crosses {
+				x.At, x.Low, x.High = math.NaN(), math.NaN(), math.NaN()
+			}
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// growthFigures are the curves over a swept condition, one plot for each metric, workload and path.
+func growthFigures(all []Growth, s Series) []Figure {
+	var out []Figure
+	for _, g := range all {
+		var values []float64
+		for _, l := range g.Lines {
+			for _, p := range l.Points {
+				values = append(values, p.Median)
+			}
+		}
+		scale := number.Common(g.Unit, values...)
+		p := chart.Growth{
+			Title: "growth of " + g.Title, Desc: strings.Join(g.Sentences, " "),
+			Unit: g.Metric.Title + ", " + scale.Unit + ", log scale", XName: g.Condition + ", log scale; faint: the fitted law",
+		}
+		n := Numbers{Columns: []string{g.Condition, g.Metric.Title + " (" + scale.Unit + ")", "interval"}}
+		for i, l := range g.Lines {
+			// A variant of the plan's profile has the colour; a profile has the same in every plot.
+			series := s[g.Variant(l.Profile)]
+			if series == 0 {
+				series = i + 1
+			}
+			line := chart.GrowthLine{Name: number.Clean(l.Profile), Series: series}
+			for _, q := range l.Points {
+				line.Points = append(line.Points, chart.GrowthPoint{X: q.X, Value: q.Median / scale.Size, Low: q.Low / scale.Size, High: q.High / scale.Size})
+				n.Rows = append(n.Rows, NumbersRow{Series: series, Name: line.Name, Cells: []string{
+					number.Number(q.X), scale.Format(q.Median), scale.Format(q.Low) + " to " + scale.Format(q.High),
+				}})
+			}
+			line.Law = lawOf(l.At, l.Points[0].X, l.Points[len(l.Points)-1].X, scale.Size)
+			p.Lines = append(p.Lines, line)
+		}
+		for _, x := range g.Points() {
+			p.Ticks = append(p.Ticks, chart.GrowthTick{X: x, Text: shortCount(x)})
+		}
+		out = append(out, Figure{
+			Kind: "growth", Heading: g.Title, Metric: g.Metric.Name, Path: g.Path, Workload: g.Workload, Drawing: p.Draw(), Numbers: n,
+		})
+	}
+	return out
+}
+
+// lawOf draws a fitted curve between two values of the condition.
+func lawOf(at func(float64) float64, from, to, size float64) []chart.GrowthPoint {
+	const steps = 60
+	var points []chart.GrowthPoint
+	low, high := math.Log1p(from), math.Log1p(to)
+	for i := range steps + 1 {
+		x := math.Expm1(low + (high-low)*float64(i)/steps)
+		points = append(points, chart.GrowthPoint{X: x, Value: at(x) / size})
+	}
+	return points
+}
+
+// shortCount writes a whole number in few columns: 10K.
+func shortCount(x float64) string {
+	if x >= 1000 && math.Mod(x, 1000) == 0 {
+		return strconv.FormatFloat(x/1000, 'f', -1, 64) + "K"
+	}
+	return number.Number(x)
+}

@@ -17,13 +17,13 @@ import (
 // cell through all results.
 func BuildHistory(h *compare.History) Document {
 	d := Document{Title: fmt.Sprintf("History of %d results, %s to %s", len(h.Runs), dateOf(h.Runs[0]), dateOf(h.Runs[len(h.Runs)-1]))}
-	d.Answer = historyAnswer(h)
+	d.Lines = historyAnswer(h)
 	cut := byTable(h.Tracks, func(t compare.Track) compare.Key { return t.Key })
 	d.Sections = sections(metric.All(), cut, func(ts []compare.Track) string { return ts[0].Metric },
 		func(m metric.Metric, ts []compare.Track) Table { return trackTable(m, ts, len(h.Runs)) })
 	d.Legend = historyLegend(h)
 	d.Appendix = []Section{historyRuns(h)}
-	d.Data = h
+	d.Data = historyData{historySchema, each.Of(h.Runs, historyRunOf), each.Of(h.Tracks, trackOf)}
 	return d
 }
 

@@ -19,11 +19,11 @@ var exampleShares = []float64{0.1, 0.3, 0.5}
 const ImpactHeading = "What it means for the job"
 
 // impact sets works against the result; nil if there are none. The error is about work that the result does not tell of.
-func (b *builder) impact(works []impact.Work, cut []compare.Table) ([]Section, error) {
+func (b *builder) impact(works []impact.Work) ([]Section, error) {
 	if len(works) == 0 {
 		return nil, nil
 	}
-	path, ok := b.mainPath(cut)
+	path, ok := b.mainPath()
 	if !ok {
 		return []Section{{Heading: ImpactHeading, Asked: true, Notes: []string{"No trial finished with a number to estimate from."}}}, nil
 	}

@@ -24,10 +24,10 @@ func (c *Collector) Interim(h result.Header) (Interim, error) {
 	if err != nil {
 		return Interim{}, err
 	}
-	b := &builder{header: h, analysis: a, kinds: map[Kind]bool{}}
-	var out Interim
 	metrics, _ := shown(nil) // no name can be wrong
-	d := Document{Needs: b.needs(b.cut(metrics), metrics)}
+	b := newBuilder(h, a, c, metrics)
+	var out Interim
+	d := Document{Answer: Answer{Needs: b.needs()}}
 	if len(d.Needs) == 0 || !h.Plan.Sweep.IsZero() {
 		return out, nil
 	}

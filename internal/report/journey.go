@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/journey"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -17,8 +18,8 @@ import (
 // JourneySchema names the JSON format of BuildJourney.
 const JourneySchema = "cnibench.journey/v1"
 
-// JourneyNote says what the times of journeys are.
-const JourneyNote = "Times are medians of undisturbed transactions: those that take at most 15 % longer than the fastest twentieth. Probes cost time. The cost is measured in the same run, and subtracted from each step and from the total."
+// journeyNote says what the times of journeys are.
+const journeyNote = "Times are medians of undisturbed transactions: those that take at most 15 % longer than the fastest twentieth. Probes cost time. The cost is measured in the same run, and subtracted from each step and from the total."
 
 // JourneyPage is what was followed: journeys in the order of paths, workloads and profiles.
 type JourneyPage struct {
@@ -51,20 +52,25 @@ func (p JourneyPage) Sets() [][]itinerary.Itinerary {
 	return Grouped(p.Journeys, func(i itinerary.Itinerary) plan.Case { return plan.Case{Path: i.Path, Workload: i.Workload} })
 }
 
-// Quickest returns the journey that ends first.
-func Quickest(set []itinerary.Itinerary) itinerary.Itinerary {
+// quickest returns the journey that ends first.
+func quickest(set []itinerary.Itinerary) itinerary.Itinerary {
 	return slices.MinFunc(set, func(a, b itinerary.Itinerary) int { return cmp.Compare(a.Total.Median, b.Total.Median) })
 }
 
 // BuildJourney makes the report of journeys.
 func BuildJourney(p JourneyPage) Document {
-	d := Document{Title: "Where a packet is, when", Facts: p.Facts, Journeys: &p}
+	d := Document{Title: "Where a packet is, when", Result: Result{Facts: p.Facts}}
 	for _, set := range p.Sets() {
-		d.Answer = append(d.Answer, whereabouts(set)...)
+		d.Lines = append(d.Lines, whereabouts(set)...)
 		d.Sections = append(d.Sections, journeySections(set)...)
 		for _, i := range set {
 			d.Sections = append(d.Sections, Section{Heading: fmt.Sprintf("%s: %s, %s", i.Profile, i.Path, i.Workload), Grids: []Grid{stepGrid(i)}})
 		}
+	}
+	if len(p.Journeys) > 0 {
+		d.Sections = append(d.Sections, Section{Heading: "The journeys", ID: "journey", Lead: true, Figures: p.Figures(), Notes: []string{
+			journeyNote, "A lane for each profile and a row for each host in it: the packet goes down from the client to the server and comes back up.",
+		}})
 	}
 	if len(p.Left) > 0 {
 		left := Section{Heading: "Not followed"}
@@ -85,14 +91,14 @@ func BuildJourney(p JourneyPage) Document {
 
 // whereabouts says where the packets of the other profiles are when the quickest has its response.
 func whereabouts(set []itinerary.Itinerary) []string {
-	first := Quickest(set)
+	first := quickest(set)
 	lines := []string{fmt.Sprintf("%s has its response after %s (%s, %s).", first.Profile, micros(first.Total.Median), first.Path, first.Workload)}
 	for _, i := range set {
 		if i.Profile == first.Profile {
 			continue
 		}
 		at := i.Steps[max(0, i.Where(first.Total.Median))]
-		lines = append(lines, fmt.Sprintf("%s then has its %s in %s, and needs %s more.", i.Profile, at.Direction, Place(at), micros(i.Total.Median-first.Total.Median)))
+		lines = append(lines, fmt.Sprintf("%s then has its %s in %s, and needs %s more.", i.Profile, at.Direction, placeOf(at), micros(i.Total.Median-first.Total.Median)))
 	}
 	for _, i := range set {
 		if i.Probes.Unknown == "" && !i.Probes.Meets {
@@ -102,8 +108,8 @@ func whereabouts(set []itinerary.Itinerary) []string {
 	return lines
 }
 
-// Place names the host and the device or hook of a step.
-func Place(s itinerary.Step) string {
+// placeOf names the host and the device or hook of a step.
+func placeOf(s itinerary.Step) string {
 	switch {
 	case s.Hook != "":
 		return s.Host + ", netfilter " + s.Hook
@@ -118,7 +124,7 @@ func micros(ns float64) string { return fmt.Sprintf("%.1f µs", ns/1e3) }
 // journeySections compare journeys of one path and workload.
 func journeySections(set []itinerary.Itinerary) []Section {
 	about := fmt.Sprintf("%s, %s", set[0].Path, set[0].Workload)
-	drawn := Section{Heading: about, Notes: []string{JourneyNote}, Drawn: true, Grids: []Grid{lineGrid(set)}}
+	drawn := Section{Heading: about, Notes: []string{journeyNote}, Drawn: true, Grids: []Grid{lineGrid(set)}}
 	s := Section{Heading: "Probes: " + about}
 	for _, m := range set[0].Missing {
 		s.Notes = append(s.Notes, "Not seen here: "+m+".")
@@ -213,13 +219,13 @@ func letter(i itinerary.Itinerary, s itinerary.Step) string {
 func stepGrid(i itinerary.Itinerary) Grid {
 	g := Grid{Label: "µs", Columns: []string{"+", "host", "for", "step"}, Prose: true}
 	for _, s := range i.Steps {
-		g.Add(fmt.Sprintf("%6.2f", s.At/1e3), fmt.Sprintf("%5.2f", s.After.Median/1e3), s.Host, string(s.Activity), Describe(s))
+		g.Add(fmt.Sprintf("%6.2f", s.At/1e3), fmt.Sprintf("%5.2f", s.After.Median/1e3), s.Host, string(s.Activity), describe(s))
 	}
 	return g
 }
 
-// Describe says in words what a step is.
-func Describe(s itinerary.Step) string {
+// describe says in words what a step is.
+func describe(s itinerary.Step) string {
 	text := map[journey.Point]string{
 		journey.Send: "the application sends", journey.Queue: s.Device + " queues", journey.Transmit: s.Device + " transmits",
 		journey.Arrive: s.Device + " takes in", journey.Receive: s.Device + " receives", journey.HookBegin: "netfilter " + s.Hook + " begins",
@@ -248,9 +254,9 @@ func Describe(s itinerary.Step) string {
 	return text
 }
 
-// JourneyRows returns the names of the hosts of a journey in the order in which the request passes them, and the row of
+// journeyRows returns the names of the hosts of a journey in the order in which the request passes them, and the row of
 // each host.
-func JourneyRows(i itinerary.Itinerary) (names []string, row map[string]int) {
+func journeyRows(i itinerary.Itinerary) (names []string, row map[string]int) {
 	row = map[string]int{}
 	var hosts []string
 	for _, s := range i.Steps {
@@ -274,4 +280,112 @@ func JourneyRows(i itinerary.Itinerary) (names []string, row map[string]int) {
 		}
 		return h
 	}), row
+}
+
+// activityColors has what tells dataplanes apart in the strong colours.
+var activityColors = map[itinerary.Activity]chart.Color{
+	itinerary.Socket: "s1", itinerary.Wake: chart.Same, itinerary.Stack: "s6", itinerary.Netfilter: "s2", itinerary.BPF: "s3",
+	itinerary.Tunnel: "s4", itinerary.Bridge: "s5", itinerary.Link: "s7", itinerary.Queue: "s8",
+}
+
+// Figures returns a picture for each path and workload that was followed.
+func (p JourneyPage) Figures() []Figure {
+	return each.Of(p.Sets(), func(set []itinerary.Itinerary) Figure {
+		first := quickest(set)
+		t := chart.Trips{
+			Title: fmt.Sprintf("Where a packet is, when: %s, %s", set[0].Path, set[0].Workload),
+			Desc:  "For each profile a line from the client through nodes and switch to the server and back, over a common time axis.",
+			Unit:  "µs since send",
+			Lanes: each.Of(set, trip),
+		}
+		for _, a := range itinerary.Activities {
+			t.Kinds = append(t.Kinds, chart.TripKind{Name: a.About, Color: activityColors[a.Activity]})
+		}
+		if len(set) > 1 {
+			t.Finish, t.FinishName = first.Total.Median/1e3, fmt.Sprintf("%s has its response", first.Profile)
+		}
+		return Figure{Kind: "journey", Heading: set[0].Path.String(), Path: set[0].Path, Workload: set[0].Workload, Drawing: t.Draw(), Wide: true}
+	})
+}
+
+// trip is a journey as a lane.
+func trip(i itinerary.Itinerary) chart.Trip {
+	names, row := journeyRows(i)
+	t := chart.Trip{
+		Name: string(i.Profile), Rows: names,
+		Note: note(i),
+	}
+	var visit []itinerary.Step
+	leave := func(at float64) {
+		if texts := landmarks(visit); len(texts) > 0 {
+			t.Labels = append(t.Labels, chart.TripLabel{Row: t.Spans[len(t.Spans)-1].Row, To: at / 1e3, Texts: texts})
+		}
+		visit = nil
+	}
+	for n := 1; n < len(i.Steps); n++ {
+		before, s := i.Steps[n-1], i.Steps[n]
+		kind := slices.IndexFunc(itinerary.Activities, func(a activity) bool { return a.Activity == s.Activity })
+		span := chart.TripSpan{
+			Row: row[before.Host], From: before.At / 1e3, To: s.At / 1e3, Kind: kind,
+			Tip: fmt.Sprintf("%.2f to %.2f µs, %s, until %s", before.At/1e3, s.At/1e3, before.Host, describe(s)),
+		}
+		if len(t.Spans) > 0 && t.Spans[len(t.Spans)-1].Row != span.Row {
+			leave(before.At)
+		}
+		t.Spans = append(t.Spans, span)
+		visit = append(visit, s)
+	}
+	leave(i.Steps[len(i.Steps)-1].At)
+	return t
+}
+
+// note says how long a journey is, and how far it is known.
+func note(i itinerary.Itinerary) string {
+	p := i.Probes
+	if p.Unknown != "" {
+		return fmt.Sprintf("%.1f µs with %d probes", i.Total.Median/1e3, i.Events)
+	}
+	text := fmt.Sprintf("%.1f µs (%.1f to %.1f), less %.1f µs of %d probes", i.Total.Median/1e3, p.Total.Low/1e3, p.Total.High/1e3, p.Sum.Value/1e3, i.Events)
+	if !p.Meets {
+		text += fmt.Sprintf("; without probes %+.1f µs", -p.Off.Value/1e3)
+	}
+	return text
+}
+
+type activity = struct {
+	Activity itinerary.Activity
+	About    string
+}
+
+// landmarks names what tells dataplanes apart in a visit of a host: programs, bridges and tunnels that are passed, and the
+// time in netfilter; at length and in short.
+func landmarks(visit []itinerary.Step) []string {
+	var devices []string
+	netfilter := 0.0
+	for _, s := range visit {
+		names := s.Programs
+		if s.Driver == "bridge" || s.Driver == "vxlan" || s.Driver == "ipip" || s.Driver == "wireguard" {
+			names = []string{s.Device}
+		}
+		for _, name := range names {
+			if !slices.Contains(devices, name) {
+				devices = append(devices, name)
+			}
+		}
+		if s.Activity == itinerary.Netfilter {
+			netfilter += s.After.Median
+		}
+	}
+	var texts []string
+	way := strings.Join(devices, ", ")
+	hooks := fmt.Sprintf("netfilter %.1f µs", netfilter/1e3)
+	switch {
+	case way != "" && netfilter > 0:
+		texts = []string{way + "; " + hooks, hooks}
+	case netfilter > 0:
+		texts = []string{hooks}
+	case way != "":
+		texts = []string{way, devices[0]}
+	}
+	return texts
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
-	"github.com/cnibench/cnibench/internal/report/figure"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 
@@ -49,7 +48,7 @@ func TestJourney(t *testing.T) {
 		}
 		golden.Check(t, "journey."+format, b.Bytes())
 	}
-	pictures := figure.Journeys(page)
+	pictures := page.Figures()
 	if len(pictures) != 1 {
 		t.Fatalf("%d pictures of one path", len(pictures))
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,12 +91,13 @@ var reasons = map[string]string{
 	unfinished:         "unfinished: killed, or still running",
 }
 
+// trialsText writes how many trials there were, and why the run ended.
+func trialsText(r Run) string {
+	return fmt.Sprintf("%d, of which %d failed; %s", r.Trials, r.Failed, number.Clean(cmp.Or(reasons[r.Reason], r.Reason)))
+}
+
 func (b *builder) runItems(r Run) []Item {
-	ended, ok := reasons[r.Reason]
-	if !ok {
-		ended = r.Reason
-	}
-	items := []Item{{Name: "trials", Text: fmt.Sprintf("%d, of which %d failed; %s", r.Trials, r.Failed, number.Clean(ended))}}
+	items := []Item{{Name: "trials", Text: trialsText(r)}}
 	if r.Wall > 0 {
 		items = append(items, Item{Name: "time", Text: fmt.Sprintf("%s, of which %s (%s) in measurement windows", number.Duration(r.Wall), number.Duration(r.Windows), number.Percent(r.Share()))})
 	}

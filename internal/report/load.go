@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -67,10 +68,20 @@ func (k Knee) String() string {
 	return plan.FormatShare(k.Low) + " to " + plan.FormatShare(k.High)
 }
 
-// LoadNotes say how to read the curves.
-var LoadNotes = []string{
+// loadNotes say how to read the curves.
+var loadNotes = []string{
 	"Requests follow a schedule at a share of the capacity measured on the same path and profile; times count from the scheduled start. The same load is a different rate for each profile.",
 	fmt.Sprintf("The knee is the highest load whose 99th percentile is at most %d times the lowest of the curve: by medians, and as a range where the intervals give another load.", stat.KneeFactor),
+}
+
+// loadPage has the curves of times over load.
+func loadPage(b *builder, _ *Answer) page {
+	all := b.loads()
+	s := Section{Heading: "Latency against load", ID: "load", Notes: loadNotes, Drawn: true, Asked: true, Figures: loadFigures(all, b.series())}
+	for _, c := range all {
+		s.Grids = append(s.Grids, c.Grids...)
+	}
+	return page{sections: []Section{s}, subjects: []Subject{{"load_curves", loadData(all)}}}
 }
 
 // loads returns the curves of the result, by workload and path.
@@ -235,4 +246,139 @@ func summed(s stat.Summary, scale number.Scale) string {
 		return number.Absent
 	}
 	return strings.TrimSpace(scale.Format(s.Median) + " " + spread(s))
+}
+
+// loadCurveData is the times of one profile over the load; the samples are in the cells.
+type loadCurveData struct {
+	Profile  plan.Variant `json:"profile"`
+	Path     plan.Path    `json:"path"`
+	Workload string       `json:"workload"`
+	Capacity float64      `json:"capacity"`
+	// KneeLow and KneeHigh are loads, null where there is no knee: because the curve could not tell, or, with Flat, because
+	// its times stay low up to the highest load.
+	KneeLow  float64         `json:"knee_low"`
+	KneeHigh float64         `json:"knee_high"`
+	Flat     bool            `json:"flat"`
+	Points   []loadPointData `json:"points"`
+}
+
+type loadPointData struct {
+	Load    float64 `json:"load"`
+	P50     float64 `json:"p50"`
+	P99     float64 `json:"p99"`
+	P99Low  float64 `json:"p99_low"`
+	P99High float64 `json:"p99_high"`
+}
+
+// loadData are the curves for programs, one for each profile.
+func loadData(curves []LoadCurve) []loadCurveData {
+	var out []loadCurveData
+	for _, c := range curves {
+		for _, l := range c.Lines {
+			out = append(out, dataOfLoad(c, l))
+		}
+	}
+	return out
+}
+
+func dataOfLoad(c LoadCurve, l LoadLine) loadCurveData {
+	nan := math.NaN()
+	or := func(s stat.Summary, v float64) float64 {
+		if s.N == 0 {
+			return nan
+		}
+		return v
+	}
+	out := loadCurveData{
+		Profile: l.Profile, Path: c.Path, Workload: c.Workload.String(), Capacity: l.Capacity, KneeLow: nan, KneeHigh: nan, Flat: l.Knee.None,
+	}
+	if l.Knee.Found && !l.Knee.None {
+		out.KneeLow, out.KneeHigh = l.Knee.Low, l.Knee.High
+	}
+	for _, p := range l.Points {
+		out.Points = append(out.Points, loadPointData{
+			p.Load, or(p.Half, p.Half.Median), or(p.Tail, p.Tail.Median), or(p.Tail, p.Tail.Low), or(p.Tail, p.Tail.High),
+		})
+	}
+	return out
+}
+
+// loadFigures are the curves of times over load, one plot per workload and path; those of a workload share one scale.
+func loadFigures(curves []LoadCurve, s Series) []Figure {
+	times := map[plan.Workload][]float64{}
+	for _, c := range curves {
+		for _, l := range c.Lines {
+			for _, p := range l.Points {
+				times[c.Workload] = append(times[c.Workload], p.Half.Median)
+				if p.Tail.N > 0 {
+					times[c.Workload] = append(times[c.Workload], p.Tail.Median)
+				}
+			}
+		}
+	}
+	var out []Figure
+	for _, c := range curves {
+		scale := number.Common("ns", times[c.Workload]...)
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, v := range times[c.Workload] {
+			low, high = math.Min(low, v/scale.Size), math.Max(high, v/scale.Size)
+		}
+		p := chart.Loads{
+			Title: "latency against load, " + c.Workload.String() + ", " + c.Path.String(), Low: low, High: high,
+			Unit:  "99th percentile, and the median as the fainter line, " + scale.Unit + ", log scale",
+			XName: "load, as a share of the capacity of each; the ring is the knee",
+		}
+		n := Numbers{Columns: []string{"load", "p50 (" + scale.Unit + ")", "p99 (" + scale.Unit + ")", "interval of p99", "doubt"}}
+		var said []string
+		for _, l := range c.Lines {
+			p.Lines = append(p.Lines, drawnLoad(l, s, scale))
+			n.Rows = append(n.Rows, loadNumbers(l, s, scale)...)
+			said = append(said, fmt.Sprintf("%s knee %s", number.Clean(l.Profile), l.Knee))
+		}
+		p.Desc = "Times over load: " + strings.Join(said, "; ") + "."
+		out = append(out, Figure{Kind: "load", Heading: c.Path.String(), Path: c.Path, Workload: c.Workload, Drawing: p.Draw(), Numbers: n})
+	}
+	return out
+}
+
+func drawnLoad(l LoadLine, s Series, scale number.Scale) chart.LoadLine {
+	out := chart.LoadLine{Name: number.Clean(l.Profile), Series: s[l.Profile], Knee: math.NaN()}
+	if l.Knee.Found && !l.Knee.None {
+		out.Knee = 100 * l.Knee.Low
+	}
+	or := func(x stat.Summary, v float64) float64 {
+		if x.N == 0 {
+			return math.NaN()
+		}
+		return v / scale.Size
+	}
+	for _, p := range l.Points {
+		out.Points = append(out.Points, chart.LoadPoint{
+			Load: 100 * p.Load, Half: or(p.Half, p.Half.Median), Tail: or(p.Tail, p.Tail.Median),
+			TailLow: or(p.Tail, p.Tail.Low), TailHigh: or(p.Tail, p.Tail.High),
+		})
+	}
+	return out
+}
+
+// loadNumbers has a row for each load of a profile.
+func loadNumbers(l LoadLine, s Series, scale number.Scale) []NumbersRow {
+	var rows []NumbersRow
+	for _, p := range l.Points {
+		cells := []string{plan.FormatShare(p.Load), scale.Format(p.Half.Median), number.Absent, number.Absent, ""}
+		if p.Tail.N > 0 {
+			cells[2] = scale.Format(p.Tail.Median)
+		}
+		if p.Tail.N > 1 {
+			cells[3] = scale.Format(p.Tail.Low) + " to " + scale.Format(p.Tail.High)
+		}
+		switch {
+		case p.Late:
+			cells[4] = "the tail is the sender's"
+		case p.Saturated:
+			cells[4] = "responses fell behind"
+		}
+		rows = append(rows, NumbersRow{Series: s[l.Profile], Name: number.Clean(l.Profile), Cells: cells})
+	}
+	return rows
 }

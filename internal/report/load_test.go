@@ -19,11 +19,17 @@ import (
 // curves builds the report of r and returns its curves.
 func curves(t *testing.T, r reporttest.Result) []report.LoadCurve {
 	t.Helper()
-	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
+	var c report.Collector
+	for i := range r.Records {
+		if err := c.Add(&r.Records[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := c.Loads(r.Header)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.Loads
+	return all
 }
 
 // TestLoadCurves: two paths with a curve for each profile that serves them; a queue's times double at half the load above

@@ -18,13 +18,13 @@ import (
 )
 
 // RunID identifies a run by its time, its seed and its machine. It is the same in every report of a result.
-func (d Document) RunID() string {
+func (d Result) RunID() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s %s", d.Run.Created.UTC().Format(time.RFC3339Nano), d.Run.Plan.Seed, d.Facts[facts.Kernel], d.Facts[facts.CPUModel]))
 	return hex.EncodeToString(sum[:6])
 }
 
 // citation names the run: id, date, version, machine and kernel.
-func (b *builder) citation(d Document) string {
+func citation(d Document) string {
 	fact := func(name, unknown string) string { return number.Clean(cmp.Or(d.Facts[name], unknown)) }
 	tool := "cnibench " + fact(facts.Version, "of unknown version")
 	if d.Run.Origin != "" {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -58,8 +59,8 @@ type want struct {
 const wellKnown = 0.05
 
 // needs are those that the result answers, in the order of the answer.
-func (b *builder) needs(cut []compare.Table, metrics []metric.Metric) []Need {
-	path, ok := b.mainPath(cut)
+func (b *builder) needs() []Need {
+	path, ok := b.mainPath()
 	if !ok {
 		return nil
 	}
@@ -67,7 +68,7 @@ func (b *builder) needs(cut []compare.Table, metrics []metric.Metric) []Need {
 	for _, w := range b.wants(path) {
 		// Bounds answer only where nothing else was measured.
 		var answer *Need
-		for _, m := range inOrder(metrics, w.metrics) {
+		for _, m := range inOrder(b.metrics, w.metrics) {
 			n, ok := b.need(w, m)
 			if ok && (answer == nil || !n.Bounds) {
 				answer = &n
@@ -205,6 +206,35 @@ func (n Need) Scale() number.Scale {
 	return number.Common(n.Standings[0].Cell.Unit, medians...)
 }
 
+// Card returns the need for a page: what was measured, who may be best, the value of the first, and what else there is to say.
+func (n Need) Card() (about, pick, value string, lines []string) {
+	first, scale := n.Standings[n.Pick], n.Scale()
+	name := number.Clean(first.Cell.Profile)
+	pick = n.picked(name)
+	about = n.Name + ": " + number.Clean(n.Workload.String()) + ", " + n.Path.String()
+	value = fmt.Sprintf("%s %s %s", scale.Format(first.Cell.Median), scale.Unit, n.Metric.Title)
+	if pick != name {
+		value = name + ": " + value
+	}
+	lines = slices.Concat([]string{n.Conclusion.Text}, n.functions(), []string{n.Under, n.Certainty + "."})
+	return about, pick, value, slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+}
+
+// picked returns the name of the pick with those that do not differ from it.
+func (n Need) picked(name string) string {
+	switch {
+	case n.Bounds:
+		return "lower bounds"
+	case len(n.Near) > 0 && len(n.Conclusion.Claims) == 0:
+		return "no significant difference"
+	case len(n.Near) == 0:
+		return name
+	case len(n.Near) == 1:
+		return name + " or " + n.Near[0]
+	}
+	return fmt.Sprintf("%s or %d more", name, len(n.Near))
+}
+
 // certainty says what a conclusion about ranks stands on.
 func (b *builder) certainty(c Conclusion, ranks []compare.Standing) string {
 	low, high := ranks[0].Cell.N, ranks[0].Cell.N
@@ -244,3 +274,54 @@ func (b *builder) under(x compare.Comparison) string {
 
 // dataplane reports whether v is a CNI's dataplane: neither two bare namespaces nor the bare node.
 func dataplane(v plan.Variant) bool { return v.Profile() != profile.Raw && v.Profile() != profile.Host }
+
+// needData is the answer for one need: the dataplanes best first, and those that have a function.
+type needData struct {
+	Name     string    `json:"name"`
+	Path     plan.Path `json:"path"`
+	Workload string    `json:"workload"`
+	Metric   string    `json:"metric"`
+	// Load is what the cores of a standing are for; "" where there are none, and cores are null.
+	Load      string         `json:"load,omitempty"`
+	Standings []standingData `json:"standings"`
+	// Best is empty where the values are lower bounds, so that none is best.
+	Best []bestData `json:"best"`
+}
+
+// bestData is the first profile with a function, "" for the first of all; Profile is "" if none was measured.
+type bestData struct {
+	With    string       `json:"with"`
+	Profile plan.Variant `json:"profile"`
+}
+
+// standingData is a profile beside the best of its need; the first has the verdict "".
+type standingData struct {
+	Profile plan.Variant    `json:"profile"`
+	Median  float64         `json:"median"`
+	Cores   float64         `json:"cores"`
+	Verdict compare.Verdict `json:"verdict"`
+}
+
+func needOf(n Need) needData {
+	load, ok := n.Cores()
+	out := needData{Name: n.Name, Path: n.Path, Workload: n.Workload.String(), Metric: n.Metric.Name, Load: load.Text}
+	out.Standings = each.Of(n.Choice, func(s compare.Standing) standingData {
+		x := standingData{Profile: s.Cell.Profile, Median: s.Cell.Median, Cores: math.NaN(), Verdict: s.ToBest.Verdict}
+		if ok {
+			x.Cores = load.Cores(s.Cell.Median)
+		}
+		return x
+	})
+	if out.Best = []bestData{}; n.Bounds {
+		return out
+	}
+	out.Best = append(out.Best, bestData{"", n.Choice[0].Cell.Profile})
+	for _, x := range n.Best {
+		b := bestData{With: x.With.Name}
+		if len(x.Choice) > 0 {
+			b.Profile = x.Choice[0].Cell.Profile
+		}
+		out.Best = append(out.Best, b)
+	}
+	return out
+}

@@ -29,6 +29,11 @@ var podTimes = []struct{ family, title string }{
 	{metric.OneDial, "Time to first response from the due time, by one dial (an earlier version; pods without an answer are left out)"},
 }
 
+// newPodsPage has the times of new pods.
+func newPodsPage(b *builder, _ *Answer) page {
+	return page{sections: []Section{{Heading: "New pods", Notes: newPodsNotes, Grids: b.newPods()}}}
+}
+
 // newPods returns tables for each workload with new pods on each path: its times, and what they consist of.
 func (b *builder) newPods() []Grid {
 	var grids []Grid

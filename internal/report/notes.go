@@ -157,14 +157,14 @@ func (e Entry) Marker() string { return marker(e.Notes) }
 func Superscript(n int) string { return marker([]int{n}) }
 
 // legend says how to read the tables of this report.
-func (b *builder) legend(cut []compare.Table) []string {
-	n, tests, coverage := b.sizes(cut)
+func (b *builder) legend() []string {
+	n, tests, coverage := b.sizes()
 	if n == "" {
 		return nil
 	}
 	base := number.Clean(b.analysis.Baseline)
 	wanted := number.Percent(b.analysis.Confidence)
-	weighted, medians := statisticsOf(cellsIn(cut...))
+	weighted, medians := statisticsOf(cellsIn(b.cut...))
 	free := ", which assumes no distribution" + coverage
 	switch {
 	case !medians:
@@ -194,7 +194,7 @@ func (b *builder) legend(cut []compare.Table) []string {
 	if aa := b.equalPairs(); aa != "" {
 		out = append(out, aa)
 	}
-	if paths := standIns(cut...); len(paths) > 0 {
+	if paths := standIns(b.cut...); len(paths) > 0 {
 		out = append(out, fmt.Sprintf("%s has no pods: its %s is the baseline of the paths that it lacks between nodes. Those ratios include the whole cost of the path. A path within a node has no ratio to it.", base, listed(plan.Texts(paths))))
 	}
 	if b.kinds[NotServed] {
@@ -236,10 +236,10 @@ func standIns(cut ...compare.Table) []plan.Path {
 
 // sizes says how many repetitions the shown cells have, which tests were used, and what the intervals of cells cover
 // that are too small for the wanted confidence.
-func (b *builder) sizes(cut []compare.Table) (n string, tests []string, coverage string) {
+func (b *builder) sizes() (n string, tests []string, coverage string) {
 	low, high, least := math.MaxInt, 0, 1.0
 	used := map[stat.Test]bool{}
-	for e := range entries(cut...) {
+	for e := range entries(b.cut...) {
 		if e.Cell != nil && e.Cell.N > 0 {
 			low, high, least = min(low, e.Cell.N), max(high, e.Cell.N), min(least, e.Cell.Confidence)
 		}

@@ -22,6 +22,9 @@ type Held struct {
 // State is the worst state of its cells.
 func (h Held) State() compare.State { return compare.Outcome(h.Holdings) }
 
+// Lined returns the comparison for programs.
+func (r PairResult) Lined() any { return pairOf(r) }
+
 // mostNamed is how many changes an answer names before it counts the rest.
 const mostNamed = 5
 
@@ -47,7 +50,7 @@ func BuildPair(r PairResult) Document {
 		}
 	}
 	d.Sections = sections(metric.All(), cut, func(ms []compare.Match) string { return ms[0].Metric }, b.table)
-	d.Answer = b.answer(held)
+	d.Lines = b.answer(held)
 	d.Legend = b.legend(len(held) > 0)
 	d.Footnotes = b.notes.text()
 	d.Appendix = b.appendix(held)

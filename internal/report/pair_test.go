@@ -46,7 +46,7 @@ func TestPairPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := report.BuildPair(report.PairResult{Pair: p, Held: []report.Held{{Budget: b, Holdings: p.Hold([]compare.Budget{b}, func(compare.Key) bool { return true })[0]}}})
-	answer := strings.Join(d.Answer, "\n")
+	answer := strings.Join(d.Lines, "\n")
 	at := -1
 	for _, want := range []string{"Different conditions: kernel", "1 worse", "Worse: service_demand calico-vxlan", "Budget rr.service_demand > +5%: broken in 1 of 1 cell:"} {
 		i := strings.Index(answer, want)
@@ -108,7 +108,7 @@ func TestHistoryPage(t *testing.T) {
 	}
 	old, slow := reporttest.Small(10), slowed(1.5)
 	d := page(old, old, old, slow, slow, slow)
-	answer := strings.Join(d.Answer, "\n")
+	answer := strings.Join(d.Lines, "\n")
 	for _, want := range []string{"1 of ", "Since run 4 (2026-06-04), 1 cell; changed conditions: kernel (6.18.44 to 6.99", "service_demand calico-vxlan pod-to-pod/cross-node rr: +50%"} {
 		if !strings.Contains(answer, want) {
 			t.Errorf("%q is missing in:\n%s", want, answer)
@@ -117,8 +117,8 @@ func TestHistoryPage(t *testing.T) {
 	if !strings.Contains(strings.Join(d.Legend, "\n"), "quotients to host") {
 		t.Errorf("the baseline is not named: %s", d.Legend)
 	}
-	if few := page(old, old, slow, slow); !strings.Contains(few.Answer[0], "4 results, 5 needed") {
-		t.Errorf("four results: %s", few.Answer)
+	if few := page(old, old, slow, slow); !strings.Contains(few.Lines[0], "4 results, 5 needed") {
+		t.Errorf("four results: %s", few.Lines)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestPairOfRules(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := strings.Join(report.BuildPair(report.PairResult{Pair: p}).Answer, "\n")
+		text := strings.Join(report.BuildPair(report.PairResult{Pair: p}).Lines, "\n")
 		if strings.Contains(text, sentence) != (c.said != "") || !strings.Contains(text, c.said) {
 			t.Errorf("%s: %s", name, text)
 		}

@@ -86,11 +86,11 @@ func BuildReproduction(r Reproduction) Document {
 	outcomeOf := func(f findings.Figure) findings.Outcome { return f.Outcome }
 	d := Document{
 		Title: r.Source.Title,
-		Answer: []string{
+		Answer: Answer{Lines: []string{
 			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), states(each.Of(r.Figures, outcomeOf))),
 			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"),
 				states(each.Of(r.Claims, func(j findings.Judged) findings.Outcome { return j.Outcome }))),
-		},
+		}},
 		Sections: []Section{r.differences()},
 		Data: struct {
 			Schema  string         `json:"schema"`
@@ -102,7 +102,7 @@ func BuildReproduction(r Reproduction) Document {
 	}
 	claimed := claimSections([]findings.Source{{ID: r.Source.ID, Title: "Claims", Note: r.Source.Note}}, r.Claims)
 	d.Sections = append(append(append(d.Sections, r.figures()), claimed...), r.checks())
-	d.Summary = r.summary(d.Answer)
+	d.Summary = r.summary(d.Lines)
 	return d
 }
 

@@ -54,6 +54,11 @@ func (r rest) parts() map[restRow]sample.Usage {
 	return all
 }
 
+// restPage has what nodes and daemons use while nothing is sent.
+func restPage(b *builder, _ *Answer) page {
+	return page{sections: []Section{{Heading: "Nodes and daemons at rest", Notes: restNotes, Grids: b.atRest(b.from.rests)}}}
+}
+
 // atRest sets what nodes and daemons use at rest side by side, one profile a column.
 func (b *builder) atRest(rests []rest) []Grid {
 	values := map[restRow]map[plan.Variant][]sample.Usage{}

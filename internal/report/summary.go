@@ -115,13 +115,10 @@ const mostNeeds = 6
 // summary makes the report on one screen.
 func (b *builder) summary(d Document, file string) *Summary {
 	s := &Summary{Title: "CPU cores that each load needs: both ends, and the kernel between them"}
-	if len(d.Growths) > 0 {
-		d.Needs = nil // the profiles are points of curves
-	}
 	d.Needs = slices.SortedStableFunc(slices.Values(d.Needs), func(m, n Need) int { return m.place() - n.place() })
 	needs := d.Needs[:min(mostNeeds, len(d.Needs))]
 	if len(needs) == 0 {
-		s.Lead = d.Answer
+		s.Lead = d.Lines
 	}
 	s.Model, s.Machine, s.Lacks = b.model(), b.machine(), lacks(needs)
 	s.Needs = each.Of(needs, b.needSummary)

@@ -18,7 +18,7 @@ func TestValidated(t *testing.T) {
 		"Costs validated on a real cluster: flannel-vxlan and canal.":               {{Profile: "flannel-vxlan", Proof: both}, {Profile: "canal", Proof: both}},
 		"Costs validated on a real cluster: none. Others: path verified, cost not.": {{Profile: "canal", Proof: proven}},
 	} {
-		if got := Validated(all); got != want {
+		if got := (Answer{Abilities: all}).Validated(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -1,72 +1,30 @@
 // Package figure decides which pictures a report has, and fills the plots of package chart with its numbers.
 //
-// All returns them in reading order: for each table of the document a heat map and, path by path, a dot plot; then the
-// curves over load and the distributions. Nothing is computed here that is not in the document, except that values are
+// All returns them in reading order: the answer, for each table of the document a heat map and, path by path, a dot plot, and
+// those that its sections bring. Nothing is computed here that is not in the document, except that values are
 // scaled to one unit for all pictures of a table, so that readers can compare them by eye. Each figure carries its
 // numbers as a table too, for those who cannot see it.
 package figure
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/chart"
-	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Kind says which plot a figure is.
-type Kind string
-
-// The kinds, in reading order.
+// The kinds of pictures of the answer and of tables; sections name their own.
 const (
 	// Answer is the answer at a glance.
-	Answer Kind = "answer"
-	Heat   Kind = "heat"
-	Dots   Kind = "dots"
-	Loads  Kind = "load"
-	// Growths is numbers over a swept condition.
-	Growths Kind = "growth"
-	Curves  Kind = "percentiles"
-	// Waterfall, Flame and Parts are of explanations.
-	Waterfall Kind = "waterfall"
-	Flame     Kind = "flame"
-	Parts     Kind = "parts"
-	// Journey is of a document that has nothing else.
-	Journey Kind = "journey"
+	Answer = "answer"
+	Heat   = "heat"
+	Dots   = "dots"
 )
 
-// Figure is one picture.
-type Figure struct {
-	Kind Kind
-	// Heading names it among its neighbours: a path, as a rule.
-	Heading string
-	// Metric is "" for those of several; Path is the zero Path for a heat map, which has all.
-	Metric   string
-	Path     plan.Path
-	Workload plan.Workload
-	Drawing  chart.Drawing
-	Numbers  Numbers
-	// Wide says that it needs the whole width of a page.
-	Wide bool
-}
-
-// Numbers is a figure as a table.
-type Numbers struct {
-	Columns []string
-	Rows    []NumbersRow
-}
-
-// NumbersRow is one series in numbers: Series counts from 1 as in the drawing.
-type NumbersRow struct {
-	Series int
-	Name   string
-	Cells  []string
-}
-
-// Name is a file name for the figure, without its extension: lower-case letters, digits and hyphens.
-func (f Figure) Name() string {
-	parts := []string{string(f.Kind), f.Metric, f.Workload.String()}
+// Name is a file name for a figure, without its extension: lower-case letters, digits and hyphens.
+func Name(f report.Figure) string {
+	parts := []string{f.Kind, f.Metric, f.Workload.String()}
 	if f.Path != (plan.Path{}) {
 		parts = append(parts, f.Path.String())
 	}
@@ -93,48 +51,36 @@ func Slug(s string) string {
 }
 
 // All returns the figures of a document in reading order.
-func All(d report.Document) []Figure {
-	if d.Journeys != nil {
-		return Journeys(*d.Journeys)
-	}
-	s := SeriesOf(d)
-	out := explained(d, s)
+func All(d report.Document) []report.Figure {
+	s := d.Series()
+	var out, after []report.Figure
 	if answer, ok := Glance(d, s, false); ok {
-		out = append([]Figure{{Kind: Answer, Heading: answer.Title, Drawing: answer, Numbers: glanced(*d.Summary, s), Wide: true}}, out...)
+		out = append(out, report.Figure{Kind: Answer, Heading: answer.Title, Drawing: answer, Numbers: glanced(*d.Summary, s), Wide: true})
 	}
+	for _, x := range d.Sections {
+		if x.Lead {
+			out = append(out, x.Figures...)
+		} else {
+			after = append(after, x.Figures...)
+		}
+	}
+	return slices.Concat(out, Tables(d), after)
+}
+
+// Tables returns the figures of the tables of a document: of each a heat map, and a plot for each path.
+func Tables(d report.Document) []report.Figure {
+	var out []report.Figure
 	if d.Analysis == nil {
-		return out
+		return nil
 	}
 	for _, sec := range d.Sections {
 		for _, t := range sec.Tables {
-			out = append(out, heat(t, s, report.Validated(d.Abilities)))
-			out = append(out, dots(d.Analysis, t, s)...)
+			out = append(out, heat(t, d.Series(), d.Validated()))
+			out = append(out, dots(d.Analysis, t, d.Series())...)
 		}
-	}
-	out = append(out, loads(d.Loads, s)...)
-	out = append(out, growths(d.Growths, s)...)
-	if d.Details != nil {
-		out = append(out, curves(d.Details.Curves, d.Analysis.Workloads, s)...)
 	}
 	return out
 }
 
 // Apart reports whether a figure belongs to no table.
-func (f Figure) Apart() bool { return f.Kind != Answer && f.Kind != Heat && f.Kind != Dots }
-
-// Series numbers the profiles of a document from 1, for colours and filters.
-type Series map[plan.Variant]int
-
-// SeriesOf numbers the profiles in report order.
-func SeriesOf(d report.Document) Series {
-	s := Series{}
-	if d.Analysis != nil {
-		for i, p := range d.Analysis.Profiles {
-			s[p] = i + 1
-		}
-	}
-	return s
-}
-
-// scaled writes v, in base units, with its unit.
-func scaled(s number.Scale, v float64) string { return s.Format(v) + " " + s.Unit }
+func Apart(f report.Figure) bool { return f.Kind != Answer && f.Kind != Heat && f.Kind != Dots }

@@ -12,14 +12,14 @@ import (
 )
 
 // Glance is the answer as one picture, the summary's table in bars; ok is false for a document without a summary's table.
-func Glance(d report.Document, s Series, stacked bool) (out chart.Drawing, ok bool) {
+func Glance(d report.Document, s report.Series, stacked bool) (out chart.Drawing, ok bool) {
 	if d.Summary == nil || len(d.Summary.Columns) == 0 || len(d.Summary.Rows) == 0 {
 		return out, false
 	}
 	return bars(*d.Summary, s, stacked).Draw(), true
 }
 
-func bars(sum report.Summary, s Series, stacked bool) chart.Bars {
+func bars(sum report.Summary, s report.Series, stacked bool) chart.Bars {
 	b := chart.Bars{Title: sum.Title, Stacked: stacked}
 	var said []string
 	for j, c := range sum.Columns {
@@ -41,12 +41,12 @@ func bars(sum report.Summary, s Series, stacked bool) chart.Bars {
 }
 
 // glanced is the same in numbers.
-func glanced(sum report.Summary, s Series) (out Numbers) {
+func glanced(sum report.Summary, s report.Series) (out report.Numbers) {
 	for _, c := range sum.Columns {
 		out.Columns = append(out.Columns, c.Name+", "+c.Unit)
 	}
 	for _, r := range sum.Rows {
-		row := NumbersRow{Name: r.Profile}
+		row := report.NumbersRow{Name: r.Profile}
 		for _, e := range r.Entries {
 			if e.Cell != nil {
 				row.Series = s[e.Cell.Profile]

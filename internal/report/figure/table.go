@@ -28,16 +28,16 @@ func scaleOf(t report.Table) number.Scale {
 }
 
 // heat is the map of a table: profiles down, paths across. note is a line below it.
-func heat(t report.Table, s Series, note string) Figure {
+func heat(t report.Table, s report.Series, note string) report.Figure {
 	p := chart.Heat{Note: note, Title: t.Title, Desc: "Heat map: profiles down, paths across. " + strings.Join(t.Notes, " "), Unit: t.Unit}
-	n := Numbers{}
+	n := report.Numbers{}
 	for _, r := range t.Rows {
 		p.Columns = append(p.Columns, r.Short)
 		n.Columns = append(n.Columns, r.Label)
 	}
 	for j, name := range t.Columns {
 		row := chart.HeatRow{Name: name, Series: s.Column(t, j)}
-		numbers := NumbersRow{Series: row.Series, Name: name}
+		numbers := report.NumbersRow{Series: row.Series, Name: name}
 		for _, r := range t.Rows {
 			e := r.Entries[j]
 			row.Cells = append(row.Cells, chart.HeatCell{Value: e.Value + e.Short, Claim: e.Claim(), Color: Shade(e)})
@@ -46,17 +46,7 @@ func heat(t report.Table, s Series, note string) Figure {
 		p.Rows = append(p.Rows, row)
 		n.Rows = append(n.Rows, numbers)
 	}
-	return Figure{Kind: Heat, Heading: t.Title, Metric: t.Metric, Workload: t.Workload, Drawing: p.Draw(), Numbers: n}
-}
-
-// Column returns the number of the profile of column j: of its cells, since a heading has been cleaned for print.
-func (s Series) Column(t report.Table, j int) int {
-	for _, r := range t.Rows {
-		if c := r.Entries[j].Cell; c != nil {
-			return s[c.Profile]
-		}
-	}
-	return s[plan.Variant(t.Columns[j])]
+	return report.Figure{Kind: Heat, Heading: t.Title, Metric: t.Metric, Workload: t.Workload, Drawing: p.Draw(), Numbers: n}
 }
 
 // Shade is the colour of an entry: of its verdict, by the size of the ratio.
@@ -94,7 +84,7 @@ func step(ratio float64) int {
 }
 
 // dots are the plots of a table, one per path, on one scale.
-func dots(a *compare.Analysis, t report.Table, s Series) []Figure {
+func dots(a *compare.Analysis, t report.Table, s report.Series) []report.Figure {
 	scale := scaleOf(t)
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, r := range t.Rows {
@@ -104,10 +94,10 @@ func dots(a *compare.Analysis, t report.Table, s Series) []Figure {
 			}
 		}
 	}
-	var out []Figure
+	var out []report.Figure
 	for _, r := range t.Rows {
 		p := chart.Dots{Title: t.Title + ", " + r.Label, Unit: scale.Unit, Low: low, High: high, Reference: math.NaN()}
-		n := Numbers{Columns: []string{"value", "interval", "n", "every sample (" + scale.Unit + ")"}}
+		n := report.Numbers{Columns: []string{"value", "interval", "n", "every sample (" + scale.Unit + ")"}}
 		var said []string
 		for j, e := range r.Entries {
 			row := dotRow(t.Columns[j], s.Column(t, j), e, scale)
@@ -119,7 +109,7 @@ func dots(a *compare.Analysis, t report.Table, s Series) []Figure {
 			}
 		}
 		p.Desc = "Every sample, the value and its interval in " + scale.Unit + ": " + strings.Join(said, "; ") + "."
-		out = append(out, Figure{
+		out = append(out, report.Figure{
 			Kind: Dots, Heading: r.Label, Metric: t.Metric, Path: r.Path, Workload: t.Workload, Drawing: p.Draw(), Numbers: n,
 		})
 	}
@@ -156,8 +146,8 @@ func dotRow(name string, series int, e report.Entry, scale number.Scale) chart.D
 	return row
 }
 
-func dotNumbers(row chart.DotRow, e report.Entry, scale number.Scale) NumbersRow {
-	out := NumbersRow{Series: row.Series, Name: row.Name}
+func dotNumbers(row chart.DotRow, e report.Entry, scale number.Scale) report.NumbersRow {
+	out := report.NumbersRow{Series: row.Series, Name: row.Name}
 	if e.Kind != report.Value {
 		out.Cells = []string{e.Text, "", "", ""}
 		return out
@@ -172,7 +162,7 @@ func dotNumbers(row chart.DotRow, e report.Entry, scale number.Scale) NumbersRow
 }
 
 // Standing draws the profiles of a need in their order, best first.
-func Standing(n report.Need, s Series) chart.Drawing {
+func Standing(n report.Need, s report.Series) chart.Drawing {
 	scale := n.Scale()
 	p := chart.Dots{Unit: scale.Unit, Reference: math.NaN(), Low: math.NaN(), High: math.NaN()}
 	p.Title = n.Metric.Title + ", " + n.Workload.String() + ", " + n.Path.String()

@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/report/figure"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -38,7 +37,7 @@ func (b *builder) glance(v *view) {
 	narrow, _ := figure.Glance(b.d, b.series, true)
 	v.Glance, v.GlanceNarrow = b.svg(broad), b.svg(narrow)
 	v.GlanceTitle = b.d.Summary.Title
-	v.GlanceNote = b.d.Summary.Statistics() + " The line on it is the interval. Blue is the best of a column, pale blue the same, grey undecided. Orange is worse: " + shades() + ". " + report.Validated(b.d.Abilities)
+	v.GlanceNote = b.d.Summary.Statistics() + " The line on it is the interval. Blue is the best of a column, pale blue the same, grey undecided. Orange is worse: " + shades() + ". " + b.d.Validated()
 	var file bytes.Buffer
 	if err := chart.WriteLight(&file, card); err != nil && b.err == nil {
 		b.err = err

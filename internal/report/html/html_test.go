@@ -16,7 +16,6 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/findings"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -29,12 +28,8 @@ import (
 // document is the report of r with details: round trips for all but streams.
 func document(t testing.TB, r reporttest.Result) report.Document {
 	t.Helper()
-	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var g report.Gather
-	for i, rec := range r.Records {
+	for i := range r.Records {
+		rec := &r.Records[i]
 		o := &sample.Observation{}
 		if rec.Workload.Traits().Exchanges() {
 			o.RTT = sample.NewHistogram()
@@ -43,9 +38,11 @@ func document(t testing.TB, r reporttest.Result) report.Document {
 			}
 		}
 		rec.Client, rec.Server = o, o
-		g.Add(rec)
 	}
-	d.Details = g.Details()
+	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return d
 }
 
@@ -282,7 +279,7 @@ func TestNothingIsLost(t *testing.T) {
 	for _, n := range d.Needs {
 		answer = append(answer, `<p class="note">`+html.EscapeString(n.Conclusion.Text))
 	}
-	for _, l := range d.Answer[len(d.Needs):] {
+	for _, l := range d.Lines[len(d.Needs):] {
 		answer = append(answer, "<li>"+html.EscapeString(l))
 	}
 	if len(d.Needs) == 0 || len(answer) == len(d.Needs) {
@@ -441,13 +438,13 @@ func FuzzNames(f *testing.F) {
 			}
 			r.Records[i].Warnings = append(r.Records[i].Warnings, resultWarning(s))
 		}
-		d, err := reporttest.Build(r.Header, r.Records, report.Options{})
+		c := r.Records[0]
+		c.Profile, c.Client = plan.Variant(s), &sample.Observation{RTT: sample.NewHistogram()}
+		c.Client.RTT.Record(5000)
+		d, err := reporttest.Build(r.Header, append(r.Records, c), report.Options{})
 		if err != nil {
 			t.Skip("no report of this")
 		}
-		c := r.Records[0].Case
-		c.Profile = plan.Variant(s)
-		d.Details = &report.Details{Curves: []report.Curve{{Case: c, Count: 9, Points: []report.Percentile{{Q: 0, Ns: 5}, {Q: 0.9, Ns: 9}}}}}
 		n, err := html.Parse(bytes.NewReader(render(t, d)))
 		if err != nil {
 			t.Fatal(err)
@@ -465,38 +462,16 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// The heading of a card names all that may be the best, or no profile where nothing differs significantly.
-func TestChoice(t *testing.T) {
-	stands := func(names ...string) (out []compare.Standing) {
-		for _, n := range names {
-			var s compare.Standing
-			s.Cell.Profile = plan.Variant(n)
-			out = append(out, s)
-		}
-		return out
-	}
-	claim := report.Conclusion{Claims: make([]compare.Comparison, 1)}
-	for want, n := range map[string]report.Need{
-		"a":                         {Standings: stands("a", "b"), Conclusion: claim},
-		"a or b":                    {Standings: stands("a", "b", "c"), Near: []string{"b"}, Conclusion: claim},
-		"a or 2 more":               {Standings: stands("a", "b", "c", "d"), Near: []string{"b", "c"}, Conclusion: claim},
-		"no significant difference": {Standings: stands("a", "b"), Near: []string{"b"}},
-		"b":                         {Standings: stands("host", "b"), Pick: 1},
-	} {
-		if got := choice(n); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-}
-
-// TestSweepAnswers: the sentences on curves are all on the page, although there is a need for each workload.
+// TestSweepAnswers: the sentences on curves are all on the page, although there is a workload.
 func TestSweepAnswers(t *testing.T) {
-	d := document(t, reporttest.NinePaths(5))
-	d.Growths, d.Answer = make([]report.Growth, 1), []string{"first of the curves", "second of the curves"}
+	d := document(t, reporttest.Growth())
 	page := string(render(t, d))
-	for _, line := range d.Answer {
-		if len(d.Needs) == 0 || !strings.Contains(page, "<li>"+line+"</li>") {
-			t.Errorf("%d needs, %q is not on the page", len(d.Needs), line)
+	for _, line := range d.Lines {
+		if !strings.Contains(page, "<li>"+line+"</li>") {
+			t.Errorf("%q is not on the page", line)
 		}
+	}
+	if len(d.Lines) < 6 {
+		t.Errorf("%d lines about six profiles", len(d.Lines))
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // sections are the tables of the document, each turned so that profiles are its rows.
-func (b *builder) sections(figures []figure.Figure) []section {
+func (b *builder) sections(figures []report.Figure) []section {
 	var out []section
 	for i, s := range b.d.Sections {
 		if len(s.Tables) == 0 {
@@ -27,7 +27,7 @@ func (b *builder) sections(figures []figure.Figure) []section {
 	return out
 }
 
-func (b *builder) table(t report.Table, figures []figure.Figure) table {
+func (b *builder) table(t report.Table, figures []report.Figure) table {
 	id := "t " + t.Metric + " " + t.Workload.String()
 	out := table{ID: b.unique(id), W: b.load[t.Workload], M: b.metric[t.Metric], Title: t.Title, Unit: t.Unit, Notes: t.Notes}
 	for _, r := range t.Rows {
@@ -62,56 +62,31 @@ func (b *builder) table(t report.Table, figures []figure.Figure) table {
 	return out
 }
 
-func (b *builder) picture(f figure.Figure) picture {
+func (b *builder) picture(f report.Figure) picture {
 	return picture{
 		W: b.load[f.Workload], L: b.path[f.Path], M: b.metric[f.Metric], Heading: f.Heading, Chart: b.svg(f.Drawing),
-		Columns: f.Numbers.Columns, Rows: f.Numbers.Rows, Wide: f.Wide, Search: f.Kind == figure.Flame,
+		Columns: f.Numbers.Columns, Rows: f.Numbers.Rows, Wide: f.Wide, Search: f.Search,
 	}
 }
 
-// chapter is figures of one kind outside of tables.
-type chapter struct {
-	kind        figure.Kind
-	id, heading string
-	notes       []string
-}
-
-// leads come before all tables, chapters behind them.
-var leads = []chapter{
-	{figure.Journey, "journey", "The journeys", []string{report.JourneyNote, "A lane for each profile and a row for each host in it: the packet goes down from the client to the server and comes back up."}},
-	{figure.Waterfall, "waterfall", "From one to the other", nil},
-	{figure.Parts, "parts", "Parts of the service demand", nil},
-}
-
-var chapters = []chapter{
-	{figure.Flame, "flame", "Functions", []string{
-		"Functions below their callers, as wide as both profiles spend in them together. Blue: the second spends less. Orange: it spends more. Roots are network namespaces: one sampled trial in four follows packets, so that most stacks of the others have none.",
-	}},
-	{figure.Growths, "growth", "Growth", report.GrowthNotes},
-	{figure.Loads, "load", "Latency against load", report.LoadNotes},
-	{figure.Curves, "distributions", "Distributions", []string{
-		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; those of the tables are of each trial by itself.",
-	}},
-}
-
 // headingOf is the heading of the figures with the workload of f.
-func headingOf(f figure.Figure) string {
+func headingOf(f report.Figure) string {
 	if f.Workload.Spec == nil {
 		return "What the state costs"
 	}
 	return number.Clean(f.Workload.String())
 }
 
-// pictures are those of chapters that have a figure, by workload.
-func (b *builder) pictures(figures []figure.Figure, of []chapter) []pictures {
+// pictures are the figures of sections, by workload: of those that lead, or of the others.
+func (b *builder) pictures(lead bool) []pictures {
 	var out []pictures
-	for _, c := range of {
-		p := pictures{ID: c.id, Heading: c.heading, Notes: c.notes}
+	for _, s := range b.d.Sections {
+		if s.Lead != lead || len(s.Figures) == 0 {
+			continue
+		}
+		p := pictures{ID: s.ID, Heading: s.Heading, Notes: s.Notes}
 		var last plan.Workload
-		for _, f := range figures {
-			if f.Kind != c.kind {
-				continue
-			}
+		for _, f := range s.Figures {
 			if len(p.Parts) == 0 || f.Workload != last {
 				p.Parts = append(p.Parts, part{Heading: headingOf(f)})
 				last = f.Workload
@@ -119,14 +94,12 @@ func (b *builder) pictures(figures []figure.Figure, of []chapter) []pictures {
 			at := &p.Parts[len(p.Parts)-1]
 			at.Figures = append(at.Figures, b.picture(f))
 		}
-		if c.kind == figure.Curves {
-			for i := range p.Parts {
+		for i := range p.Parts {
+			if s.Folded {
 				p.Parts[i].Later, p.Parts[i].Figures = b.later(p.Parts[i].Figures), nil
 			}
 		}
-		if len(p.Parts) > 0 {
-			out = append(out, p)
-		}
+		out = append(out, p)
 	}
 	return out
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
@@ -17,37 +16,64 @@ import (
 
 // view is what page.tmpl shows. Profiles, paths, workloads and metrics go by number, from 1, in attributes; 0 means absent.
 type view struct {
-	CSP, Title, Sub string
+	head
+	answer
+	Nav     []link
+	Filters []filter
+	// Lead are the pictures before all tables, Pictures those behind them.
+	Lead, Pictures []pictures
+	Plain          []plain
+	comparison
+	claims
+	reading
+	Appendix []report.Section
+	numbers
+}
+
+// head is what a browser and those who show a link to the page need.
+type head struct {
+	CSP, Title, Description string
+	Style                   template.CSS
+	Script                  template.JS
+	Icon                    template.URL
+}
+
+// answer is the first screen.
+type answer struct {
+	Sub string
 	// Ground is where it was measured, and what the best profiles lack.
-	Ground          []string
-	Style           template.CSS
-	Script          template.JS
-	Nav             []link
-	Filters         []filter
-	Banners, Answer []string
-	Needs           []need
+	Ground, Banners, Answer []string
+	Needs                   []need
 	// Glance is the answer in bars, for a broad and for a narrow page.
 	Glance, GlanceNarrow    template.HTML
 	GlanceTitle, GlanceNote string
 	// Card is the image to share as an address.
 	Card     template.URL
 	CardName string
-	Plain    []plain
-	Tally    string
-	Claims   []report.Section
+}
+
+// comparison is the tables of numbers.
+type comparison struct {
 	Scale    []shade
 	Sections []section
-	// Lead is what comes before all tables.
-	Lead, Pictures []pictures
-	Legend         []string
-	Footnotes      []footnote
-	Appendix       []report.Section
-	// Raw counts the rows of the table of all numbers, which the page builds of its pack.
+}
+
+// claims is what the result says of publications.
+type claims struct {
+	Tally  string
+	Claims []report.Section
+}
+
+// reading says how to read the page.
+type reading struct {
+	Legend    []string
+	Footnotes []footnote
+}
+
+// numbers is the table of all numbers, which the page builds of its pack. Raw counts its rows.
+type numbers struct {
 	Raw, Missing string
 	Pack         template.HTML
-	// Description and Icon are for those who show a link to the page.
-	Description string
-	Icon        template.URL
 }
 
 // plain is a section without tables of numbers.
@@ -153,7 +179,7 @@ type picture struct {
 	Heading string
 	Chart   template.HTML
 	Columns []string
-	Rows    []figure.NumbersRow
+	Rows    []report.NumbersRow
 	// Wide spans all columns of figures, Search has a field that finds functions.
 	Wide, Search bool
 }
@@ -161,7 +187,7 @@ type picture struct {
 // builder makes a view.
 type builder struct {
 	d      report.Document
-	series figure.Series
+	series report.Series
 	path   map[plan.Path]int
 	load   map[plan.Workload]int
 	metric map[string]int
@@ -174,11 +200,9 @@ type builder struct {
 }
 
 func viewOf(d report.Document) (view, error) {
-	b := &builder{d: d, series: figure.SeriesOf(d), path: map[plan.Path]int{}, load: map[plan.Workload]int{}, metric: map[string]int{}, anchors: map[string]int{}}
-	v := view{
-		Title: d.Title, Sub: sub(d), Banners: banners(d), Answer: d.Answer, Legend: d.Legend, Missing: number.Absent,
-		Appendix: d.Appendix,
-	}
+	b := &builder{d: d, series: d.Series(), path: map[plan.Path]int{}, load: map[plan.Workload]int{}, metric: map[string]int{}, anchors: map[string]int{}}
+	v := view{Appendix: d.Appendix}
+	v.Title, v.Sub, v.Banners, v.Answer, v.Legend, v.Missing = d.Title, sub(d), d.Banners, d.Lines, d.Legend, number.Absent
 	for i, text := range d.Footnotes {
 		v.Footnotes = append(v.Footnotes, footnote{i + 1, text})
 	}
@@ -194,21 +218,18 @@ func viewOf(d report.Document) (view, error) {
 		v.Tally, v.Claims = report.Claims(a)
 	}
 	for i, s := range d.Sections {
-		if len(s.Tables) == 0 && !s.Drawn {
+		if len(s.Tables) == 0 && !s.Drawn && !s.Pictured() {
 			v.Plain = append(v.Plain, plain{fmt.Sprintf("part-%d", i+1), s})
 		}
 	}
-	figures := figure.All(d)
-	if len(d.Growths) == 0 { // the variants of a sweep are points of curves, and no choice
-		v.Needs = b.needs()
-		b.glance(&v)
-		v.Answer = v.Answer[min(len(d.Needs), len(v.Answer)):] // the cards of the needs say those lines
-	}
-	v.Sections = b.sections(figures)
+	v.Needs = b.needs()
+	b.glance(&v)
+	v.Answer = v.Answer[min(len(d.Needs), len(v.Answer)):] // the cards of the needs say those lines
+	v.Sections = b.sections(figure.Tables(d))
 	if len(v.Sections) > 0 {
 		v.Scale = scale()
 	}
-	v.Lead, v.Pictures = b.pictures(figures, leads), b.pictures(figures, chapters)
+	v.Lead, v.Pictures = b.pictures(true), b.pictures(false)
 	v.Nav = nav(v)
 	v.Description, v.Icon = description(d), icon()
 	v.Pack = b.packed()
@@ -249,32 +270,10 @@ func sub(d report.Document) string {
 
 // description is the page in a sentence or two, for those who show a link to it.
 func description(d report.Document) string {
-	if len(d.Answer) == 0 {
+	if len(d.Lines) == 0 {
 		return sub(d)
 	}
-	return d.Answer[0]
-}
-
-// banners warn of what touches the whole page.
-func banners(d report.Document) []string {
-	var out []string
-	if d.Analysis == nil {
-		return nil
-	}
-	if d.Run.Failed > 0 || !slices.Contains([]string{result.Complete, result.Precise}, d.Run.Reason) {
-		for _, l := range d.Appendix {
-			for _, i := range l.Items {
-				if l.Heading == "Run" && i.Name == "trials" {
-					out = append(out, "Trials: "+i.Text+".")
-				}
-			}
-		}
-	}
-	if d.Details != nil && d.Details.Omitted > 0 {
-		out = append(out, fmt.Sprintf("Distributions omit %s: one page cannot show so many. The tables have all.",
-			number.Counted(d.Details.Omitted, "trial")))
-	}
-	return out
+	return d.Lines[0]
 }
 
 // notesOf are the footnotes of those numbers.
@@ -362,39 +361,9 @@ type need struct {
 func (b *builder) needs() []need {
 	var out []need
 	for _, n := range b.d.Needs {
-		pick := n.Standings[n.Pick]
-		scale := n.Scale()
-		card := need{
-			W: b.load[n.Workload], L: b.path[n.Path],
-			Kind: n.Name + ": " + number.Clean(n.Workload.String()) + ", " + n.Path.String(), Pick: choice(n),
-			Number: fmt.Sprintf("%s %s %s", scale.Format(pick.Cell.Median), scale.Unit, n.Metric.Title),
-			Chart:  b.svg(figure.Standing(n, b.series)),
-		}
-		if name := number.Clean(pick.Cell.Profile); card.Pick != name {
-			card.Number = name + ": " + card.Number
-		}
-		for _, line := range slices.Concat([]string{n.Conclusion.Text}, n.Functions(), []string{n.Under, n.Certainty + "."}) {
-			if line != "" {
-				card.Lines = append(card.Lines, line)
-			}
-		}
+		card := need{W: b.load[n.Workload], L: b.path[n.Path], Chart: b.svg(figure.Standing(n, b.series))}
+		card.Kind, card.Pick, card.Number, card.Lines = n.Card()
 		out = append(out, card)
 	}
 	return out
-}
-
-// choice is the heading of a card: the pick with those that do not differ from it.
-func choice(n report.Need) string {
-	pick, near := number.Clean(n.Standings[n.Pick].Cell.Profile), n.Near
-	switch {
-	case n.Bounds:
-		return "lower bounds"
-	case len(near) > 0 && len(n.Conclusion.Claims) == 0:
-		return "no significant difference"
-	case len(near) == 0:
-		return pick
-	case len(near) == 1:
-		return pick + " or " + near[0]
-	}
-	return fmt.Sprintf("%s or %d more", pick, len(near))
 }

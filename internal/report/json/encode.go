@@ -9,6 +9,8 @@ import (
 	"math"
 	"reflect"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/report"
 )
 
 // write writes a struct as JSON: a member a line, and of a list an element a line.
@@ -52,20 +54,27 @@ func encode(b *bytes.Buffer, v reflect.Value) error {
 func members(b *bytes.Buffer, v reflect.Value, indent string, value func(reflect.Value) error) error {
 	b.WriteString("{")
 	separator := ""
+	var err error
+	add := func(name string, member reflect.Value, omitempty bool) {
+		if err == nil && !(omitempty && member.IsZero()) {
+			fmt.Fprintf(b, "%s%s%q:%s", separator, indent, name, strings.Repeat(" ", min(1, len(indent))))
+			separator, err = ",", value(member)
+		}
+	}
 	for _, f := range reflect.VisibleFields(v.Type()) {
 		name, omitempty := strings.CutSuffix(f.Tag.Get("json"), ",omitempty")
 		member := v.FieldByIndex(f.Index)
-		if f.Anonymous || !f.IsExported() || name == "-" || omitempty && member.IsZero() {
-			continue
-		}
-		fmt.Fprintf(b, "%s%s%q:%s", separator, indent, name, strings.Repeat(" ", min(1, len(indent))))
-		separator = ","
-		if err := value(member); err != nil {
-			return err
+		if f.Type == reflect.TypeFor[[]report.Subject]() {
+			for i := range member.Len() {
+				s := member.Index(i).Interface().(report.Subject)
+				add(s.Key, reflect.ValueOf(s.Value), true)
+			}
+		} else if !f.Anonymous && f.IsExported() && name != "-" {
+			add(name, member, omitempty)
 		}
 	}
 	b.WriteString(strings.TrimRight(indent, " ") + "}")
-	return nil
+	return err
 }
 
 // list writes a list. Each element begins behind indent, the closing bracket of one with elements behind end.

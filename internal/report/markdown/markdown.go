@@ -23,9 +23,9 @@ func Render(w io.Writer, d report.Document) error {
 	if d.Title != "" {
 		p.line("# %s\n", number.Markdown(d.Title))
 	}
-	p.bullets(d.Answer)
+	p.bullets(d.Lines)
 	p.pictures = d.Pictures
-	p.picture(figure.Figure{Kind: figure.Answer}.Name())
+	p.picture(figure.Name(report.Figure{Kind: figure.Answer}))
 	for _, s := range d.Sections {
 		p.section(s)
 	}
@@ -120,6 +120,9 @@ func Table(w *strings.Builder, g report.Grid) {
 }
 
 func (p *page) section(s report.Section) {
+	if s.Pictured() {
+		return
+	}
 	if s.Heading != "" {
 		p.line("\n## %s", number.Markdown(s.Heading))
 	}
@@ -164,7 +167,7 @@ func (p *page) table(t report.Table) {
 		cells = append(cells, each.Of(r.Entries, entry)...)
 		p.row(cells, strings.Clone)
 	}
-	p.picture(figure.Figure{Kind: figure.Heat, Metric: t.Metric, Workload: t.Workload}.Name())
+	p.picture(figure.Name(report.Figure{Kind: figure.Heat, Metric: t.Metric, Workload: t.Workload}))
 	p.conclusions(t.Conclusions)
 	if len(t.Notes) > 0 {
 		p.line("")

@@ -26,7 +26,7 @@ type Result struct {
 
 // Build makes the report of a result.
 func Build(h result.Header, recs []result.Record, o report.Options) (report.Document, error) {
-	var c report.Collector
+	c := report.Collector{Detailed: true}
 	for i := range recs {
 		if err := c.Add(&recs[i]); err != nil {
 			return report.Document{}, err

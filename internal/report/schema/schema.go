@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/profilefile"
-	reportjson "github.com/cnibench/cnibench/internal/report/json"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -92,19 +92,29 @@ func metrics() map[string]*jsonschema.Schema {
 }
 
 func reportSchema() (*jsonschema.Schema, error) {
-	s, err := of[reportjson.Report](types{reflect.TypeFor[float64](): {Types: []string{"number", "null"}}})
+	unknown := types{reflect.TypeFor[float64](): {Types: []string{"number", "null"}}}
+	s, err := of[report.ReportData](unknown)
 	if err != nil {
 		return nil, err
 	}
-	s.Schema, s.Title = draft, "What cnibench report -f json prints, "+reportjson.Schema
-	s.Properties["schema"].Const = jsonschema.Ptr[any](reportjson.Schema)
+	for _, x := range report.Subjects() {
+		if s.Properties[x.Key], err = ofType(reflect.TypeOf(x.Value), unknown); err != nil {
+			return nil, err
+		}
+		s.PropertyOrder = append(s.PropertyOrder, x.Key)
+	}
+	s.Schema, s.Title = draft, "What cnibench report -f json prints, "+report.ReportSchema
+	s.Properties["schema"].Const = jsonschema.Ptr[any](report.ReportSchema)
 	return s, nil
 }
 
 type types = map[reflect.Type]*jsonschema.Schema
 
-// of returns the schema of what encoding/json writes of a type. Types that write themselves are listed here, more has others.
-func of[T any](more types) (*jsonschema.Schema, error) {
+// of returns the schema of a type.
+func of[T any](more types) (*jsonschema.Schema, error) { return ofType(reflect.TypeFor[T](), more) }
+
+// ofType returns the schema of what encoding/json writes of a type. Types that write themselves are listed here, more has others.
+func ofType(t reflect.Type, more types) (*jsonschema.Schema, error) {
 	text := &jsonschema.Schema{Type: "string"}
 	known := types{
 		reflect.TypeFor[plan.Path]():        text,
@@ -115,7 +125,7 @@ func of[T any](more types) (*jsonschema.Schema, error) {
 		reflect.TypeFor[map[int]int64](): {Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "integer"}},
 	}
 	maps.Copy(known, more)
-	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: known})
+	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: known})
 	if err == nil {
 		open(s)
 	}

@@ -41,7 +41,7 @@ func Render(w io.Writer, d report.Document, o Options) error {
 		return err
 	}
 	p.heading(d.Title)
-	p.bullets(d.Answer...)
+	p.bullets(d.Lines...)
 	short := false
 	for _, s := range d.Sections {
 		short = p.section(s) || short
@@ -125,6 +125,9 @@ func (p *printer) apart() {
 
 // section writes a section and says whether any table was written the short way.
 func (p *printer) section(s report.Section) (short bool) {
+	if s.Pictured() {
+		return false
+	}
 	p.apart()
 	p.heading(number.Clean(s.Heading))
 	for _, n := range s.Notes {

@@ -1,4 +1,4 @@
-package json
+package report
 
 import (
 	"time"
@@ -7,23 +7,22 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Schemas of the other two documents.
 const (
-	PairSchema    = "cnibench.compare/v1"
-	HistorySchema = "cnibench.history/v1"
+	pairSchema    = "cnibench.compare/v1"
+	historySchema = "cnibench.history/v1"
 )
 
-type side struct {
+type sideData struct {
 	Name    string      `json:"name"`
 	Created time.Time   `json:"created"`
 	Facts   facts.Facts `json:"facts"`
 }
 
-type difference struct {
+type differenceData struct {
 	Name string `json:"name"`
 	// A and B are null where nothing is recorded.
 	A *string `json:"a"`
@@ -49,14 +48,14 @@ type pairCell struct {
 	// Quotient has the ratio of the quotients, null without them, and Plain that of the values: better and worse are what both say.
 	// Yardstick is true for the cells of that baseline, which are not judged.
 	QuotientTo plan.Variant    `json:"quotient_to"`
-	Plain      plain           `json:"plain"`
-	Quotient   *plain          `json:"quotient"`
+	Plain      ratioData       `json:"plain"`
+	Quotient   *ratioData      `json:"quotient"`
 	Yardstick  bool            `json:"yardstick"`
 	Verdict    compare.Verdict `json:"verdict"`
 	Need       int             `json:"need"`
 }
 
-type plain struct {
+type ratioData struct {
 	Ratio float64 `json:"ratio"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
@@ -75,7 +74,7 @@ type heldCell struct {
 	Why      string  `json:"why"`
 }
 
-type held struct {
+type heldData struct {
 	Budget   string        `json:"budget"`
 	Metric   string        `json:"metric"`
 	Relative bool          `json:"relative"`
@@ -84,37 +83,37 @@ type held struct {
 	Cells    []heldCell    `json:"cells"`
 }
 
-// pair is what two results show side by side, schema "cnibench.compare/v1".
-type pair struct {
+// pairData is what two results show side by side, schema "cnibench.compare/v1".
+type pairData struct {
 	Schema string `json:"schema"`
 	// State is the outcome that the exit code stands for.
 	State compare.State `json:"state"`
 	// Margin is the share up to which a difference does not matter.
-	Margin      float64      `json:"margin"`
-	A           side         `json:"a"`
-	B           side         `json:"b"`
-	Differences []difference `json:"differences"`
-	Budgets     []held       `json:"budgets"`
-	Cells       []pairCell   `json:"cells"`
+	Margin      float64          `json:"margin"`
+	A           sideData         `json:"a"`
+	B           sideData         `json:"b"`
+	Differences []differenceData `json:"differences"`
+	Budgets     []heldData       `json:"budgets"`
+	Cells       []pairCell       `json:"cells"`
 	// OnlyA and OnlyB have the metric "" for a whole case.
 	OnlyA []compare.Key `json:"only_a"`
 	OnlyB []compare.Key `json:"only_b"`
 }
 
-func pairOf(p report.PairResult) pair {
-	return pair{
-		Schema: PairSchema, State: p.State, Margin: p.Margin, A: sideOf(p.A), B: sideOf(p.B),
+func pairOf(p PairResult) pairData {
+	return pairData{
+		Schema: pairSchema, State: p.State, Margin: p.Margin, A: sideOf(p.A), B: sideOf(p.B),
 		Differences: each.Of(p.Differences, differenceOf), Budgets: each.Of(p.Held, heldOf), Cells: each.Of(p.Matches, matchOf),
 		OnlyA: p.OnlyA, OnlyB: p.OnlyB,
 	}
 }
 
-func sideOf(s compare.Side) side {
-	return side{Name: s.Name, Created: s.Header.Created, Facts: recorded(s.Header.Facts)}
+func sideOf(s compare.Side) sideData {
+	return sideData{Name: s.Name, Created: s.Header.Created, Facts: factsOf(s.Header.Facts)}
 }
 
-func differenceOf(d compare.Difference) difference {
-	out := difference{Name: d.Name}
+func differenceOf(d compare.Difference) differenceData {
+	out := differenceData{Name: d.Name}
 	if d.A != "" {
 		out.A = &d.A
 	}
@@ -125,52 +124,55 @@ func differenceOf(d compare.Difference) difference {
 }
 
 func matchOf(m compare.Match) pairCell {
-	var quotient *plain
+	var quotient *ratioData
 	if m.Common != "" {
-		quotient = &plain{m.Quotient.Ratio, m.Quotient.Low, m.Quotient.High}
+		quotient = &ratioData{m.Quotient.Ratio, m.Quotient.Low, m.Quotient.High}
 	}
 	return pairCell{
 		Key: m.Key, ProfileA: m.Baseline, Unit: m.A.Unit, A: m.A.Summary, B: m.B.Summary, FailedA: m.A.Failed, FailedB: m.B.Failed,
 		Effect: m.Effect, Adjusted: m.Adjusted, Family: m.Family, Widened: m.Widened, Beyond: m.Beyond,
-		QuotientTo: m.Common, Plain: plain{m.Plain.Ratio, m.Plain.Low, m.Plain.High}, Quotient: quotient, Yardstick: m.Yardstick,
+		QuotientTo: m.Common, Plain: ratioData{m.Plain.Ratio, m.Plain.Low, m.Plain.High}, Quotient: quotient, Yardstick: m.Yardstick,
 		Verdict: m.Verdict, Need: m.Need,
 	}
 }
 
-func heldOf(h report.Held) held {
-	return held{Budget: h.Text, Metric: h.Metric, Relative: h.Relative, Limit: h.Limit, State: h.State(), Cells: each.Of(h.Holdings, func(x compare.Holding) heldCell {
+func heldOf(h Held) heldData {
+	return heldData{Budget: h.Text, Metric: h.Metric, Relative: h.Relative, Limit: h.Limit, State: h.State(), Cells: each.Of(h.Holdings, func(x compare.Holding) heldCell {
 		return heldCell{Key: x.Key, ProfileA: x.Baseline, State: x.State, Low: x.Low, High: x.High, P: x.P, Adjusted: x.Adjusted, Need: x.More, Why: x.Why}
 	})}
 }
 
-type historyRun struct {
-	Name    string       `json:"name"`
-	Created time.Time    `json:"created"`
-	Changed []difference `json:"changed"`
+type historyRunData struct {
+	Name    string           `json:"name"`
+	Created time.Time        `json:"created"`
+	Changed []differenceData `json:"changed"`
 }
 
-type shift struct {
+type shiftData struct {
 	compare.Shift
 	// P is that of the change itself, by shuffling.
 	P float64 `json:"p"`
 }
 
-type track struct {
+type trackData struct {
 	compare.Track
-	Changes []shift `json:"changes"`
+	Changes []shiftData `json:"changes"`
 }
 
-// history is schema "cnibench.history/v1".
-type history struct {
-	Schema string       `json:"schema"`
-	Runs   []historyRun `json:"runs"`
-	Cells  []track      `json:"cells"`
+// historyData is schema "cnibench.history/v1".
+type historyData struct {
+	Schema string           `json:"schema"`
+	Runs   []historyRunData `json:"runs"`
+	Cells  []trackData      `json:"cells"`
 }
 
-func historyRunOf(r compare.HistoryRun) historyRun {
-	return historyRun{Name: r.Name, Created: r.Created, Changed: each.Of(r.Changed, differenceOf)}
+// Lined returns h.
+func (h historyData) Lined() any { return h }
+
+func historyRunOf(r compare.HistoryRun) historyRunData {
+	return historyRunData{Name: r.Name, Created: r.Created, Changed: each.Of(r.Changed, differenceOf)}
 }
 
-func trackOf(t compare.Track) track {
-	return track{t, each.Of(t.Changes, func(c compare.Shift) shift { return shift{c, c.Share} })}
+func trackOf(t compare.Track) trackData {
+	return trackData{t, each.Of(t.Changes, func(c compare.Shift) shiftData { return shiftData{c, c.Share} })}
 }

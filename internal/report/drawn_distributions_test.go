@@ -1,24 +1,23 @@
-package figure
+package report
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // TestCurvesEndAtTenEvents: neither a line nor the table beside it speaks of a share beyond which fewer than ten values lie;
 // the longest value is in the table.
 func TestCurvesEndAtTenEvents(t *testing.T) {
-	c := report.Curve{Case: plan.Case{Profile: "canal"}, Count: 1000}
+	c := Curve{Case: plan.Case{Profile: "canal"}, Count: 1000}
 	for _, q := range []float64{0, 0.5, 0.9, 0.99, 0.995, 0.999} {
-		c.Points = append(c.Points, report.Percentile{Q: q, Ns: 1000 * (1 + q)})
+		c.Points = append(c.Points, Percentile{Q: q, Ns: 1000 * (1 + q)})
 	}
 	c.Points[len(c.Points)-1].Ns = 9000
 	s := Series{"canal": 1}
-	figures := curves([]report.Curve{c}, []plan.Workload{c.Workload}, s)
+	figures := distributions([]Curve{c}, []plan.Workload{c.Workload}, s)
 	if len(figures) != 1 {
 		t.Fatalf("%d figures", len(figures))
 	}
@@ -30,8 +29,8 @@ func TestCurvesEndAtTenEvents(t *testing.T) {
 	if last := line.Points[len(line.Points)-1]; len(line.Points) != 4 || last.Q != 0.99 {
 		t.Errorf("the line ends at %v", last)
 	}
-	few := report.Curve{Case: c.Case, Count: 5, Points: c.Points[:1]}
-	if got := curves([]report.Curve{few}, []plan.Workload{c.Workload}, s); !strings.Contains(got[0].Drawing.Desc, "canal") {
+	few := Curve{Case: c.Case, Count: 5, Points: c.Points[:1]}
+	if got := distributions([]Curve{few}, []plan.Workload{c.Workload}, s); !strings.Contains(got[0].Drawing.Desc, "canal") {
 		t.Errorf("of five values: %q", got[0].Drawing.Desc)
 	}
 }

@@ -1,4 +1,4 @@
-package figure
+package report
 
 import (
 	"fmt"
@@ -6,26 +6,33 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// explained are the figures of an explanation: each difference as a waterfall and as flame graph, then the parts of all profiles.
-func explained(d report.Document, s Series) []Figure {
-	var out []Figure
-	for _, x := range d.Differences {
-		out = append(out, waterfall(x))
+// drawnSides are the sections of pictures of sides: the parts of all profiles, by path and workload.
+func drawnSides(all []explain.Side, s Series) []Section {
+	if len(all) == 0 {
+		return nil
+	}
+	families := familiesOf(all)
+	return []Section{{ID: "parts", Heading: "Parts of the service demand", Lead: true,
+		Figures: each.Of(sidesByCase(all), func(sides []explain.Side) Figure { return stacked(sides, families, s) })}}
+}
+
+// drawnDifferences are the sections of pictures of differences: each as a waterfall, and as a flame graph.
+func drawnDifferences(all []explain.Difference) []Section {
+	steps := Section{ID: "waterfall", Heading: "From one to the other", Lead: true, Figures: each.Of(all, drawnSteps)}
+	flames := Section{ID: "flame", Heading: "Functions", Notes: []string{
+		"Functions below their callers, as wide as both profiles spend in them together. Blue: the second spends less. Orange: it spends more. Roots are network namespaces: one sampled trial in four follows packets, so that most stacks of the others have none.",
+	}}
+	for _, x := range all {
 		if f, ok := flame(x); ok {
-			out = append(out, f)
+			flames.Figures = append(flames.Figures, f)
 		}
 	}
-	families := familiesOf(d.Sides)
-	for _, sides := range report.SidesByCase(d.Sides) {
-		out = append(out, stacked(sides, families, s))
-	}
-	return out
+	return slices.DeleteFunc([]Section{steps, flames}, Section.empty)
 }
 
 // between names both sides of a difference.
@@ -33,8 +40,9 @@ func between(d explain.Difference) string {
 	return fmt.Sprintf("%s to %s, %s", number.Clean(d.A.Profile), number.Clean(d.B.Profile), d.A.Path)
 }
 
-func waterfall(d explain.Difference) Figure {
-	scale := number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
+// drawnSteps draws a difference part by part.
+func drawnSteps(d explain.Difference) Figure {
+	scale := scaleOf(d)
 	total := func(s explain.Side) chart.WaterfallStep {
 		return chart.WaterfallStep{Name: number.Clean(s.Profile), Value: scale.Format(s.Demand.Value), By: s.Demand.Value / scale.Size}
 	}
@@ -53,7 +61,7 @@ func waterfall(d explain.Difference) Figure {
 		p.Steps = append(p.Steps, chart.WaterfallStep{Name: number.Clean(c.Title), Value: scale.Signed(c.By.Value), By: c.By.Value / scale.Size, Faint: c.Noise})
 	}
 	p.Steps = append(p.Steps, chart.WaterfallStep{Name: "other parts", Value: scale.Signed(d.Rest.By.Value), By: d.Rest.By.Value / scale.Size, Faint: true})
-	return Figure{Kind: Waterfall, Heading: between(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
+	return Figure{Kind: "waterfall", Heading: between(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
 }
 
 // familiesOf are the families of all parts, so that each has one colour on a page: those with the largest parts first.
@@ -91,7 +99,7 @@ func stacked(sides []explain.Side, families []string, s Series) Figure {
 		p.Bars = append(p.Bars, b)
 		n.Rows = append(n.Rows, NumbersRow{Series: row.Series, Name: row.Name, Cells: append(row.Cells, b.Value)})
 	}
-	return Figure{Kind: Parts, Heading: sides[0].Path.String(), Path: sides[0].Path, Workload: sides[0].Workload, Drawing: p.Draw(), Numbers: n}
+	return Figure{Kind: "parts", Heading: sides[0].Path.String(), Path: sides[0].Path, Workload: sides[0].Workload, Drawing: p.Draw(), Numbers: n}
 }
 
 // notFollowed is the root of stacks that handle packets of an unknown namespace.
@@ -99,7 +107,7 @@ const notFollowed = "packets that were not followed"
 
 // flame merges the stacks of both sides; ok is false if they were not kept.
 func flame(d explain.Difference) (Figure, bool) {
-	scale := number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
+	scale := scaleOf(d)
 	var root chart.FlameFrame
 	at := map[*chart.FlameFrame]map[string]*chart.FlameFrame{}
 	add := func(s explain.Side, to func(*chart.FlameFrame) *float64) {
@@ -137,5 +145,5 @@ func flame(d explain.Difference) (Figure, bool) {
 		Title: "functions, " + between(d) + ", " + d.A.Workload.String(), Roots: root.Below,
 		Desc: fmt.Sprintf("Functions below their callers, as wide as both spend in them. Blue: %s spends less; orange: %s spends more.", b, b),
 	}
-	return Figure{Kind: Flame, Heading: between(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Wide: true}, len(root.Below) > 0
+	return Figure{Kind: "flame", Heading: between(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Wide: true, Search: true}, len(root.Below) > 0
 }

@@ -1,4 +1,4 @@
-package figure
+package report
 
 import (
 	"maps"
@@ -6,11 +6,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/chart"
 )
+
+// drawn are the figures of sides and of differences.
+func drawn(sides []explain.Side, differences ...explain.Difference) (all []Figure) {
+	for _, s := range append(drawnDifferences(differences), drawnSides(sides, nil)...) {
+		all = append(all, s.Figures...)
+	}
+	return all
+}
 
 // side spends so much on two parts.
 func side(name plan.Variant, rules, socket float64) explain.Side {
@@ -31,8 +39,8 @@ func TestExplained(t *testing.T) {
 		{Part: explain.Part{ID: "rules", Title: "rules"}, By: explain.Interval{Value: -3000, Low: -3100, High: -2900}, A: 4000, B: 1000},
 		{Part: explain.Part{ID: "socket", Title: "socket"}, By: explain.Interval{Value: 0, Low: -100, High: 100}, Noise: true, A: 8000, B: 8000},
 	}}
-	all := All(report.Document{Sides: []explain.Side{a, b}, Differences: []explain.Difference{d}})
-	if len(all) != 2 || all[0].Kind != Waterfall || all[1].Kind != Parts {
+	all := drawn([]explain.Side{a, b}, d)
+	if len(all) != 2 || all[0].Kind != "waterfall" || all[1].Kind != "parts" {
 		t.Fatalf("figures %+v", all)
 	}
 	for _, f := range all {
@@ -63,7 +71,7 @@ func TestFamilyColors(t *testing.T) {
 		}
 		return colors
 	}
-	all := All(report.Document{Sides: []explain.Side{near, far, bare}})
+	all := drawn([]explain.Side{near, far, bare})
 	one, other, third := legend(all[0]), legend(all[1]), legend(all[2])
 	if len(one) != 2 || !maps.Equal(one, other) || one["netfilter"] == one["transport"] {
 		t.Errorf("legends %v and %v", one, other)
@@ -87,5 +95,29 @@ func TestFlame(t *testing.T) {
 	}
 	if empty := (chart.Flame{}).Draw(); len(empty.Groups) != 0 {
 		t.Error("a flame graph of nothing has frames")
+	}
+}
+
+// The heading of a card names all that may be the best, or no profile where nothing differs significantly.
+func TestChoice(t *testing.T) {
+	stands := func(names ...string) (out []compare.Standing) {
+		for _, n := range names {
+			var s compare.Standing
+			s.Cell.Profile = plan.Variant(n)
+			out = append(out, s)
+		}
+		return out
+	}
+	claim := Conclusion{Claims: make([]compare.Comparison, 1)}
+	for want, n := range map[string]Need{
+		"a":                         {Standings: stands("a", "b"), Conclusion: claim},
+		"a or b":                    {Standings: stands("a", "b", "c"), Near: []string{"b"}, Conclusion: claim},
+		"a or 2 more":               {Standings: stands("a", "b", "c", "d"), Near: []string{"b", "c"}, Conclusion: claim},
+		"no significant difference": {Standings: stands("a", "b"), Near: []string{"b"}},
+		"b":                         {Standings: stands("host", "b"), Pick: 1},
+	} {
+		if got := n.picked(string(n.Standings[n.Pick].Cell.Profile)); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
