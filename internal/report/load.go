@@ -156,7 +156,7 @@ func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Wo
 
 // often says whether half of the trials behind a cell or more raised a doubt.
 func often(c compare.Cell, id string) bool {
-	return slices.ContainsFunc(c.Warnings, func(w compare.Warning) bool { return w.ID == id && 2*w.Trials >= c.N })
+	return slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == id && 2*w.Trials >= c.N })
 }
 
 // doubts are the loads of a curve whose times are not the path's, in words; "" if there are none.

@@ -133,7 +133,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 		against = append(against[:most], Item{Text: number.Counted(more, "more figure") + ": --all"})
 	}
 	if len(against) > 0 {
-		s.Needs = append(s.Needs, NeedSummary{Name: "Contradicted figures", Heading: "Contradicted figures", Lines: against})
+		s.Lists = append(s.Lists, Section{Heading: "Contradicted figures", Items: against})
 	}
 	var claims []Item
 	for _, o := range findings.Outcomes {
@@ -142,9 +142,9 @@ func (r Reproduction) summary(answer []string) *Summary {
 			claims = append(claims, Item{Name: state(o), Text: strings.Join(each.Of(of, func(j findings.Judged) string { return j.ID }), ", ")})
 		}
 	}
-	s.Needs = append(s.Needs, NeedSummary{Name: "Claims", Heading: "Claims", Lines: claims})
+	s.Lists = append(s.Lists, Section{Heading: "Claims", Items: claims})
 	if left := r.left(); len(left) > 0 {
-		s.Needs = append(s.Needs, NeedSummary{Name: "Not comparable", Heading: "Figures that do not compare", Lines: left})
+		s.Lists = append(s.Lists, Section{Heading: "Figures that do not compare", Items: left})
 	}
 	s.Next = []Item{
 		{Name: "all, with reasons", Text: fmt.Sprintf("cnibench reproduce --all --result %s %s", r.Result.Name, r.Source.ID), Code: true},

@@ -24,8 +24,9 @@ type Summary struct {
 	// Model says whether a lab was measured and under which NIC model, Machine on what, Lacks
 	// what the best profiles do not have; each may be "".
 	Model, Machine, Lacks string
-	// Needs are the answers, Grids tables of a report that is not about profiles. Lead the lines of a result that answers no need.
-	Needs []NeedSummary
+	// Lists are the answers at length: the best, the best with a function, the worst. Grids are tables of a report that is not
+	// about profiles, Lead the lines of a result that answers no need.
+	Lists []Section
 	Grids []Grid
 	Lead  []string
 	// Message is the first answer in a few words, "" where nothing is decided: the title of a picture to share.
@@ -46,17 +47,12 @@ type Summary struct {
 	Next            []Item
 }
 
-// NeedSummary is the answer for one need: the best, the best with a function, the worst.
-type NeedSummary struct {
-	// Heading says what was measured; Name is short for it.
-	Name, Heading string
-	Lines         []Item
+// SummaryColumn is a need: its name, and its unit with the NIC model of bulk data.
+type SummaryColumn struct {
+	Name, Unit string
 	// Line is the answer in one line, Brief the same without its intervals.
 	Line, Brief string
 }
-
-// SummaryColumn is a need: its name, and its unit with the NIC model of bulk data.
-type SummaryColumn struct{ Name, Unit string }
 
 // SummaryRow is a profile. The verdict of an entry is to the best dataplane of its column, which is itself better.
 type SummaryRow struct {
@@ -121,7 +117,6 @@ func (b *builder) summary(d Document, file string) *Summary {
 		s.Lead = d.Lines
 	}
 	s.Model, s.Machine, s.Lacks = b.model(), b.machine(), lacks(needs)
-	s.Needs = each.Of(needs, b.needSummary)
 	if others := slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { _, ok := n.Cores(); return ok }); len(others) > 0 {
 		s.Title = "CPU cores that each load needs; " + strings.Join(each.Of(others, func(n Need) string {
 			return n.column().Name + ": " + n.Metric.Title
@@ -131,6 +126,13 @@ func (b *builder) summary(d Document, file string) *Summary {
 		s.Title = "Values"
 	}
 	s.Columns, s.Loads = each.Of(needs, Need.column), loadsOf(needs)
+	for i, n := range needs {
+		var list []Item
+		list, s.Columns[i].Line, s.Columns[i].Brief = n.summed()
+		s.Lists = append(s.Lists, Section{
+			Heading: fmt.Sprintf("%s: %s %s, %s", n.Name, number.Clean(n.Workload.String()), n.Path, n.Metric.Title), Items: list,
+		})
+	}
 	for _, p := range b.summaryOrder(needs) {
 		row := SummaryRow{Profile: number.Clean(p), Bare: !dataplane(p), Entries: each.Of(needs, func(n Need) Entry { return b.summaryEntry(n, p) })}
 		if !dataplane(p) && !slices.ContainsFunc(row.Entries, func(e Entry) bool { return e.Kind == Value || e.Kind == Failed }) {
@@ -187,25 +189,22 @@ func (n Need) place() int {
 	return 3
 }
 
-// needSummary writes the answer for a need.
-func (b *builder) needSummary(n Need) NeedSummary {
-	out := NeedSummary{Name: n.Name, Heading: fmt.Sprintf("%s: %s %s, %s", n.Name, number.Clean(n.Workload.String()), n.Path, n.Metric.Title)}
-	if len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone {
-		out.Lines = []Item{{Name: "answer", Text: n.Conclusion.Text}}
-		out.Line, out.Brief = n.Conclusion.Text, n.Conclusion.Text
-		return out
+// summed returns the answer for a need as a list and as a line, brief without its intervals.
+func (n Need) summed() (lines []Item, line, brief string) {
+	if text := n.Conclusion.Text; len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone {
+		return []Item{{Name: "answer", Text: text}}, text, text
 	}
 	first := number.Clean(n.Choice[0].Cell.Profile)
 	if len(n.Near) > 0 {
 		first += " or " + few(n.Near)
 	}
-	out.Line, out.Brief = first, first
+	line, brief = first, first
 	add := func(name string, s compare.Standing, x compare.Comparison) {
 		long, short := toBestOf(x)
-		out.Line += "; " + name + " " + number.Clean(s.Cell.Profile) + " " + long
-		out.Brief += "; " + strings.TrimPrefix(name, "with ") + " " + number.Clean(s.Cell.Profile) + " " + short
+		line += "; " + name + " " + number.Clean(s.Cell.Profile) + " " + long
+		brief += "; " + strings.TrimPrefix(name, "with ") + " " + number.Clean(s.Cell.Profile) + " " + short
 	}
-	lines := []Item{{Name: "best", Text: n.standing(n.Choice, compare.Comparison{}, true)}}
+	lines = []Item{{Name: "best", Text: n.standing(n.Choice, compare.Comparison{}, true)}}
 	if slices.ContainsFunc(n.Choice, func(s compare.Standing) bool { return s.ToBest.Verdict == compare.Inconclusive }) {
 		lines[0].Name = "leads"
 	}
@@ -232,8 +231,7 @@ func (b *builder) needSummary(n Need) NeedSummary {
 		lines = append(lines, Item{Name: name, Text: n.standing([]compare.Standing{last}, last.ToBest, false)})
 		add(name, last, last.ToBest)
 	}
-	out.Lines = lines
-	return out
+	return lines, line, brief
 }
 
 // toBestOf writes a comparison with the best with its interval and without.

@@ -60,7 +60,7 @@ type Cell struct {
 	// Instances is how many instances of the profile the values come from.
 	Instances int `json:"instances"`
 	// Warnings are the doubts of its trials and of their sum.
-	Warnings []Warning `json:"warnings"`
+	Warnings []stat.Warning `json:"warnings"`
 }
 
 // Estimate is what the trials of a case say about a metric.
@@ -85,15 +85,6 @@ type Sample struct {
 
 // moment is the repetition that gave the value.
 func (s Sample) moment() moment { return moment{s.session, s.Repetition, 0} }
-
-// Warning is a doubt about a cell.
-type Warning struct {
-	// ID names the check, Message says what was seen (in the first trial, if several raised it).
-	ID      string `json:"id"`
-	Message string `json:"message"`
-	// Trials is how many trials raised it; 0 for a doubt about the cell as a whole.
-	Trials int `json:"trials"`
-}
 
 // Doubts that this package adds to those of trials and of package stat.
 const (
@@ -285,7 +276,7 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 		cell.Warnings = append(cell.Warnings, w.Warning)
 	}
 	add := func(id string, trials int, format string, args ...any) {
-		cell.Warnings = append(cell.Warnings, Warning{id, fmt.Sprintf(format, args...), trials})
+		cell.Warnings = append(cell.Warnings, stat.Warning{ID: id, Message: fmt.Sprintf(format, args...), Trials: trials})
 	}
 	if a.failed > 0 {
 		why := ""
@@ -307,9 +298,7 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 	if s.valued > len(s.samples) {
 		add(Thinned, 0, "the result is too large to be kept whole: %d repetitions, drawn without regard to their values, stand for %d", len(s.samples), s.valued)
 	}
-	for _, w := range stat.Examine(cell.Values(), cell.Summary) {
-		add(w.ID, 0, "%s", w.Message)
-	}
+	cell.Warnings = append(cell.Warnings, stat.Examine(cell.Values(), cell.Summary)...)
 	return cell
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -68,7 +69,7 @@ type first struct {
 
 // raised is a warning of trials; at is where the first one stood: its repetition and its place in the trial's list.
 type raised struct {
-	Warning
+	stat.Warning
 	at [2]int
 }
 
@@ -138,7 +139,7 @@ func (a *attempts) raise(rec *result.Record) {
 		at := [2]int{rec.Repetition, i}
 		j := slices.IndexFunc(a.warnings, func(x raised) bool { return x.ID == w.ID })
 		if j < 0 {
-			a.warnings = append(a.warnings, raised{Warning{w.ID, w.Message, 1}, at})
+			a.warnings = append(a.warnings, raised{stat.Warning{ID: w.ID, Message: w.Message, Trials: 1}, at})
 			continue
 		}
 		a.warnings[j].Trials++

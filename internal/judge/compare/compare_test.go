@@ -123,7 +123,7 @@ func TestCounted(t *testing.T) {
 		sampled("raw", 60e3, 60.1e3, 59.9e3, 60e3, 60.2e3)[1:], sampled("canal", 90e3, 90.1e3, 89.9e3, 90e3, 90.2e3)[1:])
 	k := Key{plan.Case{Profile: "canal", Path: podPod, Workload: rr}, metric.Instructions}
 	cell, ok := a.Cell(k)
-	if !ok || cell.N != 4 || cell.Unit != "1/transaction" || cell.Median < 89e3 || slices.ContainsFunc(cell.Warnings, func(w Warning) bool { return w.ID == Missing }) {
+	if !ok || cell.N != 4 || cell.Unit != "1/transaction" || cell.Median < 89e3 || slices.ContainsFunc(cell.Warnings, func(w stat.Warning) bool { return w.ID == Missing }) {
 		t.Errorf("%+v", cell)
 	}
 	i := slices.IndexFunc(a.Comparisons, func(x Comparison) bool { return x.Key == k })
@@ -239,7 +239,7 @@ func TestCells(t *testing.T) {
 			t.Errorf("failed case, %s: %v %+v", name, ok, c)
 		}
 	}
-	if c, ok := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: rr}, "rtt.p50"}); !ok || c.N != 0 || !slices.ContainsFunc(c.Warnings, func(w Warning) bool { return w.ID == NotFinite }) {
+	if c, ok := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: rr}, "rtt.p50"}); !ok || c.N != 0 || !slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == NotFinite }) {
 		t.Errorf("a NaN: %v %+v", ok, c)
 	}
 	// Two of the three finished trials have no median: that it stands on one is said, and only there.

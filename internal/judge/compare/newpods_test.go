@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -72,7 +73,7 @@ func TestFailuresAreNeverBetter(t *testing.T) {
 			}
 		}
 		c, _ := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: ttfr}, metric.FromDue + ".p50"})
-		if said := slices.ContainsFunc(c.Warnings, func(w Warning) bool { return w.ID == ManyFailed }); said != (tc.lost > 0.05) {
+		if said := slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == ManyFailed }); said != (tc.lost > 0.05) {
 			t.Errorf("%+v: %v", tc, c.Warnings)
 		}
 	}

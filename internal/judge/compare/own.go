@@ -74,8 +74,8 @@ func (c *Cell) giveBack(more stat.Summary, sign, confidence float64) {
 	}
 	c.Estimate = estimateOf(samples, confidence)
 	if more.Median > 1+toldOwn {
-		c.Warnings = append(c.Warnings, Warning{SlowMoments, fmt.Sprintf(
+		c.Warnings = append(c.Warnings, stat.Warning{ID: SlowMoments, Message: fmt.Sprintf(
 			"whole windows differ from their undisturbed slices by %s more than those of other profiles in the same repetitions: the path has slow moments of its own, and the value holds them",
-			number.Percent(more.Median-1)), 0})
+			number.Percent(more.Median-1))})
 	}
 }

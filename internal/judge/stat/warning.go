@@ -8,8 +8,12 @@ import (
 
 // Warning is a doubt about a sample.
 type Warning struct {
-	// ID is one of the names below; Message says what was seen and what may help.
-	ID, Message string
+	// ID names the check, one of those below or that of a trial; Message says what was seen, in the first trial if several
+	// raised it, and what may help.
+	ID      string `json:"id"`
+	Message string `json:"message"`
+	// Trials is how many trials raised it; 0 for a doubt about the sample as a whole.
+	Trials int `json:"trials"`
 }
 
 // The doubts that Examine can raise.
@@ -45,21 +49,21 @@ func Examine(xs []float64, s Summary) []Warning {
 		return nil
 	}
 	if len(xs) < MinRepetitions {
-		return []Warning{{Few, fmt.Sprintf("%d of the %d repetitions that a comparison needs at least", len(xs), MinRepetitions)}}
+		return []Warning{{ID: Few, Message: fmt.Sprintf("%d of the %d repetitions that a comparison needs at least", len(xs), MinRepetitions)}}
 	}
 	var w []Warning
 	if s.Wide() {
-		w = append(w, Warning{Spread, fmt.Sprintf("the interval reaches %.0f%% from the median: more or longer repetitions, or a quieter machine", 100*s.HalfWidth())})
+		w = append(w, Warning{ID: Spread, Message: fmt.Sprintf("the interval reaches %.0f%% from the median: more or longer repetitions, or a quieter machine", 100*s.HalfWidth())})
 	}
 	if n := outliers(xs, s.Median); n > 0 {
-		w = append(w, Warning{Outlier, fmt.Sprintf("%d of %d values stand far off the rest: something else may have run", n, len(xs))})
+		w = append(w, Warning{ID: Outlier, Message: fmt.Sprintf("%d of %d values stand far off the rest: something else may have run", n, len(xs))})
 	}
 	if p, up := trend(xs); p < steady {
 		way := "falls"
 		if up {
 			way = "rises"
 		}
-		w = append(w, Warning{Trend, fmt.Sprintf("it %s from repetition to repetition (p=%.3f): the machine was not in a steady state", way, p)})
+		w = append(w, Warning{ID: Trend, Message: fmt.Sprintf("it %s from repetition to repetition (p=%.3f): the machine was not in a steady state", way, p)})
 	}
 	return w
 }

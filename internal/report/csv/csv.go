@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -60,7 +61,7 @@ func cell(c *compare.Cell) []string {
 	if c.N < 2 { // one value has no interval
 		low, high, confidence = "", "", ""
 	}
-	ids := each.Of(c.Warnings, func(w compare.Warning) string { return w.ID })
+	ids := each.Of(c.Warnings, func(w stat.Warning) string { return w.ID })
 	return []string{
 		text(string(c.Profile)), text(c.Path.String()), text(c.Workload.String()), text(c.Metric), text(c.Unit),
 		strconv.Itoa(c.N), formatNumber(c.Median), low, high, confidence, strconv.Itoa(c.Failed), text(strings.Join(ids, " ")),

@@ -58,8 +58,8 @@ func summary(w io.Writer, d report.Document) error {
 	for _, line := range slices.Concat(s.Ground(), s.Lead) {
 		fmt.Fprintf(&b, "%s\n\n", number.Markdown(line))
 	}
-	for _, n := range s.Needs {
-		fmt.Fprintf(&b, "- %s: %s\n", number.Markdown(n.Heading), strings.Join(each.Of(n.Lines, item), "; "))
+	for _, x := range s.Lists {
+		fmt.Fprintf(&b, "- %s: %s\n", number.Markdown(x.Heading), strings.Join(each.Of(x.Items, item), "; "))
 	}
 	for _, g := range s.Grids {
 		markdown.Table(&b, g)

@@ -50,10 +50,10 @@ func (p *printer) answers(d report.Document) {
 	p.bullets(d.Summary.Ground()...)
 	p.bullets(d.Summary.Lead...)
 	if len(d.Summary.Columns) == 0 {
-		for _, n := range d.Summary.Needs {
+		for _, s := range d.Summary.Lists {
 			p.line("")
-			p.heading(number.Clean(n.Heading))
-			p.items(n.Lines)
+			p.heading(number.Clean(s.Heading))
+			p.items(s.Items)
 		}
 	}
 	for _, g := range d.Summary.Grids {
@@ -74,10 +74,10 @@ func (p *printer) needs(s *report.Summary) {
 		name = max(name, number.Width(names[j]))
 	}
 	p.line("")
-	for j, n := range s.Needs {
-		lead, text := "  "+number.Left(names[j], name)+"  ", n.Line
+	for j, c := range s.Columns {
+		lead, text := "  "+number.Left(names[j], name)+"  ", c.Line
 		if number.Width(p.plain(lead+text)) > p.width {
-			text = n.Brief
+			text = c.Brief
 		}
 		p.hang(lead, text)
 	}
