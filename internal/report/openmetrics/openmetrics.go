@@ -349,6 +349,7 @@ var bases = map[string]base{
 	"ns/transaction": {"seconds_per_transaction", 1e9},
 	"ns/request":     {"seconds_per_request", 1e9},
 	"ns/packet":      {"seconds_per_packet", 1e9},
+	"ns/pod":         {"seconds_per_pod", 1e9},
 	"ns/KB":          {"seconds_per_byte", 1e12},
 	"bit/s":          {"bytes_per_second", 8},
 	"1/s":            {"per_second", 1},
@@ -359,11 +360,12 @@ var bases = map[string]base{
 	"1/transaction":  {"per_transaction", 1},
 	"1/request":      {"per_request", 1},
 	"1/packet":       {"per_packet", 1},
+	"1/pod":          {"per_pod", 1},
 	"1/KB":           {"per_byte", 1e3},
 }
 
 // works are the units of work that a unit of CPU time or of events may be per.
-var works = []string{"transaction", "request", "KB", "packet"}
+var works = []string{plan.Transaction, plan.Request, plan.Kilobyte, plan.Packet, plan.NewPod}
 
 // stems are the names of metrics whose own name says a unit.
 var stems = map[string]string{metric.RetransmitsPerG: "retransmits"}

@@ -116,6 +116,11 @@ func TestNames(t *testing.T) {
 	if len(seen) > 0 {
 		t.Errorf("not seen: %v", seen)
 	}
+	for _, k := range plan.Kinds() {
+		if work := k.Default().Traits().Work; work != plan.Nothing && !slices.Contains(works, work) {
+			t.Errorf("%s: the unit of work %q has no families", k, work)
+		}
+	}
 	for _, m := range metric.All() {
 		for _, u := range catalogued(m) {
 			if _, ok := bases[u]; !ok {
@@ -128,7 +133,7 @@ func TestNames(t *testing.T) {
 // everyMetric is a result with each metric of the catalogue under workloads of each unit of work.
 func everyMetric() reporttest.Result {
 	r := reporttest.NinePaths(4)
-	r.Header.Plan.Workloads = append(r.Header.Plan.Workloads, plan.Workload{Spec: plan.Stream{Protocol: plan.UDP}}.Normalize(), plan.Workload{Spec: plan.HTTP{}}.Normalize())
+	r.Header.Plan.Workloads = append(r.Header.Plan.Workloads, plan.Workload{Spec: plan.Stream{Protocol: plan.UDP}}.Normalize(), plan.Workload{Spec: plan.HTTP{}}.Normalize(), plan.Kind("ttfr").Default())
 	for i := range r.Records {
 		rec := &r.Records[i]
 		switch {
@@ -138,6 +143,8 @@ func everyMetric() reporttest.Result {
 			rec.Workload = plan.Workload{Spec: plan.Stream{Protocol: plan.UDP}}.Normalize()
 		case rec.Workload.Kind() == "crr" && rec.Path.From == plan.Host:
 			rec.Workload = plan.Workload{Spec: plan.HTTP{}}.Normalize()
+		case rec.Workload.Kind() == "crr" && rec.Path.To == plan.Host:
+			rec.Workload = plan.Kind("ttfr").Default()
 		}
 		if rec.Metrics == nil {
 			continue
