@@ -17,7 +17,6 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/benchfmt"
 	"github.com/cnibench/cnibench/internal/report/card"
-	"github.com/cnibench/cnibench/internal/report/csv"
 	"github.com/cnibench/cnibench/internal/report/folded"
 	"github.com/cnibench/cnibench/internal/report/github"
 	"github.com/cnibench/cnibench/internal/report/html"
@@ -25,6 +24,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/markdown"
 	"github.com/cnibench/cnibench/internal/report/openmetrics"
 	"github.com/cnibench/cnibench/internal/report/pprof"
+	"github.com/cnibench/cnibench/internal/report/spreadsheet"
 	"github.com/cnibench/cnibench/internal/report/text"
 )
 
@@ -42,7 +42,7 @@ var formats = map[string]func(io.Writer, report.Document) error{
 	"json":        json.Render,
 	"html":        html.Render,
 	"card":        card.Render,
-	"csv":         csv.Render,
+	"csv":         spreadsheet.Render,
 	"openmetrics": openmetrics.Render,
 	"benchfmt":    benchfmt.Render,
 	"pprof":       pprof.Render,

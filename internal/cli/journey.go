@@ -21,7 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -153,7 +153,7 @@ func (p *program) journey(cmd *cobra.Command, a *journeyArgs, names []string) er
 		if len(f.page.Journeys) == 0 {
 			return errors.New(strings.Join(each.Of(f.page.Left, report.Left.String), "\n"))
 		}
-		err = chart.WriteSVG(p.stdout, chart.Framed(f.page.Figures()[0].Drawing))
+		err = plot.WriteSVG(p.stdout, plot.Framed(f.page.Figures()[0].Drawing))
 	} else {
 		err = p.write(a.format, report.BuildJourney(f.page))
 	}

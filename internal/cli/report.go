@@ -18,9 +18,9 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/chart"
-	"github.com/cnibench/cnibench/internal/report/csv"
 	"github.com/cnibench/cnibench/internal/report/figure"
+	"github.com/cnibench/cnibench/internal/report/plot"
+	"github.com/cnibench/cnibench/internal/report/spreadsheet"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -141,7 +141,7 @@ func (p *program) samples(name string) error {
 	if err != nil {
 		return usage(err)
 	}
-	out, err := csv.NewSamples(p.stdout, s.Header)
+	out, err := spreadsheet.NewSamples(p.stdout, s.Header)
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
@@ -197,11 +197,11 @@ func writePictures(dir, from string, d report.Document) ([]report.Picture, error
 	return out, nil
 }
 
-func writePicture(name string, d chart.Drawing) (err error) {
+func writePicture(name string, d plot.Drawing) (err error) {
 	f, err := os.Create(name)
 	if err != nil {
 		return fmt.Errorf("picture: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return chart.WriteSVG(f, chart.Framed(d))
+	return plot.WriteSVG(f, plot.Framed(d))
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -169,14 +169,14 @@ func distributions(all []Curve, workloads []plan.Workload, s Series) []Figure {
 	order := func(c Curve) []int {
 		return []int{slices.Index(workloads, c.Workload), slices.Index(plan.Paths, c.Path), s[c.Profile]}
 	}
-	plot := func(c Curve) plan.Case { return plan.Case{Path: c.Path, Workload: c.Workload} }
+	together := func(c Curve) plan.Case { return plan.Case{Path: c.Path, Workload: c.Workload} }
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(x, y Curve) int { return slices.Compare(order(x), order(y)) })
-	for _, lines := range Grouped(all, plot) {
+	for _, lines := range Grouped(all, together) {
 		at := lines[0].Case
 		scale := number.Common("ns", scales[at.Workload]...)
 		low, high := slices.Min(scales[at.Workload]), slices.Max(scales[at.Workload])
-		p := chart.Curves{
+		p := plot.Curves{
 			Title: "round-trip times, " + at.Workload.String() + ", " + at.Path.String(), Unit: "round-trip time, " + scale.Unit + ", log scale",
 			Low: low / scale.Size, High: high / scale.Size,
 		}
@@ -198,13 +198,13 @@ func distributions(all []Curve, workloads []plan.Workload, s Series) []Figure {
 	return out
 }
 
-func curveLine(c Curve, s Series, scale number.Scale) chart.CurveLine {
-	l := chart.CurveLine{Name: number.Clean(c.Profile), Series: s[c.Profile]}
+func curveLine(c Curve, s Series, scale number.Scale) plot.CurveLine {
+	l := plot.CurveLine{Name: number.Clean(c.Profile), Series: s[c.Profile]}
 	for _, p := range c.Points {
 		if !c.Known(p.Q) {
 			break // a line that ends at single events would say more than the table
 		}
-		l.Points = append(l.Points, chart.CurvePoint{Q: p.Q, Value: p.Ns / scale.Size})
+		l.Points = append(l.Points, plot.CurvePoint{Q: p.Q, Value: p.Ns / scale.Size})
 	}
 	return l
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
@@ -96,7 +96,7 @@ type Figure struct {
 	Metric   string
 	Path     plan.Path
 	Workload plan.Workload
-	Drawing  chart.Drawing
+	Drawing  plot.Drawing
 	Numbers  Numbers
 	// Wide says that it needs the whole width of a page, Search that its texts are functions to look for.
 	Wide, Search bool

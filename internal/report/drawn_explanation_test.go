@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 )
 
 // drawn are the figures of sides and of differences.
@@ -44,7 +44,7 @@ func TestExplained(t *testing.T) {
 		t.Fatalf("figures %+v", all)
 	}
 	for _, f := range all {
-		svg, err := chart.SVG(f.Drawing, "x")
+		svg, err := plot.SVG(f.Drawing, "x")
 		if err != nil || strings.Contains(string(svg), "<script>") || strings.Contains(string(svg), "NaN") {
 			t.Errorf("%s: %v %s", f.Kind, err, svg)
 		}
@@ -62,8 +62,8 @@ func TestFamilyColors(t *testing.T) {
 	near, far, bare := side("canal", 4000, 8000), side("canal", 9000, 8000), side("raw", 0, 7000)
 	near.Path, far.Path, bare.Path = plan.NinePaths[0], plan.NinePaths[1], plan.NinePaths[2]
 	bare.Parts = bare.Parts[:1]
-	legend := func(f Figure) map[string]chart.Color {
-		colors := map[string]chart.Color{}
+	legend := func(f Figure) map[string]plot.Color {
+		colors := map[string]plot.Color{}
 		for _, g := range f.Drawing.Groups {
 			if n := len(g.Shapes); n == 2 && g.Shapes[0].Text == "" && g.Shapes[1].Text != "" {
 				colors[g.Shapes[1].Text] = g.Shapes[0].Color
@@ -83,17 +83,17 @@ func TestFamilyColors(t *testing.T) {
 
 // TestFlame: frames that are too narrow are left out, and a change has its shade.
 func TestFlame(t *testing.T) {
-	root := &chart.FlameFrame{Name: "pod", A: 60, B: 40, Below: []*chart.FlameFrame{
+	root := &plot.FlameFrame{Name: "pod", A: 60, B: 40, Below: []*plot.FlameFrame{
 		{Name: "less", A: 30, B: 0}, {Name: "more", A: 0, B: 30}, {Name: "tiny", A: 0.01, B: 0},
 	}}
-	d := chart.Flame{Roots: []*chart.FlameFrame{root}}.Draw()
+	d := plot.Flame{Roots: []*plot.FlameFrame{root}}.Draw()
 	if len(d.Groups) != 3 || math.IsNaN(d.Height) || d.Height != 34 {
 		t.Fatalf("%d groups, height %v", len(d.Groups), d.Height)
 	}
-	if d.Groups[1].Shapes[0].Color != chart.Level(4) || d.Groups[2].Shapes[0].Color != chart.Level(-4) {
+	if d.Groups[1].Shapes[0].Color != plot.Level(4) || d.Groups[2].Shapes[0].Color != plot.Level(-4) {
 		t.Errorf("colours %s and %s", d.Groups[1].Shapes[0].Color, d.Groups[2].Shapes[0].Color)
 	}
-	if empty := (chart.Flame{}).Draw(); len(empty.Groups) != 0 {
+	if empty := (plot.Flame{}).Draw(); len(empty.Groups) != 0 {
 		t.Error("a flame graph of nothing has frames")
 	}
 }

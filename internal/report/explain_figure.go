@@ -6,7 +6,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -43,10 +43,10 @@ func between(d explain.Difference) string {
 // drawnSteps draws a difference part by part.
 func drawnSteps(d explain.Difference) Figure {
 	scale := scaleOf(d)
-	total := func(s explain.Side) chart.WaterfallStep {
-		return chart.WaterfallStep{Name: number.Clean(s.Profile), Value: scale.Format(s.Demand.Value), By: s.Demand.Value / scale.Size}
+	total := func(s explain.Side) plot.WaterfallStep {
+		return plot.WaterfallStep{Name: number.Clean(s.Profile), Value: scale.Format(s.Demand.Value), By: s.Demand.Value / scale.Size}
 	}
-	p := chart.Waterfall{
+	p := plot.Waterfall{
 		Title: "from " + between(d) + ", " + d.A.Workload.String(), Unit: scale.Unit, First: total(d.A), Last: total(d.B),
 		Desc: "Service demand from one profile to the other, part by part.",
 	}
@@ -58,9 +58,9 @@ func drawnSteps(d explain.Difference) Figure {
 		if !d.Named(c) {
 			continue
 		}
-		p.Steps = append(p.Steps, chart.WaterfallStep{Name: number.Clean(c.Title), Value: scale.Signed(c.By.Value), By: c.By.Value / scale.Size, Faint: c.Noise})
+		p.Steps = append(p.Steps, plot.WaterfallStep{Name: number.Clean(c.Title), Value: scale.Signed(c.By.Value), By: c.By.Value / scale.Size, Faint: c.Noise})
 	}
-	p.Steps = append(p.Steps, chart.WaterfallStep{Name: "other parts", Value: scale.Signed(d.Rest.By.Value), By: d.Rest.By.Value / scale.Size, Faint: true})
+	p.Steps = append(p.Steps, plot.WaterfallStep{Name: "other parts", Value: scale.Signed(d.Rest.By.Value), By: d.Rest.By.Value / scale.Size, Faint: true})
 	return Figure{Kind: "waterfall", Heading: between(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
 }
 
@@ -78,13 +78,13 @@ func familiesOf(sides []explain.Side) []string {
 // stacked has the families of parts of the profiles of one path and workload.
 func stacked(sides []explain.Side, families []string, s Series) Figure {
 	scale := number.Common(sides[0].Unit, each.Of(sides, func(x explain.Side) float64 { return x.Demand.Value })...)
-	p := chart.Stacked{
+	p := plot.Stacked{
 		Title: "parts of the service demand, " + sides[0].Workload.String() + ", " + sides[0].Path.String(), Unit: scale.Unit, Parts: families,
 		Desc: "A bar for each profile, split into parts.",
 	}
 	n := Numbers{Columns: append(slices.Clone(families), "sum")}
 	for _, x := range sides {
-		b := chart.StackedBar{Name: number.Clean(x.Profile), Series: s[x.Profile], Value: scale.Format(x.Demand.Value)}
+		b := plot.StackedBar{Name: number.Clean(x.Profile), Series: s[x.Profile], Value: scale.Format(x.Demand.Value)}
 		row := NumbersRow{Series: s[x.Profile], Name: b.Name}
 		for _, family := range families {
 			sum := 0.0
@@ -108,9 +108,9 @@ const notFollowed = "packets that were not followed"
 // flame merges the stacks of both sides; ok is false if they were not kept.
 func flame(d explain.Difference) (Figure, bool) {
 	scale := scaleOf(d)
-	var root chart.FlameFrame
-	at := map[*chart.FlameFrame]map[string]*chart.FlameFrame{}
-	add := func(s explain.Side, to func(*chart.FlameFrame) *float64) {
+	var root plot.FlameFrame
+	at := map[*plot.FlameFrame]map[string]*plot.FlameFrame{}
+	add := func(s explain.Side, to func(*plot.FlameFrame) *float64) {
 		for _, x := range s.Stacks() {
 			f := &root
 			for i, name := range x.Frames {
@@ -118,11 +118,11 @@ func flame(d explain.Difference) (Figure, bool) {
 					name = notFollowed
 				}
 				if at[f] == nil {
-					at[f] = map[string]*chart.FlameFrame{}
+					at[f] = map[string]*plot.FlameFrame{}
 				}
 				next := at[f][name]
 				if next == nil {
-					next = &chart.FlameFrame{Name: number.Clean(name)}
+					next = &plot.FlameFrame{Name: number.Clean(name)}
 					at[f][name], f.Below = next, append(f.Below, next)
 				}
 				f = next
@@ -130,18 +130,18 @@ func flame(d explain.Difference) (Figure, bool) {
 			}
 		}
 	}
-	add(d.A, func(f *chart.FlameFrame) *float64 { return &f.A })
-	add(d.B, func(f *chart.FlameFrame) *float64 { return &f.B })
+	add(d.A, func(f *plot.FlameFrame) *float64 { return &f.A })
+	add(d.B, func(f *plot.FlameFrame) *float64 { return &f.B })
 	a, b := number.Clean(d.A.Profile), number.Clean(d.B.Profile)
-	var say func([]*chart.FlameFrame)
-	say = func(frames []*chart.FlameFrame) {
+	var say func([]*plot.FlameFrame)
+	say = func(frames []*plot.FlameFrame) {
 		for _, f := range frames {
 			f.Tip = fmt.Sprintf("%s: %s %s, %s %s %s", f.Name, a, scale.Format(f.A), b, scale.Format(f.B), scale.Unit)
 			say(f.Below)
 		}
 	}
 	say(root.Below)
-	p := chart.Flame{
+	p := plot.Flame{
 		Title: "functions, " + between(d) + ", " + d.A.Workload.String(), Roots: root.Below,
 		Desc: fmt.Sprintf("Functions below their callers, as wide as both spend in them. Blue: %s spends less; orange: %s spends more.", b, b),
 	}

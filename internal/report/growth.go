@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/growth"
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -387,7 +387,7 @@ func growthFigures(all []Growth, s Series) []Figure {
 			}
 		}
 		scale := number.Common(g.Unit, values...)
-		p := chart.Growth{
+		p := plot.Growth{
 			Title: "growth of " + g.Title, Desc: strings.Join(g.Sentences, " "),
 			Unit: g.Metric.Title + ", " + scale.Unit + ", log scale", XName: g.Condition + ", log scale; faint: the fitted law",
 		}
@@ -398,9 +398,9 @@ func growthFigures(all []Growth, s Series) []Figure {
 			if series == 0 {
 				series = i + 1
 			}
-			line := chart.GrowthLine{Name: number.Clean(l.Profile), Series: series}
+			line := plot.GrowthLine{Name: number.Clean(l.Profile), Series: series}
 			for _, q := range l.Points {
-				line.Points = append(line.Points, chart.GrowthPoint{X: q.X, Value: q.Median / scale.Size, Low: q.Low / scale.Size, High: q.High / scale.Size})
+				line.Points = append(line.Points, plot.GrowthPoint{X: q.X, Value: q.Median / scale.Size, Low: q.Low / scale.Size, High: q.High / scale.Size})
 				n.Rows = append(n.Rows, NumbersRow{Series: series, Name: line.Name, Cells: []string{
 					number.Number(q.X), scale.Format(q.Median), scale.Format(q.Low) + " to " + scale.Format(q.High),
 				}})
@@ -409,7 +409,7 @@ func growthFigures(all []Growth, s Series) []Figure {
 			p.Lines = append(p.Lines, line)
 		}
 		for _, x := range g.Points() {
-			p.Ticks = append(p.Ticks, chart.GrowthTick{X: x, Text: shortCount(x)})
+			p.Ticks = append(p.Ticks, plot.GrowthTick{X: x, Text: shortCount(x)})
 		}
 		out = append(out, Figure{
 			Kind: "growth", Heading: g.Title, Metric: g.Metric.Name, Path: g.Path, Workload: g.Workload, Drawing: p.Draw(), Numbers: n,
@@ -419,13 +419,13 @@ func growthFigures(all []Growth, s Series) []Figure {
 }
 
 // lawOf draws a fitted curve between two values of the condition.
-func lawOf(at func(float64) float64, from, to, size float64) []chart.GrowthPoint {
+func lawOf(at func(float64) float64, from, to, size float64) []plot.GrowthPoint {
 	const steps = 60
-	var points []chart.GrowthPoint
+	var points []plot.GrowthPoint
 	low, high := math.Log1p(from), math.Log1p(to)
 	for i := range steps + 1 {
 		x := math.Expm1(low + (high-low)*float64(i)/steps)
-		points = append(points, chart.GrowthPoint{X: x, Value: at(x) / size})
+		points = append(points, plot.GrowthPoint{X: x, Value: at(x) / size})
 	}
 	return points
 }

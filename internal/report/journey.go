@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/journey"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -283,8 +283,8 @@ func journeyRows(i itinerary.Itinerary) (names []string, row map[string]int) {
 }
 
 // activityColors has what tells dataplanes apart in the strong colours.
-var activityColors = map[itinerary.Activity]chart.Color{
-	itinerary.Socket: "s1", itinerary.Wake: chart.Same, itinerary.Stack: "s6", itinerary.Netfilter: "s2", itinerary.BPF: "s3",
+var activityColors = map[itinerary.Activity]plot.Color{
+	itinerary.Socket: "s1", itinerary.Wake: plot.Same, itinerary.Stack: "s6", itinerary.Netfilter: "s2", itinerary.BPF: "s3",
 	itinerary.Tunnel: "s4", itinerary.Bridge: "s5", itinerary.Link: "s7", itinerary.Queue: "s8",
 }
 
@@ -292,14 +292,14 @@ var activityColors = map[itinerary.Activity]chart.Color{
 func (p JourneyPage) Figures() []Figure {
 	return each.Of(p.Sets(), func(set []itinerary.Itinerary) Figure {
 		first := quickest(set)
-		t := chart.Trips{
+		t := plot.Trips{
 			Title: fmt.Sprintf("Where a packet is, when: %s, %s", set[0].Path, set[0].Workload),
 			Desc:  "For each profile a line from the client through nodes and switch to the server and back, over a common time axis.",
 			Unit:  "µs since send",
 			Lanes: each.Of(set, trip),
 		}
 		for _, a := range itinerary.Activities {
-			t.Kinds = append(t.Kinds, chart.TripKind{Name: a.About, Color: activityColors[a.Activity]})
+			t.Kinds = append(t.Kinds, plot.TripKind{Name: a.About, Color: activityColors[a.Activity]})
 		}
 		if len(set) > 1 {
 			t.Finish, t.FinishName = first.Total.Median/1e3, fmt.Sprintf("%s has its response", first.Profile)
@@ -309,23 +309,23 @@ func (p JourneyPage) Figures() []Figure {
 }
 
 // trip is a journey as a lane.
-func trip(i itinerary.Itinerary) chart.Trip {
+func trip(i itinerary.Itinerary) plot.Trip {
 	names, row := journeyRows(i)
-	t := chart.Trip{
+	t := plot.Trip{
 		Name: string(i.Profile), Rows: names,
 		Note: note(i),
 	}
 	var visit []itinerary.Step
 	leave := func(at float64) {
 		if texts := landmarks(visit); len(texts) > 0 {
-			t.Labels = append(t.Labels, chart.TripLabel{Row: t.Spans[len(t.Spans)-1].Row, To: at / 1e3, Texts: texts})
+			t.Labels = append(t.Labels, plot.TripLabel{Row: t.Spans[len(t.Spans)-1].Row, To: at / 1e3, Texts: texts})
 		}
 		visit = nil
 	}
 	for n := 1; n < len(i.Steps); n++ {
 		before, s := i.Steps[n-1], i.Steps[n]
 		kind := slices.IndexFunc(itinerary.Activities, func(a activity) bool { return a.Activity == s.Activity })
-		span := chart.TripSpan{
+		span := plot.TripSpan{
 			Row: row[before.Host], From: before.At / 1e3, To: s.At / 1e3, Kind: kind,
 			Tip: fmt.Sprintf("%.2f to %.2f µs, %s, until %s", before.At/1e3, s.At/1e3, before.Host, describe(s)),
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/journey"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 
@@ -53,7 +53,7 @@ func TestJourney(t *testing.T) {
 		t.Fatalf("%d pictures of one path", len(pictures))
 	}
 	var b bytes.Buffer
-	if err := chart.WriteSVG(&b, chart.Framed(pictures[0].Drawing)); err != nil {
+	if err := plot.WriteSVG(&b, plot.Framed(pictures[0].Drawing)); err != nil {
 		t.Fatal(err)
 	}
 	golden.Check(t, "journey.svg", b.Bytes())

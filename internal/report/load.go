@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -323,7 +323,7 @@ func loadFigures(curves []LoadCurve, s Series) []Figure {
 		for _, v := range times[c.Workload] {
 			low, high = math.Min(low, v/scale.Size), math.Max(high, v/scale.Size)
 		}
-		p := chart.Loads{
+		p := plot.Loads{
 			Title: "latency against load, " + c.Workload.String() + ", " + c.Path.String(), Low: low, High: high,
 			Unit:  "99th percentile, and the median as the fainter line, " + scale.Unit + ", log scale",
 			XName: "load, as a share of the capacity of each; the ring is the knee",
@@ -341,8 +341,8 @@ func loadFigures(curves []LoadCurve, s Series) []Figure {
 	return out
 }
 
-func drawnLoad(l LoadLine, s Series, scale number.Scale) chart.LoadLine {
-	out := chart.LoadLine{Name: number.Clean(l.Profile), Series: s[l.Profile], Knee: math.NaN()}
+func drawnLoad(l LoadLine, s Series, scale number.Scale) plot.LoadLine {
+	out := plot.LoadLine{Name: number.Clean(l.Profile), Series: s[l.Profile], Knee: math.NaN()}
 	if l.Knee.Found && !l.Knee.None {
 		out.Knee = 100 * l.Knee.Low
 	}
@@ -353,7 +353,7 @@ func drawnLoad(l LoadLine, s Series, scale number.Scale) chart.LoadLine {
 		return v / scale.Size
 	}
 	for _, p := range l.Points {
-		out.Points = append(out.Points, chart.LoadPoint{
+		out.Points = append(out.Points, plot.LoadPoint{
 			Load: 100 * p.Load, Half: or(p.Half, p.Half.Median), Tail: or(p.Tail, p.Tail.Median),
 			TailLow: or(p.Tail, p.Tail.Low), TailHigh: or(p.Tail, p.Tail.High),
 		})

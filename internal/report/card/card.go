@@ -7,8 +7,8 @@ import (
 	"io"
 
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/report/figure"
+	"github.com/cnibench/cnibench/internal/report/plot"
 )
 
 // Render writes d. It fails for a document without an answer per need.
@@ -17,5 +17,5 @@ func Render(w io.Writer, d report.Document) error {
 	if !ok {
 		return errors.New("report as a card: the result answers no need; -f html shows what it has")
 	}
-	return chart.WriteLight(w, picture)
+	return plot.WriteLight(w, picture)
 }

@@ -1,4 +1,4 @@
-// Package figure decides which pictures a report has, and fills the plots of package chart with its numbers.
+// Package figure decides which pictures a report has, and fills the plots of package plot with its numbers.
 //
 // All returns them in reading order: the answer, for each table of the document a heat map and, path by path, a dot plot, and
 // those that its sections bring. Nothing is computed here that is not in the document, except that values are

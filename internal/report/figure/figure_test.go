@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 )
 
@@ -81,7 +81,7 @@ func TestEverySampleIsShown(t *testing.T) {
 		}
 		for _, g := range f.Drawing.Groups {
 			for _, s := range g.Shapes {
-				if s.Kind == chart.Spots {
+				if s.Kind == plot.Spots {
 					shown += len(s.Points)
 				}
 			}
@@ -114,13 +114,13 @@ func TestShade(t *testing.T) {
 	}
 	for _, c := range []struct {
 		e    report.Entry
-		want chart.Color
+		want plot.Color
 	}{
 		{entry(compare.Worse, 1.05), "worse1"}, {entry(compare.Worse, 1.3), "worse2"}, {entry(compare.Worse, 2.4), "worse3"}, {entry(compare.Worse, 40), "worse4"},
 		{entry(compare.Better, 1/1.05), "better1"}, {entry(compare.Better, 1/1.3), "better2"}, {entry(compare.Better, 3), "better4"},
 		{entry(compare.Worse, 1/3.0), "worse4"}, // goodput of a third
-		{entry(compare.Worse, math.NaN()), "worse1"}, {entry(compare.Same, 1.2), chart.Same}, {entry(compare.Inconclusive, 9), chart.Neutral},
-		{report.Entry{Verdict: compare.Better}, "better1"}, {report.Entry{}, chart.Neutral},
+		{entry(compare.Worse, math.NaN()), "worse1"}, {entry(compare.Same, 1.2), plot.Same}, {entry(compare.Inconclusive, 9), plot.Neutral},
+		{report.Entry{Verdict: compare.Better}, "better1"}, {report.Entry{}, plot.Neutral},
 	} {
 		if got := Shade(c.e); got != c.want {
 			t.Errorf("mark %q, %+v: got %s, want %s", c.e.Verdict, c.e.Comparison, got, c.want)

@@ -7,27 +7,27 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Glance is the answer as one picture, the summary's table in bars; ok is false for a document without a summary's table.
-func Glance(d report.Document, s report.Series, stacked bool) (out chart.Drawing, ok bool) {
+func Glance(d report.Document, s report.Series, stacked bool) (out plot.Drawing, ok bool) {
 	if d.Summary == nil || len(d.Summary.Columns) == 0 || len(d.Summary.Rows) == 0 {
 		return out, false
 	}
 	return bars(*d.Summary, s, stacked).Draw(), true
 }
 
-func bars(sum report.Summary, s report.Series, stacked bool) chart.Bars {
-	b := chart.Bars{Title: sum.Title, Stacked: stacked}
+func bars(sum report.Summary, s report.Series, stacked bool) plot.Bars {
+	b := plot.Bars{Title: sum.Title, Stacked: stacked}
 	var said []string
 	for j, c := range sum.Columns {
-		b.Columns = append(b.Columns, chart.BarColumn{Name: c.Name, Unit: c.Unit})
+		b.Columns = append(b.Columns, plot.BarColumn{Name: c.Name, Unit: c.Unit})
 		said = append(said, c.Name+", "+c.Unit+": "+column(sum, j))
 	}
 	for _, r := range sum.Rows {
-		row := chart.BarRow{Name: r.Profile}
+		row := plot.BarRow{Name: r.Profile}
 		for j, e := range r.Entries {
 			if e.Cell != nil {
 				row.Series = s[e.Cell.Profile]
@@ -91,8 +91,8 @@ func best(sum report.Summary, j int) float64 {
 }
 
 // bar is the bar of an entry: coloured by its verdict to the best of the column, the worse by how many times.
-func bar(e report.Entry, most, best float64) chart.Bar {
-	out := chart.Bar{Text: e.Text, Share: math.NaN(), Low: math.NaN(), High: math.NaN(), Color: chart.BarOther}
+func bar(e report.Entry, most, best float64) plot.Bar {
+	out := plot.Bar{Text: e.Text, Share: math.NaN(), Low: math.NaN(), High: math.NaN(), Color: plot.BarOther}
 	if e.Kind != report.Value || e.Cell == nil || !(most > 0) {
 		out.Text += e.Value
 		return out
@@ -103,17 +103,17 @@ func bar(e report.Entry, most, best float64) chart.Bar {
 	}
 	switch e.Verdict {
 	case compare.Better:
-		out.Color, out.Strong = chart.BarBest, true
+		out.Color, out.Strong = plot.BarBest, true
 	case compare.Same:
-		out.Color = chart.BarSame
+		out.Color = plot.BarSame
 	case compare.Worse:
-		out.Color = chart.BarWorse(step(e.Cell.Median / best))
+		out.Color = plot.BarWorse(step(e.Cell.Median / best))
 	}
 	return out
 }
 
 // Card is an image to share: the answer in bars with what was measured where; ok is false as for Glance.
-func Card(d report.Document) (out chart.Drawing, ok bool) {
+func Card(d report.Document) (out plot.Drawing, ok bool) {
 	if _, ok = Glance(d, nil, false); !ok {
 		return out, false
 	}
@@ -134,5 +134,5 @@ func Card(d report.Document) (out chart.Drawing, ok bool) {
 	if model, _, _ := strings.Cut(strings.TrimSuffix(sum.Model, "."), ";"); model != "" { // columns name what is beside it
 		under = model + ". " + under
 	}
-	return chart.Card(title, under, [2]string{foot, d.Citation}, bars(sum, nil, false)), true
+	return plot.Card(title, under, [2]string{foot, d.Citation}, bars(sum, nil, false)), true
 }

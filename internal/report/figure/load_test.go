@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 )
 
@@ -34,7 +34,7 @@ func TestLoads(t *testing.T) {
 			}
 			rings := 0
 			for _, s := range f.Drawing.Groups[1+i].Shapes {
-				if s.Color == chart.Paper {
+				if s.Color == plot.Paper {
 					rings++
 				}
 			}

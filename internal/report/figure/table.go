@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -29,18 +29,18 @@ func scaleOf(t report.Table) number.Scale {
 
 // heat is the map of a table: profiles down, paths across. note is a line below it.
 func heat(t report.Table, s report.Series, note string) report.Figure {
-	p := chart.Heat{Note: note, Title: t.Title, Desc: "Heat map: profiles down, paths across. " + strings.Join(t.Notes, " "), Unit: t.Unit}
+	p := plot.Heat{Note: note, Title: t.Title, Desc: "Heat map: profiles down, paths across. " + strings.Join(t.Notes, " "), Unit: t.Unit}
 	n := report.Numbers{}
 	for _, r := range t.Rows {
 		p.Columns = append(p.Columns, r.Short)
 		n.Columns = append(n.Columns, r.Label)
 	}
 	for j, name := range t.Columns {
-		row := chart.HeatRow{Name: name, Series: s.Column(t, j)}
+		row := plot.HeatRow{Name: name, Series: s.Column(t, j)}
 		numbers := report.NumbersRow{Series: row.Series, Name: name}
 		for _, r := range t.Rows {
 			e := r.Entries[j]
-			row.Cells = append(row.Cells, chart.HeatCell{Value: e.Value + e.Short, Claim: e.Claim(), Color: Shade(e)})
+			row.Cells = append(row.Cells, plot.HeatCell{Value: e.Value + e.Short, Claim: e.Claim(), Color: Shade(e)})
 			numbers.Cells = append(numbers.Cells, strings.TrimSpace(e.Value+e.Text+" "+e.Claim()))
 		}
 		p.Rows = append(p.Rows, row)
@@ -50,22 +50,22 @@ func heat(t report.Table, s report.Series, note string) report.Figure {
 }
 
 // Shade is the colour of an entry: of its verdict, by the size of the ratio.
-func Shade(e report.Entry) chart.Color {
+func Shade(e report.Entry) plot.Color {
 	switch e.Verdict {
 	case compare.Same:
-		return chart.Same
+		return plot.Same
 	case compare.Better:
-		return chart.Level(size(e.Comparison))
+		return plot.Level(size(e.Comparison))
 	case compare.Worse:
-		return chart.Level(-size(e.Comparison))
+		return plot.Level(-size(e.Comparison))
 	}
-	return chart.Neutral
+	return plot.Neutral
 }
 
 // Steps are the ratios at which a heat map takes the next shade; the last shade is for all above.
-var Steps = [chart.Levels - 1]float64{1.1, 1.5, 2.5}
+var Steps = [plot.Levels - 1]float64{1.1, 1.5, 2.5}
 
-// size is the shade of a ratio, 1 to chart.Levels; that of the least where there is no ratio.
+// size is the shade of a ratio, 1 to plot.Levels; that of the least where there is no ratio.
 func size(x *compare.Comparison) int {
 	if x == nil {
 		return 1
@@ -96,7 +96,7 @@ func dots(a *compare.Analysis, t report.Table, s report.Series) []report.Figure 
 	}
 	var out []report.Figure
 	for _, r := range t.Rows {
-		p := chart.Dots{Title: t.Title + ", " + r.Label, Unit: scale.Unit, Low: low, High: high, Reference: math.NaN()}
+		p := plot.Dots{Title: t.Title + ", " + r.Label, Unit: scale.Unit, Low: low, High: high, Reference: math.NaN()}
 		n := report.Numbers{Columns: []string{"value", "interval", "n", "every sample (" + scale.Unit + ")"}}
 		var said []string
 		for j, e := range r.Entries {
@@ -129,8 +129,8 @@ func reference(a *compare.Analysis, x *compare.Comparison, scale number.Scale) (
 	return math.NaN(), ""
 }
 
-func dotRow(name string, series int, e report.Entry, scale number.Scale) chart.DotRow {
-	row := chart.DotRow{Name: name, Series: series, Median: math.NaN(), Low: math.NaN(), High: math.NaN(), Value: e.Value}
+func dotRow(name string, series int, e report.Entry, scale number.Scale) plot.DotRow {
+	row := plot.DotRow{Name: name, Series: series, Median: math.NaN(), Low: math.NaN(), High: math.NaN(), Value: e.Value}
 	if e.Kind != report.Value {
 		row.Value = e.Short
 		return row
@@ -146,7 +146,7 @@ func dotRow(name string, series int, e report.Entry, scale number.Scale) chart.D
 	return row
 }
 
-func dotNumbers(row chart.DotRow, e report.Entry, scale number.Scale) report.NumbersRow {
+func dotNumbers(row plot.DotRow, e report.Entry, scale number.Scale) report.NumbersRow {
 	out := report.NumbersRow{Series: row.Series, Name: row.Name}
 	if e.Kind != report.Value {
 		out.Cells = []string{e.Text, "", "", ""}
@@ -162,9 +162,9 @@ func dotNumbers(row chart.DotRow, e report.Entry, scale number.Scale) report.Num
 }
 
 // Standing draws the profiles of a need in their order, best first.
-func Standing(n report.Need, s report.Series) chart.Drawing {
+func Standing(n report.Need, s report.Series) plot.Drawing {
 	scale := n.Scale()
-	p := chart.Dots{Unit: scale.Unit, Reference: math.NaN(), Low: math.NaN(), High: math.NaN()}
+	p := plot.Dots{Unit: scale.Unit, Reference: math.NaN(), Low: math.NaN(), High: math.NaN()}
 	p.Title = n.Metric.Title + ", " + n.Workload.String() + ", " + n.Path.String()
 	var said []string
 	for _, x := range n.Standings {

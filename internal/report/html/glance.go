@@ -7,8 +7,8 @@ import (
 	"html/template"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/report/figure"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -39,7 +39,7 @@ func (b *builder) glance(v *view) {
 	v.GlanceTitle = b.d.Summary.Title
 	v.GlanceNote = b.d.Summary.Statistics() + " The line on it is the interval. Blue is the best of a column, pale blue the same, grey undecided. Orange is worse: " + shades() + ". " + b.d.Validated()
 	var file bytes.Buffer
-	if err := chart.WriteLight(&file, card); err != nil && b.err == nil {
+	if err := plot.WriteLight(&file, card); err != nil && b.err == nil {
 		b.err = err
 	}
 	v.Card = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(file.Bytes()))

@@ -20,7 +20,7 @@ import (
 	"sync"
 
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/chart"
+	"github.com/cnibench/cnibench/internal/report/plot"
 )
 
 //go:embed page.tmpl
@@ -64,15 +64,15 @@ func policy(style, script string) string {
 // a printed page takes the light theme.
 func styles() string {
 	var b strings.Builder
-	b.WriteString(":root{color-scheme:light;" + chart.Variables(chart.Light) + "}")
-	dark := "{color-scheme:dark;" + chart.Variables(chart.Dark) + "}"
+	b.WriteString(":root{color-scheme:light;" + plot.Variables(plot.Light) + "}")
+	dark := "{color-scheme:dark;" + plot.Variables(plot.Dark) + "}"
 	b.WriteString("@media screen and (prefers-color-scheme:dark){:root:not([data-theme=light])" + dark + "}")
 	b.WriteString("@media screen{:root[data-theme=dark]" + dark + "}")
-	b.WriteString(chart.Classes())
-	for n := -chart.Levels; n <= chart.Levels; n++ {
-		fmt.Fprintf(&b, ".h-%s{background:var(--%s)}", chart.Level(n), chart.Level(n))
+	b.WriteString(plot.Classes())
+	for n := -plot.Levels; n <= plot.Levels; n++ {
+		fmt.Fprintf(&b, ".h-%s{background:var(--%s)}", plot.Level(n), plot.Level(n))
 	}
-	fmt.Fprintf(&b, ".h-%s{background:var(--%s)}", chart.Neutral, chart.Neutral)
+	fmt.Fprintf(&b, ".h-%s{background:var(--%s)}", plot.Neutral, plot.Neutral)
 	b.WriteString("\n" + styleText)
 	return b.String()
 }

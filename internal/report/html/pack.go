@@ -9,7 +9,7 @@ import (
 	"html/template"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/report/csv"
+	"github.com/cnibench/cnibench/internal/report/spreadsheet"
 )
 
 // pack is what the page builds only when a reader asks for it: the table of all numbers, and figures as the page's own
@@ -35,10 +35,10 @@ type rawRow struct {
 
 // raw returns every cell of the analysis as a row, with the columns of the format csv.
 func (b *builder) raw() (heads []rawHead, rows []rawRow) {
-	for _, c := range csv.Columns {
-		heads = append(heads, rawHead{c, slices.Contains(csv.Numbers, c)})
+	for _, c := range spreadsheet.Columns {
+		heads = append(heads, rawHead{c, slices.Contains(spreadsheet.Numbers, c)})
 	}
-	for i, fields := range csv.Rows(b.d.Analysis) {
+	for i, fields := range spreadsheet.Rows(b.d.Analysis) {
 		c := &b.d.Analysis.Cells[i]
 		rows = append(rows, rawRow{[4]int{b.series[c.Profile], b.path[c.Path], b.load[c.Workload], b.metric[c.Metric]}, fields})
 	}

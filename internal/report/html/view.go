@@ -8,8 +8,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/chart"
 	"github.com/cnibench/cnibench/internal/report/figure"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -105,7 +105,7 @@ type option struct {
 }
 
 type shade struct {
-	Color chart.Color
+	Color plot.Color
 	Text  string
 }
 
@@ -150,7 +150,7 @@ type tableRow struct {
 type cell struct {
 	ID                   string
 	L                    int
-	Color                chart.Color
+	Color                plot.Color
 	Value, Spread, Claim string
 	Notes                []footnote
 }
@@ -244,9 +244,9 @@ func enumerate[T comparable](at map[T]int, xs []T) {
 }
 
 // svg draws for this page.
-func (b *builder) svg(d chart.Drawing) template.HTML {
+func (b *builder) svg(d plot.Drawing) template.HTML {
 	b.drawn++
-	s, err := chart.SVG(d, fmt.Sprintf("c%d", b.drawn))
+	s, err := plot.SVG(d, fmt.Sprintf("c%d", b.drawn))
 	if err != nil && b.err == nil {
 		b.err = err
 	}
@@ -315,14 +315,14 @@ func scale() []shade {
 		return fmt.Sprintf("%s, over %gx", word, figure.Steps[n-2])
 	}
 	var out []shade
-	for n := chart.Levels; n >= 1; n-- {
-		out = append(out, shade{chart.Level(n), upTo(n, "better")})
+	for n := plot.Levels; n >= 1; n-- {
+		out = append(out, shade{plot.Level(n), upTo(n, "better")})
 	}
-	out = append(out, shade{chart.Same, "same"})
-	for n := 1; n <= chart.Levels; n++ {
-		out = append(out, shade{chart.Level(-n), upTo(n, "worse")})
+	out = append(out, shade{plot.Same, "same"})
+	for n := 1; n <= plot.Levels; n++ {
+		out = append(out, shade{plot.Level(-n), upTo(n, "worse")})
 	}
-	return append(out, shade{chart.Neutral, "inconclusive"})
+	return append(out, shade{plot.Neutral, "inconclusive"})
 }
 
 // nav names the sections that the page has.

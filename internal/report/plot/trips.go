@@ -1,4 +1,4 @@
-package chart
+package plot
 
 // Trips is a train diagram: for each lane a line that goes from row to row as time passes, coloured by what the time is
 // for. All lanes share one time axis.

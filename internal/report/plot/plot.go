@@ -1,4 +1,4 @@
-// Package chart draws what a report shows: typed data in, a Drawing out, and a Drawing as SVG.
+// Package plot draws what a report shows: typed data in, a Drawing out, and a Drawing as SVG.
 //
 // A plot (Dots, Curves, Loads, Heat) is a struct of numbers and names; its Draw method lays it out. A Drawing is
 // a list of lines, rectangles, dots and texts in groups, in a coordinate system whose origin is the upper left corner
@@ -7,7 +7,7 @@
 // drawing serves a light and a dark page; palette.go holds the values, which tests hold to the contrast that WCAG asks.
 //
 // Nothing here knows what a profile or a metric is. Texts may come from anywhere: whatever writes a drawing escapes them.
-package chart
+package plot
 
 import "github.com/cnibench/cnibench/internal/vocab/number"
 

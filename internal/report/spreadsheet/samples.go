@@ -1,4 +1,4 @@
-package csv
+package spreadsheet
 
 import (
 	"encoding/csv"

@@ -1,11 +1,11 @@
-// Package csv writes a report as a table for spreadsheets and data frames, and the trials of a result file as numbers that
+// Package spreadsheet writes a report as a table for spreadsheets and data frames, and the trials of a result file as numbers that
 // cnibench import reads back.
 //
 // Render writes one row per cell of the analysis, with its comparison, under the names of Columns. Samples writes one row
 // per number of each trial in the format "cnibench-csv v1" (docs/reference/import.md). Both are RFC 4180 with line feeds and UTF-8.
 // Numbers are in base units and have all their digits; what could not be computed is an empty field. Text of a stranger's
 // file can neither break a row nor be taken for a formula.
-package csv
+package spreadsheet
 
 import (
 	"cmp"
