@@ -114,11 +114,22 @@ var rules = []rule{
 	{
 		name: "a number is decided once",
 		why:  "renderers write a document and compute nothing; judgement does not know how it is shown",
-		in: under("internal/judge/stat", "internal/judge/compare", "internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/card", "internal/report/csv",
-			"internal/report/openmetrics", "internal/report/benchfmt", "internal/report/chart", "internal/report/figure",
+		in: under("internal/judge/stat", "internal/judge/compare", "internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/card", "internal/report/spreadsheet",
+			"internal/report/openmetrics", "internal/report/benchfmt", "internal/report/plot", "internal/report/figure",
 			"internal/judge/findings", "internal/judge/itinerary"),
 		imports: []string{
 			module + "/internal/conduct/run/", module + "/internal/control/", "os",
+		},
+	},
+	{
+		name: "formats know documents",
+		why:  "a subject of a report is its file and a line in report/pages.go; no format changes for it",
+		in: under("internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/github", "internal/report/card",
+			"internal/report/json", "internal/report/figure", "internal/report/plot"),
+		imports: []string{
+			module + "/internal/judge/check/", module + "/internal/judge/config/", module + "/internal/judge/explain/", module + "/internal/judge/fidelity/",
+			module + "/internal/judge/findings/", module + "/internal/judge/growth/", module + "/internal/judge/impact/",
+			module + "/internal/judge/itinerary/", module + "/internal/judge/stat/", module + "/internal/measure/",
 		},
 	},
 	{
@@ -334,7 +345,7 @@ func received(stmt ast.Stmt) *ast.SelectorExpr {
 
 // TestRulesBite proves that each rule can fail: a file that breaks it, at a place that it governs, is caught.
 func TestRulesBite(t *testing.T) {
-	places := []string{"internal/conduct/run/x.go", "internal/env/lab/x.go", "internal/judge/stat/x.go", "internal/engine/load/x.go", "internal/vocab/number/x.go", "internal/env/kube/x.go"}
+	places := []string{"internal/conduct/run/x.go", "internal/env/lab/x.go", "internal/judge/stat/x.go", "internal/engine/load/x.go", "internal/vocab/number/x.go", "internal/env/kube/x.go", "internal/report/text/x.go"}
 	for _, r := range rules {
 		var sources []string
 		for _, path := range r.imports {
