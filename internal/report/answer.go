@@ -28,7 +28,7 @@ type Answer struct {
 	Banners []string
 }
 
-// needPage has the answers for programs.
+// needPage returns the answers for programs.
 func needPage(_ *builder, a *Answer) page {
 	return page{subjects: []Subject{{"needs", each.Of(a.Needs, needOf)}, {"abilities", a.Abilities}}}
 }
@@ -45,7 +45,7 @@ func banners(d Document, omitted int) []string {
 	return out
 }
 
-// answer is what the run says in a few lines: which profile for which need, with the size of the difference and how sure
+// answer returns what the run says in a few lines: which profile for which need, with the size of the difference and how sure
 // that is, and how many comparisons came out how. Nothing in it goes beyond a verdict.
 func (b *builder) answer(needs []Need) []string {
 	if len(b.analysis.Cells) == 0 {
@@ -61,7 +61,7 @@ func (b *builder) answer(needs []Need) []string {
 	return append(lines, b.tally()...)
 }
 
-// mainPath is the path that the answer speaks of: between pods on two nodes, or else the one with most numbers.
+// mainPath returns the path that the answer speaks of: between pods on two nodes, or else the one with most numbers.
 func (b *builder) mainPath() (plan.Path, bool) {
 	var best plan.Path
 	most := 0
@@ -97,7 +97,7 @@ func (b *builder) tally() []string {
 	return []string{fmt.Sprintf("Against %s, %s: %s.", base, number.Counted(len(all), "comparison"), verdictCounts(all))}
 }
 
-// verdictCounts says how many comparisons came out how.
+// verdictCounts describes how many comparisons came out how.
 func verdictCounts(xs []compare.Comparison) string {
 	n := compare.Counts(xs)
 	var parts []string

@@ -155,7 +155,7 @@ func newBuilder(h result.Header, a *compare.Analysis, c *Collector, metrics []me
 // series numbers the profiles.
 func (b *builder) series() Series { return Result{Analysis: b.analysis}.Series() }
 
-// cases are those that a result may have, by workload, path and profile.
+// cases returns those that a result may have, by workload, path and profile.
 func (b *builder) cases() iter.Seq[plan.Case] {
 	return func(yield func(plan.Case) bool) {
 		for _, w := range b.analysis.Workloads {
@@ -342,7 +342,7 @@ func (a *account) add(rec *result.Record) {
 	}
 }
 
-// in is the run that it tells of; h is the header of its result.
+// in returns the run that it tells of; h is the header of its result.
 func (a *account) in(h result.Header) Run {
 	r := Run{Plan: h.Plan, Origin: h.Origin, Created: h.Created, Reason: unfinished, Trials: a.trials, Failed: a.failed}
 	if a.reason != "" {

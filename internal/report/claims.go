@@ -80,7 +80,7 @@ func claimSections(sources []findings.Source, all []findings.Judged) []Section {
 	return out
 }
 
-// outcomes says how many claims came out how.
+// outcomes describes how many claims came out how.
 func outcomes(all []findings.Judged) string {
 	n := findings.Counts(all)
 	var parts []string

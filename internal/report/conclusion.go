@@ -32,7 +32,7 @@ type Conclusion struct {
 	Ties []compare.Comparison
 }
 
-// conclusions are those of the rows that have any number, of a metric that has a direction.
+// conclusions returns those of the rows that have any number, of a metric that has a direction.
 func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion {
 	if m, _ := metric.Lookup(t.Metric); m.Better == metric.Neither {
 		return nil
@@ -76,7 +76,7 @@ type sentence struct {
 	Conclusion
 }
 
-// concluded says in words what ranks are, best first; "" if there are none.
+// concluded describes in words what ranks are, best first; "" if there are none.
 func (b *builder) concluded(ranks []compare.Standing, scale number.Scale) Conclusion {
 	s := &sentence{ranks: ranks, scale: scale, margin: b.analysis.Margin}
 	switch {
@@ -154,7 +154,7 @@ func (s *sentence) say(format string, args ...any) {
 	s.parts = append(s.parts, fmt.Sprintf(format, args...))
 }
 
-// value is a profile's name and median; a sentence has the unit once.
+// value returns a profile's name and median; a sentence has the unit once.
 func (s *sentence) value(x compare.Standing) string {
 	value := valueOf(x.Cell, s.scale)
 	if !s.valued {
@@ -177,7 +177,7 @@ func (s *sentence) claim(x compare.Comparison) string {
 	return ", " + sized(x)
 }
 
-// sized is a ratio with its interval.
+// sized returns a ratio with its interval.
 func sized(x compare.Comparison) string {
 	return fmt.Sprintf("%s (%s to %s)", number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High))
 }
@@ -216,7 +216,7 @@ func (b *builder) alone(s *sentence) {
 	}
 }
 
-// within is the margin in which x is the same; values without a ratio are the same to the last digit.
+// within returns the margin in which x is the same; values without a ratio are the same to the last digit.
 func within(x compare.Comparison, margin float64) string {
 	if math.IsNaN(x.Ratio) {
 		return ""
@@ -264,7 +264,7 @@ func (s *sentence) best() {
 	s.say("%s", what)
 }
 
-// leads says what the first of a row is: open others do not differ significantly from it, same ones are shown to be the
+// leads describes what the first of a row is: open others do not differ significantly from it, same ones are shown to be the
 // same.
 func leads(open, same int) string {
 	switch {
@@ -315,7 +315,7 @@ func (s *sentence) brief(tail int) {
 	s.Brief += "."
 }
 
-// tail is the index of the first standing that does not differ from the last; the length of ranks if the last does not
+// tail returns the index of the first standing that does not differ from the last; the length of ranks if the last does not
 // differ from the first, so that no profile is worst.
 func (s *sentence) tail() int {
 	n := len(s.ranks)
@@ -402,7 +402,7 @@ func listed(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// repetitionsMore says how many more repetitions would decide, " (3 more repetitions would decide)".
+// repetitionsMore describes how many more repetitions would decide, " (3 more repetitions would decide)".
 func repetitionsMore(xs []compare.Comparison) string {
 	if text, _ := decisive(xs); text != "" {
 		return " (" + text + ")"
@@ -413,7 +413,7 @@ func repetitionsMore(xs []compare.Comparison) string {
 // mostRepetitions is the number of repetitions beyond which advice is useless.
 const mostRepetitions = 1000
 
-// decisive says how many more repetitions would decide the inconclusive ones among xs, or most of them, and how many
+// decisive describes how many more repetitions would decide the inconclusive ones among xs, or most of them, and how many
 // that makes in all (0 if a plan cannot have so many); "" if there are none.
 func decisive(xs []compare.Comparison) (text string, run int) {
 	open := slices.DeleteFunc(slices.Clone(xs), func(x compare.Comparison) bool { return x.Verdict != compare.Inconclusive || x.Need <= 0 })

@@ -59,7 +59,7 @@ func BuildConfig(r config.Report) Document {
 	return d
 }
 
-// configCounts says how many findings there are, and how many documents were not judged.
+// configCounts describes how many findings there are, and how many documents were not judged.
 func configCounts(r config.Report) string {
 	skipped := 0
 	for _, d := range r.Documents {
@@ -78,7 +78,7 @@ func configCounts(r config.Report) string {
 	return findingCounts(r.Findings) + " Not judged: " + number.Counted(skipped, "document") + "."
 }
 
-// findingCounts says how many findings there are of each severity.
+// findingCounts describes how many findings there are of each severity.
 func findingCounts(fs []finding.Finding) string {
 	var parts []string
 	for _, s := range []finding.Severity{finding.Refused, finding.Otherwise, finding.NoEffect} {
@@ -115,7 +115,7 @@ func BuildCheck(all []check.Report) Document {
 	return d
 }
 
-// checked says what was looked at and how much was found.
+// checked describes what was looked at and how much was found.
 func checked(r check.Report) string {
 	s := fmt.Sprintf("%s, %s (%d failed)", number.Counted(r.Cells, "cell"), number.Counted(r.Trials, "trial"), r.Failed)
 	if r.Claims > 0 {

@@ -18,7 +18,7 @@ import (
 // most 4,000 buckets while it is gathered.
 const maxCurves = 2000
 
-// distributionPage has the distributions of what was gathered.
+// distributionPage returns the distributions of what was gathered.
 func distributionPage(b *builder, _ *Answer) page {
 	return page{sections: []Section{{ID: "distributions", Heading: "Distributions", Folded: true, Notes: []string{
 		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; those of the tables are of each trial by itself.",
@@ -154,7 +154,7 @@ var named = []struct {
 	text string
 }{{0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}, {0.9999, "99.99%"}}
 
-// distributions are the percentile curves, one plot per workload and path; those of a workload share one scale.
+// distributions returns the percentile curves, one plot per workload and path; those of a workload share one scale.
 func distributions(all []Curve, workloads []plan.Workload, s Series) []Figure {
 	scales := map[plan.Workload][]float64{}
 	for _, c := range all {

@@ -216,10 +216,10 @@ var marks = map[compare.Verdict]string{
 	compare.Better: "▲", compare.Worse: "▼", compare.Same: "≈", compare.Inconclusive: "?",
 }
 
-// Mark is the sign of the verdict, "" without one.
+// Mark returns the sign of the verdict, "" without one.
 func (e Entry) Mark() string { return marks[e.Verdict] }
 
-// Claim is the ratio and the verdict in words: "0.65x worse".
+// Claim returns the ratio and the verdict in words: "0.65x worse".
 func (e Entry) Claim() string { return strings.TrimSpace(e.Ratio + " " + string(e.Verdict)) }
 
 // Picture is a file with a picture. Name is that of its figure, File the address from where the report will be; Apart says
@@ -252,7 +252,7 @@ type Run struct {
 	Command string
 }
 
-// Share is the share of the wall time that lay in measurement windows, 0 to 1; 0 if the wall time is not known.
+// Share returns the share of the wall time that lay in measurement windows, 0 to 1; 0 if the wall time is not known.
 func (r Run) Share() float64 {
 	if r.Wall <= 0 {
 		return 0

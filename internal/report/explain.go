@@ -70,7 +70,7 @@ func orNone(s string) string {
 	return s
 }
 
-// without says why a side has no parts.
+// without describes why a side has no parts.
 func without(s explain.Side) string {
 	switch {
 	case len(s.Parts) > 0:
@@ -108,7 +108,7 @@ func BuildExplanation(x Explanation, run Run) Document {
 	return d
 }
 
-// scaleOf is that of both sides of a difference.
+// scaleOf returns that of both sides of a difference.
 func scaleOf(d explain.Difference) number.Scale {
 	return number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
 }
@@ -127,7 +127,7 @@ func bar(v, most float64) string {
 
 const withinNoise = "within the noise"
 
-// waterfall is a difference in parts.
+// waterfall returns a difference in parts.
 func waterfall(d explain.Difference) Section {
 	scale := scaleOf(d)
 	a, b := number.Clean(d.A.Profile), number.Clean(d.B.Profile)
@@ -183,7 +183,7 @@ func otherTasks(s explain.Side) string {
 	return strings.Join(names, ", ")
 }
 
-// counterGrids are what the processor counted for sides of one path and workload, none where the machine has no counters.
+// counterGrids returns what the processor counted for sides of one path and workload, none where the machine has no counters.
 func counterGrids(sides []explain.Side) []Grid {
 	work := sides[0].Workload.Traits().Work
 	g := Grid{Title: "Processor counters for one " + work, Label: "counter", Columns: each.Of(sides, func(s explain.Side) string { return number.Clean(s.Profile) })}
@@ -213,7 +213,7 @@ func counterGrids(sides []explain.Side) []Grid {
 	return append([]Grid{g}, countedParts(sides)...)
 }
 
-// countedParts are the parts of each counter in which samples by its event were taken.
+// countedParts returns the parts of each counter in which samples by its event were taken.
 func countedParts(sides []explain.Side) (grids []Grid) {
 	for _, name := range metric.Counted {
 		counted := func(s explain.Side) []explain.Valued { return s.Counted[name] }
@@ -232,7 +232,7 @@ func countedParts(sides []explain.Side) (grids []Grid) {
 	return grids
 }
 
-// programGrids are the BPF programs of sides by the kernel's count and by the samples, one grid for each side that has any.
+// programGrids returns the BPF programs of sides by the kernel's count and by the samples, one grid for each side that has any.
 func programGrids(sides []explain.Side, scale number.Scale) []Grid {
 	var grids []Grid
 	for _, s := range sides {
@@ -284,7 +284,7 @@ func interval(scale number.Scale, i explain.Interval) string {
 	return scale.Signed(i.Low) + " to " + scale.Signed(i.High)
 }
 
-// sampleNotes say what sides stand on, together, and what is missing from each.
+// sampleNotes describes what sides stand on, together, and what is missing from each.
 func sampleNotes(sides []explain.Side) []string {
 	var samples, trials, costs []float64
 	var by []string
@@ -317,7 +317,7 @@ func sampleNotes(sides []explain.Side) []string {
 	return append([]string{note + "."}, missing...)
 }
 
-// ranging is the least and the largest of values, or one of them if they look alike.
+// ranging returns the least and the largest of values, or one of them if they look alike.
 func ranging(values []float64, format func(float64) string) string {
 	low, high := format(slices.Min(values)), format(slices.Max(values))
 	if low == high {
@@ -326,7 +326,7 @@ func ranging(values []float64, format func(float64) string) string {
 	return low + " to " + high
 }
 
-// missingNotes say what is missing from a side.
+// missingNotes describes what is missing from a side.
 func missingNotes(s explain.Side) []string {
 	name := number.Clean(s.Profile)
 	var notes []string
@@ -416,7 +416,7 @@ func sidesByCase(sides []explain.Side) [][]explain.Side {
 	return Grouped(sides, func(s explain.Side) plan.Case { return plan.Case{Path: s.Path, Workload: s.Workload} })
 }
 
-// explainedPage has the tables of parts, one for each path and workload.
+// explainedPage returns the tables of parts, one for each path and workload.
 func explainedPage(b *builder, _ *Answer) page {
 	p := page{subjects: []Subject{{"explained", []explainedProfile(nil)}}}
 	if len(b.sides) == 0 {
@@ -447,7 +447,7 @@ type parts struct {
 	scale number.Scale
 }
 
-// grid has the largest parts, what the others come to, and the sums, with no digit that is not known.
+// grid returns the largest parts, what the others come to, and the sums, with no digit that is not known.
 func (p parts) grid(title string) Grid {
 	g := Grid{Title: title, Label: "part", Columns: each.Of(p.sides, func(s explain.Side) string { return number.Clean(s.Profile) })}
 	order := explain.Common(p.sides, p.of)
@@ -503,7 +503,7 @@ func (p parts) grid(title string) Grid {
 	return g
 }
 
-// partsGrid has the parts of the profiles of one path and workload.
+// partsGrid returns the parts of the profiles of one path and workload.
 func partsGrid(sides []explain.Side) (Grid, number.Scale) {
 	sums := each.Of(sides, func(s explain.Side) float64 { return s.Demand.Value })
 	p := parts{sides: sides, of: explain.Side.Times, sums: sums, scale: number.Common(sides[0].Unit, sums...)}

@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// drawnSides are the sections of pictures of sides: the parts of all profiles, by path and workload.
+// drawnSides returns the sections of pictures of sides: the parts of all profiles, by path and workload.
 func drawnSides(all []explain.Side, s Series) []Section {
 	if len(all) == 0 {
 		return nil
@@ -21,7 +21,7 @@ func drawnSides(all []explain.Side, s Series) []Section {
 		Figures: each.Of(sidesByCase(all), func(sides []explain.Side) Figure { return stacked(sides, families, s) })}}
 }
 
-// drawnDifferences are the sections of pictures of differences: each as a waterfall, and as a flame graph.
+// drawnDifferences returns the sections of pictures of differences: each as a waterfall, and as a flame graph.
 func drawnDifferences(all []explain.Difference) []Section {
 	steps := Section{ID: "waterfall", Heading: "From one to the other", Lead: true, Figures: each.Of(all, drawnSteps)}
 	flames := Section{ID: "flame", Heading: "Functions", Notes: []string{
@@ -64,7 +64,7 @@ func drawnSteps(d explain.Difference) Figure {
 	return Figure{Kind: "waterfall", Heading: between(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
 }
 
-// familiesOf are the families of all parts, so that each has one colour on a page: those with the largest parts first.
+// familiesOf returns the families of all parts, so that each has one colour on a page: those with the largest parts first.
 func familiesOf(sides []explain.Side) []string {
 	var out []string
 	for _, p := range explain.Common(sides, explain.Side.Times) {
@@ -75,7 +75,7 @@ func familiesOf(sides []explain.Side) []string {
 	return out
 }
 
-// stacked has the families of parts of the profiles of one path and workload.
+// stacked returns the families of parts of the profiles of one path and workload.
 func stacked(sides []explain.Side, families []string, s Series) Figure {
 	scale := number.Common(sides[0].Unit, each.Of(sides, func(x explain.Side) float64 { return x.Demand.Value })...)
 	p := plot.Stacked{

@@ -150,7 +150,7 @@ type Proof struct {
 	Fidelity *profile.Fidelity `json:"fidelity,omitempty"`
 }
 
-// Word is the proof in a word: "wire", "both", "real" or "none".
+// Word returns the proof in a word: "wire", "both", "real" or "none".
 func (p Proof) Word() string {
 	switch {
 	case p.Real:
@@ -163,7 +163,7 @@ func (p Proof) Word() string {
 	return "none"
 }
 
-// text is the proof in a sentence.
+// text returns the proof in a sentence.
 func (p Proof) text() string {
 	if p.Real {
 		return "measured on a real cluster, whose dataplane was proven first"
@@ -181,7 +181,7 @@ func (p Proof) text() string {
 	return text + "; cost never compared with a real cluster"
 }
 
-// abilities are those of the profiles that were measured.
+// abilities returns those of the profiles that were measured.
 func (b *builder) abilities() []Ability {
 	var out []Ability
 	for _, name := range b.analysis.Profiles {
@@ -239,7 +239,7 @@ func abilitySection(all []Ability) []Section {
 	return []Section{{Heading: AbilityHeading, Grids: []Grid{does, proven}}}
 }
 
-// proven is what is proven of a profile, and what of it is imitated.
+// proven returns what is proven of a profile, and what of it is imitated.
 func (a Ability) proven() string {
 	text := a.Proof.text()
 	if len(a.Models) > 0 {

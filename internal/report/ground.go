@@ -24,7 +24,7 @@ func (b *builder) nicLabel(w plan.Workload) string {
 	return models[0].Label()
 }
 
-// labelled is a workload's title with its NIC model.
+// labelled returns a workload's title with its NIC model.
 func (b *builder) labelled(title string, w plan.Workload) string {
 	if label := b.nicLabel(w); label != "" {
 		title += ", " + label
@@ -32,7 +32,7 @@ func (b *builder) labelled(title string, w plan.Workload) string {
 	return title
 }
 
-// Ground says where it was measured, under which NIC model, and what the best profiles lack.
+// Ground describes where it was measured, under which NIC model, and what the best profiles lack.
 func (s Summary) Ground() []string {
 	lines := []string{s.Lacks}
 	if s.Model != "" {
@@ -41,7 +41,7 @@ func (s Summary) Ground() []string {
 	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
-// model says whether a lab or a cluster was measured, and under which NIC model; "" for what was imported.
+// model returns whether a lab or a cluster was measured, and under which NIC model; "" for what was imported.
 func (b *builder) model() string {
 	nic := plan.NIC(b.header.Facts[facts.NIC])
 	switch {
@@ -72,7 +72,7 @@ func (b *builder) machine() string {
 	return strings.Join(parts, ", ")
 }
 
-// implausible says which rules of check sound an alarm, so that a report never passes over what check fails for; "" for none.
+// implausible describes which rules of check sound an alarm, so that a report never passes over what check fails for; "" for none.
 func implausible(r check.Report) string {
 	var rules []string
 	for _, f := range r.Findings {
@@ -86,7 +86,7 @@ func implausible(r check.Report) string {
 	return "Not plausible by " + number.Counted(len(rules), "rule") + ", " + listed(rules) + ": `cnibench check` says which numbers, and why."
 }
 
-// lacks says which functions of a cluster the best profiles of the needs do not have; "" if each has all.
+// lacks describes which functions of a cluster the best profiles of the needs do not have; "" if each has all.
 func lacks(needs []Need) string {
 	var best []plan.Variant
 	for _, n := range needs {

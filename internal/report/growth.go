@@ -56,7 +56,7 @@ func one(condition string) string {
 	return condition
 }
 
-// target says what the numbers of a family are of: "a new connection".
+// target describes what the numbers of a family are of: "a new connection".
 func target(f growth.Family) string {
 	if f.OfState() {
 		return f.Metric.Title
@@ -105,7 +105,7 @@ func (w wording) amount(v float64) string {
 	return s.Format(v) + " " + s.Unit
 }
 
-// base is the unit without the unit of work, which the sentence names.
+// base returns the unit without the unit of work, which the sentence names.
 func (w wording) base() string {
 	unit, _, _ := strings.Cut(w.Unit, "/")
 	return unit
@@ -117,7 +117,7 @@ func (w wording) between(low, high float64) string {
 	return s.Format(low) + " to " + s.Format(high) + " " + s.Unit
 }
 
-// line says what one profile does.
+// line describes what one profile does.
 func (w wording) line(l growth.Line) string {
 	name, of := number.Clean(l.Profile), target(w.Family)
 	last := count(l.Points[len(l.Points)-1].X)
@@ -158,7 +158,7 @@ func (w wording) line(l growth.Line) string {
 		number.Percent(l.ChangeLow/first), number.Percent(l.ChangeHigh/first))
 }
 
-// crossing says how two profiles lie to each other.
+// crossing describes how two profiles lie to each other.
 func (w wording) crossing(c growth.Crossing) string {
 	first, second, of := number.Clean(c.First), number.Clean(c.Second), target(w.Family)
 	if c.Relation == stat.Over || c.Relation == stat.Crosses && !c.Falls {
@@ -189,7 +189,7 @@ func count(v float64) string {
 	return text
 }
 
-// grid has a row for each profile: the points, then the kind and the slope.
+// grid returns a row for each profile: the points, then the kind and the slope.
 func (w wording) grid(title string) Grid {
 	var values []float64
 	for _, l := range w.Lines {
@@ -232,7 +232,7 @@ func (w wording) slope(l growth.Line) string {
 	return fmt.Sprintf("%s %s a %s, %s to %s", s.Format(l.Slope), s.Unit, per, s.Format(l.Low), s.Format(l.High))
 }
 
-// growthPage has the curves over a swept condition; their sentences are the answer.
+// growthPage returns the curves over a swept condition; their sentences are the answer.
 func growthPage(b *builder, _ *Answer) page {
 	all := growths(growth.Of(b.analysis, b.header.Plan, b.from.states), b.header.Plan, b.analysis.Margin)
 	s := Section{Heading: "Growth", ID: "growth", Notes: growthNotes, Drawn: true, Figures: growthFigures(all, b.series())}
@@ -245,12 +245,12 @@ func growthPage(b *builder, _ *Answer) page {
 	return page{sections: []Section{s}, answer: growthAnswer(all), subjects: []Subject{{"growth", growthData(all)}, {"crossings", crossingData(all)}}}
 }
 
-// answers says whether the sentences of g belong to the answer of the report.
+// answers reports whether the sentences of g belong to the answer of the report.
 func (g Growth) answers() bool {
 	return slices.Contains([]string{metric.ServiceDemand, metric.ProgramTime, metric.StateChange}, g.Metric.Name)
 }
 
-// growthAnswer are the sentences for the answer: those of CPU time, and of what it takes to program the state.
+// growthAnswer returns the sentences for the answer: those of CPU time, and of what it takes to program the state.
 func growthAnswer(all []Growth) []string {
 	var lines []string
 	for _, g := range all {
@@ -376,7 +376,7 @@ func crossingData(all []Growth) []curveCrossing {
 	return out
 }
 
-// growthFigures are the curves over a swept condition, one plot for each metric, workload and path.
+// growthFigures returns the curves over a swept condition, one plot for each metric, workload and path.
 func growthFigures(all []Growth, s Series) []Figure {
 	var out []Figure
 	for _, g := range all {

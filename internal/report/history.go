@@ -68,7 +68,7 @@ func historyAnswer(h *compare.History) []string {
 	return lines
 }
 
-// sinceText is the line about a result with which levels begin.
+// sinceText returns the line about a result with which levels begin.
 func sinceText(run compare.HistoryRun, cells int) string {
 	line := fmt.Sprintf("Since %s (%s), %s; ", number.Clean(run.Name), dateOf(run), number.Counted(cells, "cell"))
 	if len(run.Changed) == 0 {
@@ -80,7 +80,7 @@ func sinceText(run compare.HistoryRun, cells int) string {
 	return line + "changed conditions: " + number.Few(what) + ":"
 }
 
-// eventText is the line about one change.
+// eventText returns the line about one change.
 func eventText(e compare.Event) string {
 	line := fmt.Sprintf("%s %s %s %s: ", e.Metric, number.Clean(e.Profile), e.Path, e.Workload)
 	if math.IsNaN(e.Ratio) {

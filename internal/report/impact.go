@@ -95,7 +95,7 @@ func grid(e impact.Estimate, base string) Grid {
 	return g
 }
 
-// jobNote says what the columns about the whole job stand on.
+// jobNote describes what the columns about the whole job stand on.
 func jobNote(e impact.Estimate, base string) string {
 	if e.Share > 0 {
 		return fmt.Sprintf("The whole job changes by this if %s of its time on %s is this work and the rest stays the same (Amdahl's law).", percent(e.Share), base)

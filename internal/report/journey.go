@@ -89,7 +89,7 @@ func BuildJourney(p JourneyPage) Document {
 	return d
 }
 
-// whereabouts says where the packets of the other profiles are when the quickest has its response.
+// whereabouts describes where the packets of the other profiles are when the quickest has its response.
 func whereabouts(set []itinerary.Itinerary) []string {
 	first := quickest(set)
 	lines := []string{fmt.Sprintf("%s has its response after %s (%s, %s).", first.Profile, micros(first.Total.Median), first.Path, first.Workload)}
@@ -158,7 +158,7 @@ func journeySections(set []itinerary.Itinerary) []Section {
 	return []Section{drawn, s}
 }
 
-// meeting says whether a journey less its probes takes as long as its client's round trip without probes.
+// meeting reports whether a journey less its probes takes as long as its client's round trip without probes.
 func meeting(i itinerary.Itinerary) string {
 	off := i.Probes.Off
 	within := fmt.Sprintf("%+.2f to %+.2f µs", off.Low/1e3, off.High/1e3)
@@ -194,7 +194,7 @@ func lineGrid(set []itinerary.Itinerary) Grid {
 	return g
 }
 
-// letter is the place of a step in one letter, or what happens until the next step where that tells dataplanes apart.
+// letter returns the place of a step in one letter, or what happens until the next step where that tells dataplanes apart.
 func letter(i itinerary.Itinerary, s itinerary.Step) string {
 	n := slices.IndexFunc(i.Steps, func(o itinerary.Step) bool { return o.At == s.At && o.Point == s.Point && o.Host == s.Host })
 	if n >= 0 && n+1 < len(i.Steps) {
@@ -224,7 +224,7 @@ func stepGrid(i itinerary.Itinerary) Grid {
 	return g
 }
 
-// describe says in words what a step is.
+// describe returns a step in words.
 func describe(s itinerary.Step) string {
 	text := map[journey.Point]string{
 		journey.Send: "the application sends", journey.Queue: s.Device + " queues", journey.Transmit: s.Device + " transmits",
@@ -308,7 +308,7 @@ func (p JourneyPage) Figures() []Figure {
 	})
 }
 
-// trip is a journey as a lane.
+// trip returns a journey as a lane.
 func trip(i itinerary.Itinerary) plot.Trip {
 	names, row := journeyRows(i)
 	t := plot.Trip{
@@ -339,7 +339,7 @@ func trip(i itinerary.Itinerary) plot.Trip {
 	return t
 }
 
-// note says how long a journey is, and how far it is known.
+// note describes how long a journey is, and how far it is known.
 func note(i itinerary.Itinerary) string {
 	p := i.Probes
 	if p.Unknown != "" {

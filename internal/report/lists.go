@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// appendix is what follows the tables.
+// appendix returns what follows the tables.
 func (b *builder) appendix(r Run) []Section {
 	return listsOf(
 		Section{Heading: besideHeading, Items: b.beside()},
@@ -172,7 +172,7 @@ func (b *builder) losses() []Item {
 	return items
 }
 
-// lossOf says where a case lost datagrams, "" if it lost none.
+// lossOf describes where a case lost datagrams, "" if it lost none.
 func (b *builder) lossOf(of plan.Case) string {
 	cell := func(name string) (compare.Cell, bool) {
 		c, ok := b.analysis.Cell(compare.Key{Case: of, Metric: name})

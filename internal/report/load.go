@@ -74,7 +74,7 @@ var loadNotes = []string{
 	fmt.Sprintf("The knee is the highest load whose 99th percentile is at most %d times the lowest of the curve: by medians, and as a range where the intervals give another load.", stat.KneeFactor),
 }
 
-// loadPage has the curves of times over load.
+// loadPage returns the curves of times over load.
 func loadPage(b *builder, _ *Answer) page {
 	all := b.loads()
 	s := Section{Heading: "Latency against load", ID: "load", Notes: loadNotes, Drawn: true, Asked: true, Figures: loadFigures(all, b.series())}
@@ -111,7 +111,7 @@ func (b *builder) loads() []LoadCurve {
 	return out
 }
 
-// loadSteps are the workloads that differ from base in their load alone, by rising load.
+// loadSteps returns the workloads that differ from base in their load alone, by rising load.
 func loadSteps(all []plan.Workload, base plan.Workload) []plan.Workload {
 	var steps []plan.Workload
 	for _, w := range all {
@@ -123,7 +123,7 @@ func loadSteps(all []plan.Workload, base plan.Workload) []plan.Workload {
 	return steps
 }
 
-// loadLine is the curve of one profile; points without a time are left out.
+// loadLine returns the curve of one profile; points without a time are left out.
 func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Workload) LoadLine {
 	l := LoadLine{Profile: profile, Capacity: math.NaN()}
 	var tails []stat.Summary
@@ -154,12 +154,12 @@ func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Wo
 	return l
 }
 
-// often says whether half of the trials behind a cell or more raised a doubt.
+// often reports whether half of the trials behind a cell or more raised a doubt.
 func often(c compare.Cell, id string) bool {
 	return slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == id && 2*w.Trials >= c.N })
 }
 
-// doubts are the loads of a curve whose times are not the path's, in words; "" if there are none.
+// doubts returns the loads of a curve whose times are not the path's, in words; "" if there are none.
 func (l LoadLine) doubts() string {
 	var late, saturated []string
 	for _, p := range l.Points {
@@ -186,7 +186,7 @@ func (l LoadLine) doubts() string {
 // half is the load whose times the summary shows.
 const half = 0.5
 
-// grids are the curve in numbers: what it comes to, then the median and the tail load by load.
+// grids returns the curve in numbers: what it comes to, then the median and the tail load by load.
 func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 	var rates, times []float64
 	for _, l := range c.Lines {
@@ -232,7 +232,7 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 	return []Grid{all, halves, tails}
 }
 
-// at is the point of a load; a point without values if the load was not measured.
+// at returns the point of a load; a point without values if the load was not measured.
 func (l LoadLine) at(load float64) LoadPoint {
 	if i := slices.IndexFunc(l.Points, func(p LoadPoint) bool { return p.Load == load }); i >= 0 {
 		return l.Points[i]
@@ -270,7 +270,7 @@ type loadPointData struct {
 	P99High float64 `json:"p99_high"`
 }
 
-// loadData are the curves for programs, one for each profile.
+// loadData returns the curves for programs, one for each profile.
 func loadData(curves []LoadCurve) []loadCurveData {
 	var out []loadCurveData
 	for _, c := range curves {
@@ -303,7 +303,7 @@ func dataOfLoad(c LoadCurve, l LoadLine) loadCurveData {
 	return out
 }
 
-// loadFigures are the curves of times over load, one plot per workload and path; those of a workload share one scale.
+// loadFigures returns the curves of times over load, one plot per workload and path; those of a workload share one scale.
 func loadFigures(curves []LoadCurve, s Series) []Figure {
 	times := map[plan.Workload][]float64{}
 	for _, c := range curves {
@@ -361,7 +361,7 @@ func drawnLoad(l LoadLine, s Series, scale number.Scale) plot.LoadLine {
 	return out
 }
 
-// loadNumbers has a row for each load of a profile.
+// loadNumbers returns a row for each load of a profile.
 func loadNumbers(l LoadLine, s Series, scale number.Scale) []NumbersRow {
 	var rows []NumbersRow
 	for _, p := range l.Points {

@@ -38,7 +38,7 @@ func citation(d Document) string {
 		fact(facts.CPUModel, "unknown machine"), fact(facts.CPUs, "unknown number of"), fact(facts.Architecture, "unknown"), fact(facts.Kernel, "unknown"))
 }
 
-// methods is a paragraph about how the numbers were made, for an article.
+// methods returns a paragraph about how the numbers were made, for an article.
 func (b *builder) methods(d Document) string {
 	p := d.Run.Plan
 	order, swept := b.summaryOrder(d.Needs), ""
@@ -70,7 +70,7 @@ func (b *builder) methods(d Document) string {
 	return strings.Join(append(said, "Run: "+d.Citation), " ")
 }
 
-// measured says who measured so many profiles, and where as far as that is known.
+// measured describes who measured so many profiles, and where as far as that is known.
 func (b *builder) measured(profiles string) string {
 	origin := number.Clean(b.header.Origin)
 	if origin == "csv" {
@@ -90,7 +90,7 @@ func (b *builder) measured(profiles string) string {
 	}
 }
 
-// repeated says how often cases were measured: all of them, or from and to with what most had. certainty is what else their
+// repeated describes how often cases were measured: all of them, or from and to with what most had. certainty is what else their
 // answers stand on, "" for nothing.
 func (b *builder) repeated(certainty string) string {
 	times := map[plan.Case]int{}

@@ -58,7 +58,7 @@ type want struct {
 // wellKnown is the half-width up to which a tail is known well enough for an answer.
 const wellKnown = 0.05
 
-// needs are those that the result answers, in the order of the answer.
+// needs returns those that the result answers, in the order of the answer.
 func (b *builder) needs() []Need {
 	path, ok := b.mainPath()
 	if !ok {
@@ -97,7 +97,7 @@ func (b *builder) better(w want, n Need) Need {
 	return n
 }
 
-// halfWidth is that of the best or the worst of the choice, whichever is wider.
+// halfWidth returns that of the best or the worst of the choice, whichever is wider.
 func (n Need) halfWidth() float64 {
 	return max(n.Choice[0].Cell.HalfWidth(), n.Choice[len(n.Choice)-1].Cell.HalfWidth())
 }
@@ -110,7 +110,7 @@ func inOrder(metrics []metric.Metric, names []string) []metric.Metric {
 	})
 }
 
-// wants are the needs in order: each workload between pods, then Services, what comes from outside, and CPU time or the
+// wants returns the needs in order: each workload between pods, then Services, what comes from outside, and CPU time or the
 // tail of latency, whichever the lines above do not have. In the lab CPU time per unit of work decides: on one machine
 // it is what differs between dataplanes and what repeats.
 func (b *builder) wants(path plan.Path) []want {
@@ -147,7 +147,7 @@ func (b *builder) wants(path plan.Path) []want {
 	return append(out, want{"CPU efficiency", path, typical, []string{metric.ServiceDemand}, ""})
 }
 
-// deciding are the metrics that decide for a workload.
+// deciding returns the metrics that decide for a workload.
 func (b *builder) deciding(w plan.Workload) []string {
 	if is := w.Traits(); b.inLab() && !is.Searches && !is.NewPods {
 		return append([]string{metric.ServiceDemand}, is.Decides...)
@@ -159,7 +159,7 @@ func (b *builder) inLab() bool {
 	return b.header.Origin == "" && b.header.Plan.Environment != "kubernetes"
 }
 
-// need is how the profiles stand in w by m; false if none has a number, or if another metric than m was wanted where
+// need returns how the profiles stand in w by m; false if none has a number, or if another metric than m was wanted where
 // one metric alone answers.
 func (b *builder) need(w want, m metric.Metric) (Need, bool) {
 	if len(w.metrics) == 1 && m.Name != w.metrics[0] {
@@ -200,7 +200,7 @@ func equals(ranks []compare.Standing) []string {
 	return names
 }
 
-// Scale is the scale of a need's medians.
+// Scale returns the scale of a need's medians.
 func (n Need) Scale() number.Scale {
 	medians := each.Of(n.Standings, func(s compare.Standing) float64 { return s.Cell.Median })
 	return number.Common(n.Standings[0].Cell.Unit, medians...)
@@ -235,7 +235,7 @@ func (n Need) picked(name string) string {
 	return fmt.Sprintf("%s or %d more", name, len(n.Near))
 }
 
-// certainty says what a conclusion about ranks stands on.
+// certainty describes what a conclusion about ranks stands on.
 func (b *builder) certainty(c Conclusion, ranks []compare.Standing) string {
 	low, high := ranks[0].Cell.N, ranks[0].Cell.N
 	for _, s := range ranks {

@@ -29,7 +29,7 @@ var podTimes = []struct{ family, title string }{
 	{metric.OneDial, "Time to first response from the due time, by one dial (an earlier version; pods without an answer are left out)"},
 }
 
-// newPodsPage has the times of new pods.
+// newPodsPage returns the times of new pods.
 func newPodsPage(b *builder, _ *Answer) page {
 	return page{sections: []Section{{Heading: "New pods", Notes: newPodsNotes, Grids: b.newPods()}}}
 }
@@ -64,7 +64,7 @@ type column struct {
 	text func(plan.Case) string
 }
 
-// unanswered is how many pods had no answer, the median over trials.
+// unanswered returns how many pods had no answer, the median over trials.
 func (b *builder) unanswered(family string) column {
 	return column{"unanswered", func(c plan.Case) string {
 		if cell, ok := b.analysis.Cell(compare.Key{Case: c, Metric: metric.TTFRUnanswered}); ok && cell.N > 0 && family != metric.OneDial {
@@ -74,12 +74,12 @@ func (b *builder) unanswered(family string) column {
 	}}
 }
 
-// attached is what attached the pods.
+// attached returns what attached the pods.
 func (b *builder) attached() column {
 	return column{"attached", func(c plan.Case) string { return b.attachedOf(c) }}
 }
 
-// attachedOf is what attached the pods of a case, number.Absent if that is unknown.
+// attachedOf returns what attached the pods of a case, number.Absent if that is unknown.
 func (b *builder) attachedOf(c plan.Case) string {
 	for _, name := range []string{metric.FromDue + ".mean", metric.OneDial + ".mean"} {
 		if cell, ok := b.analysis.Cell(compare.Key{Case: c, Metric: name}); ok && cell.N > 0 && cell.Attached != "" {
@@ -89,7 +89,7 @@ func (b *builder) attachedOf(c plan.Case) string {
 	return number.Absent
 }
 
-// attachments says that the pods of some profiles were attached in another way than those of others, if they were.
+// attachments returns a note if the pods of some profiles were attached in another way than those of others.
 func (b *builder) attachments(c plan.Case) []string {
 	var ways []string
 	profiles := map[string][]string{}
@@ -164,7 +164,7 @@ func valueOf(c compare.Cell, scale number.Scale) string {
 	return scale.Format(c.Median)
 }
 
-// whyUnlike says how a profile was attached, for one that is not ranked because others were attached in another way.
+// whyUnlike describes how a profile was attached, for one that is not ranked because others were attached in another way.
 func whyUnlike(c compare.Cell) string {
 	if c.Attached == sample.AttachedUnknown {
 		return "attachment " + c.Attached

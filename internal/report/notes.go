@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// tableNotes say what the table's ratios stand on and how finely it can tell.
+// tableNotes describes what the table's ratios stand on and how finely it can tell.
 func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale) []string {
 	var notes []string
 	at := slices.Index(t.Profiles, t.Baseline)
@@ -41,7 +41,7 @@ func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale)
 	return append(notes, needText(all)...)
 }
 
-// visibleText says how small a difference these comparisons could have found; nil if none could.
+// visibleText describes how small a difference these comparisons could have found; nil if none could.
 func visibleText(xs []compare.Comparison, confidence float64) []string {
 	share, found, of := compare.Visible(xs, confidence)
 	if found == 0 {
@@ -51,7 +51,7 @@ func visibleText(xs []compare.Comparison, confidence float64) []string {
 		number.Percent(share), found, number.Counted(of, "comparison"))}
 }
 
-// widenedText says by how much intervals are widened because each profile was raised once.
+// widenedText describes by how much intervals are widened because each profile was raised once.
 func widenedText(f compare.Floor) string {
 	if !f.Measured {
 		return fmt.Sprintf("Each profile was raised once: intervals are widened by %s, an assumption, for there was no twin with two repetitions.", number.Percent(f.Share))
@@ -67,7 +67,7 @@ func widenedText(f compare.Floor) string {
 		number.Percent(f.Share), most, number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High), x.Path)
 }
 
-// needText is the line about the inconclusive ones among xs; nil if there are none.
+// needText returns the line about the inconclusive ones among xs; nil if there are none.
 func needText(xs []compare.Comparison) []string {
 	text, run := decisive(xs)
 	if text == "" {
@@ -93,7 +93,7 @@ type doubt struct {
 	first string
 }
 
-// at is the index of a kind of doubt, -1 if no cell has it.
+// at returns the index of a kind of doubt, -1 if no cell has it.
 func (f *footnotes) at(id string) int {
 	return slices.IndexFunc(f.doubts, func(d doubt) bool { return d.id == id })
 }
@@ -156,7 +156,7 @@ func (e Entry) Marker() string { return marker(e.Notes) }
 // Superscript writes the number of a footnote.
 func Superscript(n int) string { return marker([]int{n}) }
 
-// legend says how to read the tables of this report.
+// legend describes how to read the tables of this report.
 func (b *builder) legend() []string {
 	n, tests, coverage := b.sizes()
 	if n == "" {
@@ -206,7 +206,7 @@ func (b *builder) legend() []string {
 	return out
 }
 
-// equalPairs says what the baseline beside its twin was called, where both were raised anew: anything but the same or
+// equalPairs describes what the baseline beside its twin was called, where both were raised anew: anything but the same or
 // inconclusive is a false alarm. "" if there is no such pair.
 func (b *builder) equalPairs() string {
 	var xs []compare.Comparison
@@ -223,7 +223,7 @@ func (b *builder) equalPairs() string {
 	return "A/A, the baseline against its twin: " + verdictCounts(xs) + "."
 }
 
-// standIns are the paths of the baseline's cells that were taken for other paths.
+// standIns returns the paths of the baseline's cells that were taken for other paths.
 func standIns(cut ...compare.Table) []plan.Path {
 	var out []plan.Path
 	for _, x := range comparisons(cut...) {
@@ -234,7 +234,7 @@ func standIns(cut ...compare.Table) []plan.Path {
 	return out
 }
 
-// sizes says how many repetitions the shown cells have, which tests were used, and what the intervals of cells cover
+// sizes describes how many repetitions the shown cells have, which tests were used, and what the intervals of cells cover
 // that are too small for the wanted confidence.
 func (b *builder) sizes() (n string, tests []string, coverage string) {
 	low, high, least := math.MaxInt, 0, 1.0

@@ -19,7 +19,7 @@ type Held struct {
 	Holdings []compare.Holding
 }
 
-// State is the worst state of its cells.
+// State returns the worst state of its cells.
 func (h Held) State() compare.State { return compare.Outcome(h.Holdings) }
 
 // Lined returns the comparison for programs.
@@ -111,7 +111,7 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 	return t
 }
 
-// plainNote says how far the common baseline itself moved, or which rows could not be set beside one.
+// plainNote describes how far the common baseline itself moved, or which rows could not be set beside one.
 func plainNote(ms []compare.Match) []string {
 	var plain []string
 	var moved []float64
@@ -140,7 +140,7 @@ func plainNote(ms []compare.Match) []string {
 	return notes
 }
 
-// widenedNote says by how much intervals are widened at most.
+// widenedNote describes by how much intervals are widened at most.
 func widenedNote(xs []compare.Comparison) []string {
 	most := slices.MaxFunc(xs, func(x, y compare.Comparison) int { return cmp.Compare(x.Widened, y.Widened) })
 	if most.Widened == 0 {
@@ -158,7 +158,7 @@ func pairLabel(m compare.Match, path string) string {
 	return name + " " + path
 }
 
-// answer is what the two say in a few lines: conditions, verdicts, the largest differences, budgets.
+// answer returns what the two say in a few lines: conditions, verdicts, the largest differences, budgets.
 func (b *pairBuilder) answer(held []Held) []string {
 	p := b.pair
 	lines := []string{"All recorded conditions are the same."}
@@ -215,7 +215,7 @@ func (b *pairBuilder) largest(judged []compare.Match) []string {
 	return lines
 }
 
-// heldText is the line about one budget.
+// heldText returns the line about one budget.
 func heldText(h Held) string {
 	var at []string
 	more, why := 0, ""
@@ -285,7 +285,7 @@ func (b *pairBuilder) legend(budgets bool) []string {
 	return lines
 }
 
-// appendix is what follows the tables.
+// appendix returns what follows the tables.
 func (b *pairBuilder) appendix(held []Held) []Section {
 	p := b.pair
 	var vary, budgets []Item

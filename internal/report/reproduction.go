@@ -106,7 +106,7 @@ func BuildReproduction(r Reproduction) Document {
 	return d
 }
 
-// summary is the reproduction on one screen: how many figures of each kind came out how, those that are contradicted, and
+// summary returns the reproduction on one screen: how many figures of each kind came out how, those that are contradicted, and
 // the claims by what became of them.
 func (r Reproduction) summary(answer []string) *Summary {
 	g := Grid{Title: "Figures that compare, as ratios to the first profile of a path", Columns: []string{""}, Prose: true}
@@ -153,7 +153,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 	return s
 }
 
-// others says that the result has none of the article's profiles.
+// others returns a line if the result has none of the article's profiles.
 func (r Reproduction) others() []string {
 	wanted, has := each.Of(r.Exact.Profiles, plan.Variant.Profile), each.Of(r.Plan.Profiles, plan.Variant.Profile)
 	if len(has) == 0 || slices.ContainsFunc(has, func(p string) bool { return slices.Contains(wanted, p) }) {
@@ -207,7 +207,7 @@ func (r Reproduction) differences() Section {
 	return s
 }
 
-// figures has a grid for each metric and workload, and one for what describes a trial.
+// figures returns a grid for each metric and workload, and one for what describes a trial.
 func (r Reproduction) figures() Section {
 	s := Section{Heading: "Figures", Notes: []string{
 		"A ratio is to the first profile of the path, on both sides: absolute values belong to a machine. Intervals are of 95 %.",
@@ -242,7 +242,7 @@ func (r Reproduction) figures() Section {
 	return s
 }
 
-// figureGrid is the figures of one metric under one workload. Reasons why figures do not compare are its notes.
+// figureGrid returns the figures of one metric under one workload. Reasons why figures do not compare are its notes.
 func figureGrid(group []findings.Figure, scale number.Scale) Grid {
 	first := group[0].Published
 	g := Grid{Title: fmt.Sprintf("%s under %s, %s", first.Metric, first.Workload, scale.Unit), Label: "path, profile",
@@ -276,7 +276,7 @@ func figureName(f findings.Figure) string {
 	return f.Published.Path.String() + " " + number.Clean(string(f.Published.Profile))
 }
 
-// cellText is the median of a cell with its spread.
+// cellText returns the median of a cell with its spread.
 func cellText(c compare.Cell, scale number.Scale) string {
 	if c.N == 0 {
 		return number.Absent
@@ -284,7 +284,7 @@ func cellText(c compare.Cell, scale number.Scale) string {
 	return strings.TrimSpace(scale.Format(c.Median) + " " + spread(c.Summary))
 }
 
-// checks says which rules found something in the publication and in the result.
+// checks describes which rules found something in the publication and in the result.
 func (r Reproduction) checks() Section {
 	g := Grid{Label: "rule", Columns: []string{"severity", "in the article", "here", "what it finds"}, Prose: true}
 	count := func(in check.Report, id string) string {

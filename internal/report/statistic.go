@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// statisticsOf says which of the values are weighted means, by title and, where only some of a metric are, by workload. medians
+// statisticsOf describes which of the values are weighted means, by title and, where only some of a metric are, by workload. medians
 // says that others are medians.
 func statisticsOf(cells iter.Seq[*compare.Cell]) (weighted []string, medians bool) {
 	type kinds struct {

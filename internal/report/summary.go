@@ -64,7 +64,7 @@ type SummaryRow struct {
 	Letters, Proof string
 }
 
-// cellsOf are the cells of rows.
+// cellsOf returns the cells of rows.
 func cellsOf(rows []SummaryRow) iter.Seq[*compare.Cell] {
 	return func(yield func(*compare.Cell) bool) {
 		for _, row := range rows {
@@ -77,7 +77,7 @@ func cellsOf(rows []SummaryRow) iter.Seq[*compare.Cell] {
 	}
 }
 
-// Statistics says what the values of the rows are.
+// Statistics describes what the values of the rows are.
 func (s Summary) Statistics() string {
 	var kinds, columns []string
 	for j, column := range s.Columns {
@@ -173,7 +173,7 @@ func (b *builder) summary(d Document, file string) *Summary {
 	return s
 }
 
-// place is the order of needs on the screen: requests first, then connections, then bulk, then the other paths.
+// place returns the order of needs on the screen: requests first, then connections, then bulk, then the other paths.
 func (n Need) place() int {
 	t := n.Workload.Traits()
 	switch {
@@ -247,7 +247,7 @@ func toBestOf(x compare.Comparison) (long, short string) {
 	return "(undecided)", "(undecided)"
 }
 
-// message says who is best and who is worst, "" where that is not decided.
+// message describes who is best and who is worst, "" where that is not decided.
 func (n Need) message() string {
 	last := n.Choice[len(n.Choice)-1]
 	if n.Bounds || len(n.Choice) < 2 || last.ToBest.Verdict != compare.Worse || !number.Finite(last.ToBest.Ratio) {
@@ -272,7 +272,7 @@ func (n Need) Cores() (impact.Load, bool) {
 	return impact.LoadOf(n.Workload)
 }
 
-// short is the name of a need where there is little room, without its NIC model.
+// short returns the name of a need where there is little room, without its NIC model.
 func (n Need) short() string {
 	name, _, _ := strings.Cut(n.Name, ", ")
 	return cmp.Or(columnNames[name], name)
@@ -295,7 +295,7 @@ func (n Need) column() SummaryColumn {
 	return c
 }
 
-// loadsOf says which workload and path the column of each need is of: "requests rr, bulk stream: pod-to-pod/cross-node".
+// loadsOf describes which workload and path the column of each need is of: "requests rr, bulk stream: pod-to-pod/cross-node".
 func loadsOf(needs []Need) string {
 	var parts []string
 	for _, same := range Grouped(needs, func(n Need) plan.Path { return n.Path }) {
@@ -305,7 +305,7 @@ func loadsOf(needs []Need) string {
 	return strings.Join(parts, "; ")
 }
 
-// summaryOrder is the order of rows: bare networks, then by the first need that has a profile.
+// summaryOrder returns the order of rows: bare networks, then by the first need that has a profile.
 func (b *builder) summaryOrder(needs []Need) []plan.Variant {
 	out := slices.DeleteFunc(slices.Clone(b.analysis.Profiles), func(p plan.Variant) bool { return b.skipped(p) })
 	place := func(p plan.Variant) int {
@@ -325,7 +325,7 @@ func (b *builder) summaryOrder(needs []Need) []plan.Variant {
 	return out
 }
 
-// summaryEntry is the value of a profile in a need.
+// summaryEntry returns the value of a profile in a need.
 func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	key := compare.Key{Case: plan.Case{Profile: p, Path: n.Path, Workload: n.Workload}, Metric: n.Metric.Name}
 	cell, tried := b.analysis.Cell(key)
@@ -361,7 +361,7 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	return e
 }
 
-// markOfFirst is the mark of the first of a choice: better if another is shown to be worse, the same if others are shown to be the
+// markOfFirst returns the mark of the first of a choice: better if another is shown to be worse, the same if others are shown to be the
 // same, and none if nothing is decided.
 func markOfFirst(others []compare.Standing) compare.Verdict {
 	mark := compare.None
@@ -394,7 +394,7 @@ var proofWords = []struct{ word, text string }{
 	{"none", "nothing is proven"},
 }
 
-// compared is the name under which a workload was compared with a real cluster.
+// compared returns the name under which a workload was compared with a real cluster.
 func compared(w plan.Workload) string { return w.Without("congestion", "buffer", "nic").String() }
 
 // uncovered names the needs whose cost was not compared with a real cluster's although that of other needs was.
@@ -434,7 +434,7 @@ func keys(rows []SummaryRow, uncovered []string) (functions, proofs string) {
 	return strings.Join(names, ", "), strings.Join(words, "; ")
 }
 
-// summaryNotes say what changes how the table is read.
+// summaryNotes describes what changes how the table is read.
 func (b *builder) summaryNotes(needs []Need, d Document) []string {
 	var notes []string
 	if !slices.Contains([]string{result.Complete, result.Precise, ""}, d.Run.Reason) {
@@ -482,7 +482,7 @@ func withReasons(left []Item) string {
 	return strings.Join(said, "; ")
 }
 
-// doubts says which trials failed, and which values a check doubts in half of their trials or more: fewer do not move a
+// doubts describes which trials failed, and which values a check doubts in half of their trials or more: fewer do not move a
 // median, and what repetitions say of each other is in the verdicts already.
 func doubts(needs []Need) []string {
 	var notes, kinds []string
@@ -528,7 +528,7 @@ func others(f profile.Function) string {
 	return few(names) + " have it"
 }
 
-// next says what to do with the result.
+// next describes what to do with the result.
 func (b *builder) next(d Document, file string) []Item {
 	file = quote(cmp.Or(file, "result.jsonl"))
 	items := []Item{
@@ -548,7 +548,7 @@ func (b *builder) next(d Document, file string) []Item {
 	return items
 }
 
-// lasting is how long further repetitions up to that number take, from what those before took: ", 4 min"; "" if not known.
+// lasting returns how long further repetitions up to that number take, from what those before took: ", 4 min"; "" if not known.
 func (b *builder) lasting(r Run, repetitions int) string {
 	done := 0
 	for i := range b.analysis.Cells {

@@ -57,7 +57,7 @@ func byTable[T any](xs []T, key func(T) compare.Key) [][]T {
 	})
 }
 
-// entries are the places of tables in reading order.
+// entries returns the places of tables in reading order.
 func entries(cut ...compare.Table) iter.Seq[compare.Entry] {
 	return func(yield func(compare.Entry) bool) {
 		for _, t := range cut {
@@ -72,7 +72,7 @@ func entries(cut ...compare.Table) iter.Seq[compare.Entry] {
 	}
 }
 
-// cellsIn are the cells of tables.
+// cellsIn returns the cells of tables.
 func cellsIn(cut ...compare.Table) iter.Seq[*compare.Cell] {
 	return func(yield func(*compare.Cell) bool) {
 		for e := range entries(cut...) {
@@ -83,7 +83,7 @@ func cellsIn(cut ...compare.Table) iter.Seq[*compare.Cell] {
 	}
 }
 
-// comparisons are those of tables.
+// comparisons returns those of tables.
 func comparisons(cut ...compare.Table) []compare.Comparison {
 	var out []compare.Comparison
 	for e := range entries(cut...) {
@@ -94,7 +94,7 @@ func comparisons(cut ...compare.Table) []compare.Comparison {
 	return out
 }
 
-// medians are those of all cells of a table.
+// medians returns those of all cells of a table.
 func medians(t compare.Table) []float64 {
 	var out []float64
 	for e := range entries(t) {
@@ -105,7 +105,7 @@ func medians(t compare.Table) []float64 {
 	return out
 }
 
-// newTable is a table without rows.
+// newTable returns a table without rows.
 func newTable(m metric.Metric, w plan.Workload, scale number.Scale) Table {
 	return Table{Title: m.Title + ", " + w.String(), Unit: scale.Unit, Metric: m.Name, Workload: w}
 }

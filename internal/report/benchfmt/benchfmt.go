@@ -131,7 +131,7 @@ func (g *group) write(w io.Writer) {
 	}
 }
 
-// name is the benchmark's name of a case. The slash of a path would end its part of the name, so the locality is a part
+// name returns the benchmark's name of a case. The slash of a path would end its part of the name, so the locality is a part
 // of its own.
 func name(c plan.Case) string {
 	path, locality, _ := strings.Cut(c.Path.String(), "/")
@@ -150,7 +150,7 @@ var stems = map[string]string{
 	metric.ServiceDemand: "cpu", metric.ClientCPU: "client-cpu", metric.ServerCPU: "server-cpu", metric.KernelCPU: "ksoftirqd-cpu",
 }
 
-// unitOf is the unit of a metric on a line, and how many of base are one of it. One unit is one metric, since that is
+// unitOf returns the unit of a metric on a line, and how many of base are one of it. One unit is one metric, since that is
 // what benchstat makes a table of: "cpu-ns/op" (an operation is a transaction or a request), "cpu-ns/B", "cpu-ns/packet",
 // "B/s" of goodput, "transactions/s", "rtt-p99-ns", "frame-loss-rate-ratio". benchstat itself turns ns into sec.
 func unitOf(m, base string) (unit string, size float64) {

@@ -22,7 +22,7 @@ const (
 	Dots   = "dots"
 )
 
-// Name is a file name for a figure, without its extension: lower-case letters, digits and hyphens.
+// Name returns a file name for a figure, without its extension: lower-case letters, digits and hyphens.
 func Name(f report.Figure) string {
 	parts := []string{f.Kind, f.Metric, f.Workload.String()}
 	if f.Path != (plan.Path{}) {

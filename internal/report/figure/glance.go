@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Glance is the answer as one picture, the summary's table in bars; ok is false for a document without a summary's table.
+// Glance returns the answer as one picture, the summary's table in bars; ok is false for a document without a summary's table.
 func Glance(d report.Document, s report.Series, stacked bool) (out plot.Drawing, ok bool) {
 	if d.Summary == nil || len(d.Summary.Columns) == 0 || len(d.Summary.Rows) == 0 {
 		return out, false
@@ -40,7 +40,7 @@ func bars(sum report.Summary, s report.Series, stacked bool) plot.Bars {
 	return b
 }
 
-// glanced is the same in numbers.
+// glanced returns the same in numbers.
 func glanced(sum report.Summary, s report.Series) (out report.Numbers) {
 	for _, c := range sum.Columns {
 		out.Columns = append(out.Columns, c.Name+", "+c.Unit)
@@ -67,7 +67,7 @@ func column(sum report.Summary, j int) string {
 	return strings.Join(said, "; ")
 }
 
-// longest is the value that the longest bar of a column stands for.
+// longest returns the value that the longest bar of a column stands for.
 func longest(sum report.Summary, j int) float64 {
 	most := 0.0
 	for _, r := range sum.Rows {
@@ -80,7 +80,7 @@ func longest(sum report.Summary, j int) float64 {
 	return most
 }
 
-// best is the value of the best dataplane of a column, NaN where none is shown to be the best.
+// best returns the value of the best dataplane of a column, NaN where none is shown to be the best.
 func best(sum report.Summary, j int) float64 {
 	for _, r := range sum.Rows {
 		if e := r.Entries[j]; e.Cell != nil && e.Verdict == compare.Better && !r.Bare {
@@ -90,7 +90,7 @@ func best(sum report.Summary, j int) float64 {
 	return math.NaN()
 }
 
-// bar is the bar of an entry: coloured by its verdict to the best of the column, the worse by how many times.
+// bar returns the bar of an entry: coloured by its verdict to the best of the column, the worse by how many times.
 func bar(e report.Entry, most, best float64) plot.Bar {
 	out := plot.Bar{Text: e.Text, Share: math.NaN(), Low: math.NaN(), High: math.NaN(), Color: plot.BarOther}
 	if e.Kind != report.Value || e.Cell == nil || !(most > 0) {
@@ -112,7 +112,7 @@ func bar(e report.Entry, most, best float64) plot.Bar {
 	return out
 }
 
-// Card is an image to share: the answer in bars with what was measured where; ok is false as for Glance.
+// Card returns an image to share: the answer in bars with what was measured where; ok is false as for Glance.
 func Card(d report.Document) (out plot.Drawing, ok bool) {
 	if _, ok = Glance(d, nil, false); !ok {
 		return out, false

@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// scaleOf is the scale of a table, found by the values that it shows.
+// scaleOf returns the scale of a table, found by the values that it shows.
 func scaleOf(t report.Table) number.Scale {
 	var medians []float64
 	base := ""
@@ -27,7 +27,7 @@ func scaleOf(t report.Table) number.Scale {
 	return number.Common(base, medians...)
 }
 
-// heat is the map of a table: profiles down, paths across. note is a line below it.
+// heat returns the map of a table: profiles down, paths across. note is a line below it.
 func heat(t report.Table, s report.Series, note string) report.Figure {
 	p := plot.Heat{Note: note, Title: t.Title, Desc: "Heat map: profiles down, paths across. " + strings.Join(t.Notes, " "), Unit: t.Unit}
 	n := report.Numbers{}
@@ -49,7 +49,7 @@ func heat(t report.Table, s report.Series, note string) report.Figure {
 	return report.Figure{Kind: Heat, Heading: t.Title, Metric: t.Metric, Workload: t.Workload, Drawing: p.Draw(), Numbers: n}
 }
 
-// Shade is the colour of an entry: of its verdict, by the size of the ratio.
+// Shade returns the colour of an entry: of its verdict, by the size of the ratio.
 func Shade(e report.Entry) plot.Color {
 	switch e.Verdict {
 	case compare.Same:
@@ -65,7 +65,7 @@ func Shade(e report.Entry) plot.Color {
 // Steps are the ratios at which a heat map takes the next shade; the last shade is for all above.
 var Steps = [plot.Levels - 1]float64{1.1, 1.5, 2.5}
 
-// size is the shade of a ratio, 1 to plot.Levels; that of the least where there is no ratio.
+// size returns the shade of a ratio, 1 to plot.Levels; that of the least where there is no ratio.
 func size(x *compare.Comparison) int {
 	if x == nil {
 		return 1
@@ -83,7 +83,7 @@ func step(ratio float64) int {
 	return n
 }
 
-// dots are the plots of a table, one per path, on one scale.
+// dots returns the plots of a table, one per path, on one scale.
 func dots(a *compare.Analysis, t report.Table, s report.Series) []report.Figure {
 	scale := scaleOf(t)
 	low, high := math.Inf(1), math.Inf(-1)
@@ -116,7 +116,7 @@ func dots(a *compare.Analysis, t report.Table, s report.Series) []report.Figure 
 	return out
 }
 
-// reference is the median of the baseline's cell that x stands on.
+// reference returns the median of the baseline's cell that x stands on.
 func reference(a *compare.Analysis, x *compare.Comparison, scale number.Scale) (float64, string) {
 	key := x.Key
 	key.Profile = x.Baseline

@@ -73,7 +73,7 @@ func summary(w io.Writer, d report.Document) error {
 // marks are the words for a verdict on a value beside the best one.
 var marks = map[compare.Verdict]string{compare.Better: " best", compare.Worse: " worse", compare.Same: " same", compare.Inconclusive: " ?"}
 
-// table is that of all profiles, with how to read it.
+// table returns that of all profiles, with how to read it.
 func table(s *report.Summary) report.Grid {
 	g := report.Grid{Title: s.Title, Label: "profile", Notes: s.Notes}
 	for _, c := range s.Columns {

@@ -12,10 +12,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// anchor is the address of a list within the page.
+// anchor returns the address of a list within the page.
 func anchor(heading string) string { return "list-" + figure.Slug(heading) }
 
-// unique is the address of a table or a cell: it follows from its names, so links to it hold for as long as the names do.
+// unique returns the address of a table or a cell: it follows from its names, so links to it hold for as long as the names do.
 func (b *builder) unique(names string) string {
 	id := figure.Slug(names)
 	if b.anchors[id]++; b.anchors[id] > 1 {
@@ -46,7 +46,7 @@ func (b *builder) glance(v *view) {
 	v.CardName = "cnibench-" + b.d.RunID() + ".svg"
 }
 
-// icon is the page's sign in a tab: three bars.
+// icon returns the page's sign in a tab: three bars.
 func icon() template.URL {
 	const drawing = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M2 3h5v2H2zM2 7h8v2H2zM2 11h12v2H2z" fill="#2286bd"/></svg>`
 	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing)))

@@ -51,7 +51,7 @@ func Render(w io.Writer, d report.Document) error {
 	return nil
 }
 
-// policy is the page's Content-Security-Policy: this style sheet, this script, its own icon, and nothing from anywhere else.
+// policy returns the page's Content-Security-Policy: this style sheet, this script, its own icon, and nothing from anywhere else.
 func policy(style, script string) string {
 	digest := func(s string) string {
 		sum := sha256.Sum256([]byte(s))
@@ -60,7 +60,7 @@ func policy(style, script string) string {
 	return "default-src 'none'; style-src " + digest(style) + "; script-src " + digest(script) + "; img-src data:; base-uri 'none'; form-action 'none'"
 }
 
-// styles is the style sheet: the colours of both themes, those of the drawings, then the page's own. Paper is white, so
+// styles returns the style sheet: the colours of both themes, those of the drawings, then the page's own. Paper is white, so
 // a printed page takes the light theme.
 func styles() string {
 	var b strings.Builder

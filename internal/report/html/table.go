@@ -11,7 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// sections are the tables of the document, each turned so that profiles are its rows.
+// sections returns the tables of the document, each turned so that profiles are its rows.
 func (b *builder) sections(figures []report.Figure) []section {
 	var out []section
 	for i, s := range b.d.Sections {
@@ -69,7 +69,7 @@ func (b *builder) picture(f report.Figure) picture {
 	}
 }
 
-// headingOf is the heading of the figures with the workload of f.
+// headingOf returns the heading of the figures with the workload of f.
 func headingOf(f report.Figure) string {
 	if f.Workload.Spec == nil {
 		return "What the state costs"
@@ -77,7 +77,7 @@ func headingOf(f report.Figure) string {
 	return number.Clean(f.Workload.String())
 }
 
-// pictures are the figures of sections, by workload: of those that lead, or of the others.
+// pictures returns the figures of sections, by workload: of those that lead, or of the others.
 func (b *builder) pictures(lead bool) []pictures {
 	var out []pictures
 	for _, s := range b.d.Sections {

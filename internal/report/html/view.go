@@ -82,7 +82,7 @@ type plain struct {
 	report.Section
 }
 
-// groups are the findings by rule, safe to print.
+// groups returns the findings by rule, safe to print.
 func groups(fs []finding.Finding) [][]finding.Finding {
 	fs = slices.Clone(fs)
 	for i := range fs {
@@ -253,7 +253,7 @@ func (b *builder) svg(d plot.Drawing) template.HTML {
 	return s
 }
 
-// sub is the line below the title.
+// sub returns the line below the title.
 func sub(d report.Document) string {
 	if d.Analysis == nil {
 		return ""
@@ -268,7 +268,7 @@ func sub(d report.Document) string {
 	return strings.Join(parts, ", ") + "."
 }
 
-// description is the page in a sentence or two, for those who show a link to it.
+// description returns the page in a sentence or two, for those who show a link to it.
 func description(d report.Document) string {
 	if len(d.Lines) == 0 {
 		return sub(d)
@@ -276,7 +276,7 @@ func description(d report.Document) string {
 	return d.Lines[0]
 }
 
-// notesOf are the footnotes of those numbers.
+// notesOf returns the footnotes of those numbers.
 func (b *builder) notesOf(ns []int) []footnote {
 	var out []footnote
 	for _, n := range ns {
@@ -287,7 +287,7 @@ func (b *builder) notesOf(ns []int) []footnote {
 	return out
 }
 
-// filters are the axes that have more than one value.
+// filters returns the axes that have more than one value.
 func (b *builder) filters() []filter {
 	a := b.d.Analysis
 	all := []filter{

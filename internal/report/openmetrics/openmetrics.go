@@ -45,7 +45,7 @@ func (f family) sample() string {
 	return f.name
 }
 
-// head is what stands before the samples of a family.
+// head returns what stands before the samples of a family.
 func (f family) head() string {
 	name, kind := f.name, "gauge"
 	switch {
@@ -230,7 +230,7 @@ type group struct {
 	metrics    []string
 }
 
-// bounded is the family of a bound; its words stand before the unit.
+// bounded returns the family of a bound; its words stand before the unit.
 func (g group) bounded(words, help string) family {
 	f := g.family
 	f.name = strings.TrimSuffix(prefix+g.stem+words+"_"+f.unit, "_")
@@ -238,7 +238,7 @@ func (g group) bounded(words, help string) family {
 	return f
 }
 
-// families are the groups of the catalogue, those of a distribution where its first percentile is.
+// families returns the groups of the catalogue, those of a distribution where its first percentile is.
 func families() []*group {
 	var out []*group
 	at := map[string]*group{}
@@ -274,12 +274,12 @@ func quantileOf(name string) (stem, quantile string) {
 	return strings.ReplaceAll(name, ".", "_"), ""
 }
 
-// place is the case of a cell.
+// place returns the case of a cell.
 func place(k compare.Key) labels {
 	return labels{"profile", string(k.Profile), "path", k.Path.String(), "workload", k.Workload.String(), "kind", string(k.Workload.Kind())}
 }
 
-// cellOf is the case and the metric of a cell.
+// cellOf returns the case and the metric of a cell.
 func cellOf(k compare.Key) labels { return slices.Clip(append(place(k), "metric", k.Metric)) }
 
 // cells writes what is known about the medians.
@@ -370,7 +370,7 @@ var works = []string{plan.Transaction, plan.Request, plan.Kilobyte, plan.Packet,
 // stems are the names of metrics whose own name says a unit.
 var stems = map[string]string{metric.RetransmitsPerG: "retransmits"}
 
-// catalogued are the units in which a metric of the catalogue may come.
+// catalogued returns the units in which a metric of the catalogue may come.
 func catalogued(m metric.Metric) []string {
 	var units []string
 	for _, work := range works {

@@ -14,7 +14,7 @@ type axis struct {
 	log       bool
 }
 
-// at is the position of v, which is kept within the axis.
+// at returns the position of v, which is kept within the axis.
 func (a axis) at(v float64) float64 {
 	low, high := a.low, a.high
 	if a.log {
@@ -27,7 +27,7 @@ func (a axis) at(v float64) float64 {
 	return a.from + math.Min(1, math.Max(0, share))*(a.to-a.from)
 }
 
-// linear is an axis from nice below low to nice above high, with about n ticks.
+// linear returns an axis from nice below low to nice above high, with about n ticks.
 func linear(low, high float64, n int) (axis, []float64) {
 	low, high = sane(low, high)
 	if high-low < 1e-9*math.Abs(high) || high == low {
@@ -56,7 +56,7 @@ func sane(low, high float64) (float64, float64) {
 	return math.Min(low, high), math.Max(low, high)
 }
 
-// niceStep is the smallest of 1, 2, 5 times a power of ten that is at least v.
+// niceStep returns the smallest of 1, 2, 5 times a power of ten that is at least v.
 func niceStep(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 5} {
@@ -67,7 +67,7 @@ func niceStep(v float64) float64 {
 	return 10 * power
 }
 
-// logarithmic is an axis between two steps of 1, 2, 5 about low and high, which must be positive; its ticks are at most
+// logarithmic returns an axis between two steps of 1, 2, 5 about low and high, which must be positive; its ticks are at most
 // about n: all steps, or the powers of ten, or some of those.
 func logarithmic(low, high float64, n int) (axis, []float64) {
 	low, high = sane(low, high)
@@ -92,7 +92,7 @@ func logarithmic(low, high float64, n int) (axis, []float64) {
 	return a, ticks
 }
 
-// logSteps are 1, 2, 5 times powers of ten from the last at or below low to the first at or above high.
+// logSteps returns 1, 2, 5 times powers of ten from the last at or below low to the first at or above high.
 func logSteps(low, high float64) []float64 {
 	var steps []float64
 	for d := math.Floor(math.Log10(low)); ; d++ {
@@ -151,7 +151,7 @@ func tickText(v float64) string {
 // textWidth estimates how wide a text is: a renderer's fonts are not known here.
 func textWidth(s string, size float64) float64 { return float64(number.Width(s)) * size * 0.56 }
 
-// namesWidth is the room that the names of rows take: least, or what the longest needs, but not more than most.
+// namesWidth returns the room that the names of rows take: least, or what the longest needs, but not more than most.
 func namesWidth(least, most float64, names ...string) float64 {
 	room := least
 	for _, name := range names {

@@ -95,7 +95,7 @@ func (b Bar) draw(x, y, width, half float64) []Shape {
 	return append(shapes, value)
 }
 
-// Card is an image to share, of 1200 by 630 pixels: a title and a line above the bars, which fill it, two lines below them.
+// Card returns an image to share, of 1200 by 630 pixels: a title and a line above the bars, which fill it, two lines below them.
 func Card(title, sub string, foot [2]string, bars Bars) Drawing {
 	const width, height, margin, top, bottom, tallest = 1200.0, 630.0, 48.0, 122.0, 74.0, 48.0
 	sized := func(s Shape, size float64) Shape {

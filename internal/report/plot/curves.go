@@ -38,7 +38,7 @@ const (
 	frameHeight = 270.0
 )
 
-// nine is the place of share q on the axis of nines: 0 for 0, 1 for 90 %, 2 for 99 %.
+// nine returns the place of share q on the axis of nines: 0 for 0, 1 for 90 %, 2 for 99 %.
 func nine(q float64) float64 { return -math.Log10(1 - q) }
 
 // Draw lays the plot out.
@@ -63,7 +63,7 @@ func (p Curves) Draw() Drawing {
 	return Drawing{Width: plotWidth, Height: height, Title: p.Title, Desc: p.Desc, Groups: append([]Group{g}, groups...)}
 }
 
-// timeAxis is the upright logarithmic axis of a frame that holds all values above 0, with its ticks.
+// timeAxis returns the upright logarithmic axis of a frame that holds all values above 0, with its ticks.
 func timeAxis(values []float64) (axis, []float64) {
 	values = slices.DeleteFunc(values, func(v float64) bool { return !(v > 0) })
 	low, high, ok := span(values...)
@@ -81,7 +81,7 @@ var percentTicks = []struct {
 	text string
 }{{0, ""}, {0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}, {0.9999, "99.99%"}, {0.99999, "99.999%"}}
 
-// percentMarks are the ticks of the axis of nines.
+// percentMarks returns the ticks of the axis of nines.
 func percentMarks(x, y axis) []Shape {
 	var marks []Shape
 	free := x.from - 20 // what is left of it is taken
@@ -120,7 +120,7 @@ func (p Curves) lines(x, y axis) []Group {
 	return groups
 }
 
-// nameRoom is the room that a plot leaves right of it for the names of its lines: little when a name or their number needs
+// nameRoom returns the room that a plot leaves right of it for the names of its lines: little when a name or their number needs
 // more, for then the names are below.
 func nameRoom(names []string) float64 {
 	below := float64(len(names))*nameGap > frameHeight-20 || slices.ContainsFunc(names, func(name string) bool {

@@ -75,10 +75,10 @@ var palette = map[Color][2]uint32{
 	"worse1": {0xfdebdb, 0x33261b}, "worse2": {0xf9d1ac, 0x4c3019}, "worse3": {0xf1b27b, 0x6b3f18}, "worse4": {0xe4914f, 0x8a501a},
 }
 
-// colors are the names in order.
+// colors returns the names in order.
 func colors() []Color { return slices.Sorted(maps.Keys(palette)) }
 
-// Variables are the CSS declarations of a theme's colours: "--ink:#1b1f24;...".
+// Variables returns the CSS declarations of a theme's colours: "--ink:#1b1f24;...".
 func Variables(t Theme) string {
 	var b strings.Builder
 	for _, c := range colors() {
@@ -87,7 +87,7 @@ func Variables(t Theme) string {
 	return b.String()
 }
 
-// Classes are the CSS rules by which the drawings of a page find their colours and fonts.
+// Classes returns the CSS rules by which the drawings of a page find their colours and fonts.
 func Classes() string {
 	var b strings.Builder
 	for _, c := range colors() {

@@ -127,7 +127,7 @@ func (p Stacked) Draw() Drawing {
 	return d
 }
 
-// named are the parts that a bar has a piece of.
+// named returns the parts that a bar has a piece of.
 func (p Stacked) named() []int {
 	var out []int
 	for j := range p.Parts {
@@ -138,7 +138,7 @@ func (p Stacked) named() []int {
 	return out
 }
 
-// piece is a rectangle in the colour of a part; after all colours they come again, fainter.
+// piece returns a rectangle in the colour of a part; after all colours they come again, fainter.
 func piece(part int, from, to Point) Shape {
 	c, again := Series(part + 1)
 	s := rect(c, from, to)
@@ -200,7 +200,7 @@ func (p Flame) Draw() Drawing {
 	return d
 }
 
-// color is a shade by the share of the change in what both sides spend.
+// color returns a shade by the share of the change in what both sides spend.
 func (f *FlameFrame) color() Color {
 	change := (f.A - f.B) / (f.A + f.B)
 	return Level(int(math.Round(change * Levels)))

@@ -125,7 +125,7 @@ func dashed(s Shape, n int) Shape {
 	return s
 }
 
-// Framed is d with its title above it and a margin around, as a separate file needs.
+// Framed returns d with its title above it and a margin around, as a separate file needs.
 func Framed(d Drawing) Drawing {
 	const margin, lineHeight, titleSize = 14.0, 19.0, 14.0
 	lines := number.Wrap(number.Clean(d.Title), int(d.Width/(titleSize*0.58)))

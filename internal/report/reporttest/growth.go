@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Growth is a sweep of Services with a curve of each kind: flannel-vxlan pays 12 ns for each, with nftables for each doubling,
+// Growth returns a sweep of Services with a curve of each kind: flannel-vxlan pays 12 ns for each, with nftables for each doubling,
 // cilium-native nothing, calico-vxlan more the more there are, canal for more than 10,000, and calico-ebpf scatters so much
 // that nothing is known.
 func Growth() Result {

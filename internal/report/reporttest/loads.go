@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Loads is a finished run of rr over two paths at five shares of the capacity, under which the profiles are queues with
+// Loads returns a finished run of rr over two paths at five shares of the capacity, under which the profiles are queues with
 // one server: a time is that of the idle path by what is left of the capacity.
 func Loads(repetitions int) Result {
 	p := plan.Default()
@@ -36,7 +36,7 @@ func Loads(repetitions int) Result {
 	return r
 }
 
-// loaded is a trial of an open loop, or of the capacity that it is a share of.
+// loaded returns a trial of an open loop, or of the capacity that it is a share of.
 func loaded(c plan.Case, rep int, at time.Time, r *rand.Rand) result.Record {
 	f := cost[c.Profile.Original()][1]
 	capacity := 100_000 / f

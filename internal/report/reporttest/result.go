@@ -41,7 +41,7 @@ var cost = map[plan.Variant][2]float64{
 	"canal": {1.45, 1.95}, "calico-vxlan": {1.44, 1.88}, "calico-underlay": {1.45, 1.49}, "macvlan": {1.31, 1.02},
 }
 
-// NinePaths is a finished run of every lab profile on nine paths with stream, rr and crr, raised anew for each
+// NinePaths returns a finished run of every lab profile on nine paths with stream, rr and crr, raised anew for each
 // repetition: one profile skipped, two that do not serve every path, some failed trials, some doubts.
 func NinePaths(repetitions int) Result {
 	p := plan.Default()
@@ -157,7 +157,7 @@ func spoil(t *result.Record, rep int) {
 	}
 }
 
-// Job is work that a run of stream, rr and crr tells of: with a share of the job, and without.
+// Job returns work that a run of stream, rr and crr tells of: with a share of the job, and without.
 func Job() []impact.Work {
 	return []impact.Work{
 		{Kind: impact.Transfer, Amount: 100e9, Share: 0.3, Text: "100GB"},
@@ -165,7 +165,7 @@ func Job() []impact.Work {
 	}
 }
 
-// Small is a run of two profiles on one path with rr, of that many repetitions.
+// Small returns a run of two profiles on one path with rr, of that many repetitions.
 func Small(repetitions int) Result {
 	p := plan.Default()
 	p.Seed, p.Repetitions, p.Duration = 1, repetitions, 500*time.Millisecond

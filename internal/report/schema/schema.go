@@ -57,7 +57,7 @@ func Write(w io.Writer, name string) error {
 	return e.Encode(schema)
 }
 
-// resultSchema is that of one line of a result file: the header, a trial or an end.
+// resultSchema returns that of one line of a result file: the header, a trial or an end.
 func resultSchema() (*jsonschema.Schema, error) {
 	header, err1 := of[result.Header](nil)
 	trial, err2 := of[result.Record](nil)

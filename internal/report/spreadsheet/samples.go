@@ -103,7 +103,7 @@ func (s *Samples) Add(rec *result.Record) error {
 	return errors.Join(errs...)
 }
 
-// reason is why a trial failed.
+// reason returns why a trial failed.
 func reason(f *result.Failure) string {
 	if f == nil {
 		return ""

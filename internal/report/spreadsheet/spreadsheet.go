@@ -55,7 +55,7 @@ func Rows(a *compare.Analysis) [][]string {
 	return rows
 }
 
-// cell is the first part of a row.
+// cell returns the first part of a row.
 func cell(c *compare.Cell) []string {
 	low, high, confidence := formatNumber(c.Low), formatNumber(c.High), formatNumber(c.Confidence)
 	if c.N < 2 { // one value has no interval
@@ -68,7 +68,7 @@ func cell(c *compare.Cell) []string {
 	}
 }
 
-// comparison is the second part of a row: empty fields without a comparison.
+// comparison returns the second part of a row: empty fields without a comparison.
 func comparison(x *compare.Comparison) []string {
 	if x == nil {
 		return make([]string, 8)

@@ -40,7 +40,7 @@ func (p *printer) plain(s string) string {
 	return signs.Replace(b.String())
 }
 
-// mark is the sign of a verdict, or its word.
+// mark returns the sign of a verdict, or its word.
 func (p *printer) mark(v compare.Verdict) string {
 	switch {
 	case !p.ascii:
@@ -51,7 +51,7 @@ func (p *printer) mark(v compare.Verdict) string {
 	return string(v)
 }
 
-// claim is the ratio of an entry with its mark.
+// claim returns the ratio of an entry with its mark.
 func (p *printer) claim(e report.Entry) string {
 	mark := p.mark(e.Verdict)
 	if p.ascii && e.Ratio != "" && mark != "" {

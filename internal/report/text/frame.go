@@ -21,7 +21,7 @@ type Progress struct {
 	Stops bool
 }
 
-// Percent is the share of the trials that are done.
+// Percent returns the share of the trials that are done.
 func (p Progress) Percent() int {
 	if p.Total == 0 {
 		return 0
@@ -45,7 +45,7 @@ func Frame(i report.Interim, at Progress, o Options, height int) []string {
 	return all[:min(len(all), max(1, height))]
 }
 
-// bar is the line that says how far the run is.
+// bar returns the line that says how far the run is.
 func (p *printer) bar(at Progress) string {
 	left := at.Left.Round(time.Second).String() + " left"
 	if at.Repetition > 0 {
@@ -65,7 +65,7 @@ func (p *printer) bar(at Progress) string {
 	return number.Truncate(text, p.width)
 }
 
-// decided says how much of the table is known, and what the signs mean.
+// decided describes how much of the table is known, and what the signs mean.
 func (p *printer) decided(i report.Interim, at Progress) string {
 	text := fmt.Sprintf("decided: %d of %d", i.Decided, i.Compared)
 	if at.Stops {
@@ -77,7 +77,7 @@ func (p *printer) decided(i report.Interim, at Progress) string {
 	return text + " (▲ best, ▼ worse, ≈ same within " + i.Summary.Margin + ", ? undecided)"
 }
 
-// Line is one line about the same, for where there is no terminal.
+// Line returns one line about the same, for where there is no terminal.
 func Line(i report.Interim, at Progress) string {
 	text := fmt.Sprintf("repetition %d of %d: %d%%, %s left", at.Repetition, max(at.Repetition, at.Repetitions), at.Percent(), at.Left.Round(time.Second))
 	if i.Compared > 0 {

@@ -83,7 +83,7 @@ func (p *printer) needs(s *report.Summary) {
 	}
 }
 
-// part is what write writes.
+// part returns what write writes.
 func (p *printer) part(write func(*printer)) string {
 	q := *p
 	q.Builder = strings.Builder{}
@@ -128,7 +128,7 @@ func (p *printer) reading(s *report.Summary) {
 // verdictLetters are marks in ASCII where words have no room.
 var verdictLetters = map[compare.Verdict]string{compare.Better: "*", compare.Worse: "w", compare.Same: "=", compare.Inconclusive: "?"}
 
-// toBest is the mark of a verdict on a value beside the best one.
+// toBest returns the mark of a verdict on a value beside the best one.
 func (p *printer) toBest(v compare.Verdict) string {
 	if p.letters {
 		return verdictLetters[v]
@@ -142,7 +142,7 @@ func (p *printer) toBest(v compare.Verdict) string {
 // tableLines are those of the table that are not rows: one above it, its title, up to three of headings.
 const tableLines = 5
 
-// frameOf is the width of the names of s, of the letters and of the proofs, and its columns.
+// frameOf returns the width of the names of s, of the letters and of the proofs, and its columns.
 func (p *printer) frameOf(s *report.Summary) (name, letters, proof int, all []column) {
 	letters, proof = len("does"), len("proof")
 	for _, r := range s.Rows {
@@ -155,7 +155,7 @@ func (p *printer) frameOf(s *report.Summary) (name, letters, proof int, all []co
 	return name, letters, proof, all
 }
 
-// summaryWidth is how wide the whole table is.
+// summaryWidth returns how wide the whole table is.
 func (p *printer) summaryWidth(s *report.Summary) int {
 	name, letters, proof, all := p.frameOf(s)
 	width := name
@@ -220,7 +220,7 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 	}
 }
 
-// again says that a column has the need of the one before, under another NIC model.
+// again reports whether a column has the need of the one before, under another NIC model.
 func again(s *report.Summary, j int) bool { return j > 0 && s.Columns[j].Name == s.Columns[j-1].Name }
 
 // fitting returns the columns that have room beside so much, and the names of the others: those under another NIC model give way
