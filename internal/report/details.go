@@ -176,10 +176,11 @@ func distributions(all []Curve, workloads []plan.Workload, s Series) []Figure {
 		at := lines[0].Case
 		scale := number.Common("ns", scales[at.Workload]...)
 		low, high := slices.Min(scales[at.Workload]), slices.Max(scales[at.Workload])
-		p := plot.Curves{
+		p := plot.Lines{
 			Title: "round-trip times, " + at.Workload.String() + ", " + at.Path.String(), Unit: "round-trip time, " + scale.Unit + ", log scale",
-			Low: low / scale.Size, High: high / scale.Size,
+			XName: "share that took at most so long", Low: low / scale.Size, High: high / scale.Size,
 		}
+		most := 2.0
 		n := Numbers{Columns: []string{"exchanges"}}
 		for _, q := range named {
 			n.Columns = append(n.Columns, q.text+" ("+scale.Unit+")")
@@ -187,24 +188,30 @@ func distributions(all []Curve, workloads []plan.Workload, s Series) []Figure {
 		n.Columns = append(n.Columns, "longest ("+scale.Unit+")")
 		var said []string
 		for _, c := range lines {
-			p.Lines = append(p.Lines, curveLine(c, s, scale))
+			l := curveLine(c, s, scale)
+			for _, q := range l.Points {
+				most = max(most, q.X)
+			}
+			p.Lines = append(p.Lines, l)
 			row := curveNumbers(c, s, scale)
 			n.Rows = append(n.Rows, row)
 			said = append(said, fmt.Sprintf("%s half within %s", row.Name, scale.Format(c.At(0.5))+" "+scale.Unit))
 		}
+		p.XHigh = min(most, 6)
+		p.Ticks = plot.NineTicks(p.XHigh)
 		p.Desc = "Percentile curves of the pooled trials: " + strings.Join(said, "; ") + "."
 		out = append(out, Figure{Kind: "percentiles", Heading: at.Path.String(), Path: at.Path, Workload: at.Workload, Drawing: p.Draw(), Numbers: n})
 	}
 	return out
 }
 
-func curveLine(c Curve, s Series, scale number.Scale) plot.CurveLine {
-	l := plot.CurveLine{Name: number.Clean(c.Profile), Series: s[c.Profile]}
+func curveLine(c Curve, s Series, scale number.Scale) plot.Line {
+	l := plot.Line{Name: number.Clean(c.Profile), Series: s[c.Profile]}
 	for _, p := range c.Points {
 		if !c.Known(p.Q) {
 			break // a line that ends at single events would say more than the table
 		}
-		l.Points = append(l.Points, plot.CurvePoint{Q: p.Q, Value: p.Ns / scale.Size})
+		l.Points = append(l.Points, plot.LinePoint{X: plot.Nine(p.Q), Value: p.Ns / scale.Size})
 	}
 	return l
 }

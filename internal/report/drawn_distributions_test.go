@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -26,7 +27,7 @@ func TestCurvesEndAtTenEvents(t *testing.T) {
 		t.Errorf("the table has %q", row)
 	}
 	line := curveLine(c, s, number.Common("ns", 1000))
-	if last := line.Points[len(line.Points)-1]; len(line.Points) != 4 || last.Q != 0.99 {
+	if last := line.Points[len(line.Points)-1]; len(line.Points) != 4 || last.X != plot.Nine(0.99) {
 		t.Errorf("the line ends at %v", last)
 	}
 	few := Curve{Case: c.Case, Count: 5, Points: c.Points[:1]}

@@ -387,9 +387,10 @@ func growthFigures(all []Growth, s Series) []Figure {
 			}
 		}
 		scale := number.Common(g.Unit, values...)
-		p := plot.Growth{
+		p := plot.Lines{
 			Title: "growth of " + g.Title, Desc: strings.Join(g.Sentences, " "),
 			Unit: g.Metric.Title + ", " + scale.Unit + ", log scale", XName: g.Condition + ", log scale; faint: the fitted law",
+			XHigh: math.Log1p(max(1, slices.Max(g.Points()))), Low: math.Inf(1),
 		}
 		n := Numbers{Columns: []string{g.Condition, g.Metric.Title + " (" + scale.Unit + ")", "interval"}}
 		for i, l := range g.Lines {
@@ -398,18 +399,22 @@ func growthFigures(all []Growth, s Series) []Figure {
 			if series == 0 {
 				series = i + 1
 			}
-			line := plot.GrowthLine{Name: number.Clean(l.Profile), Series: series}
+			line := plot.Line{Name: number.Clean(l.Profile), Series: series, Fitted: true}
 			for _, q := range l.Points {
-				line.Points = append(line.Points, plot.GrowthPoint{X: q.X, Value: q.Median / scale.Size, Low: q.Low / scale.Size, High: q.High / scale.Size})
+				at := plot.LinePoint{X: math.Log1p(q.X), Value: q.Median / scale.Size, Low: q.Low / scale.Size, High: q.High / scale.Size}
+				line.Points = append(line.Points, at)
+				if q.Low > 0 {
+					p.Low, p.High = min(p.Low, at.Low), max(p.High, at.High)
+				}
 				n.Rows = append(n.Rows, NumbersRow{Series: series, Name: line.Name, Cells: []string{
 					number.Number(q.X), scale.Format(q.Median), scale.Format(q.Low) + " to " + scale.Format(q.High),
 				}})
 			}
-			line.Law = lawOf(l.At, l.Points[0].X, l.Points[len(l.Points)-1].X, scale.Size)
+			line.Faint = lawOf(l.At, l.Points[0].X, l.Points[len(l.Points)-1].X, scale.Size)
 			p.Lines = append(p.Lines, line)
 		}
 		for _, x := range g.Points() {
-			p.Ticks = append(p.Ticks, plot.GrowthTick{X: x, Text: shortCount(x)})
+			p.Ticks = append(p.Ticks, plot.Tick{At: math.Log1p(x), Text: shortCount(x)})
 		}
 		out = append(out, Figure{
 			Kind: "growth", Heading: g.Title, Metric: g.Metric.Name, Path: g.Path, Workload: g.Workload, Drawing: p.Draw(), Numbers: n,
@@ -419,13 +424,13 @@ func growthFigures(all []Growth, s Series) []Figure {
 }
 
 // lawOf draws a fitted curve between two values of the condition.
-func lawOf(at func(float64) float64, from, to, size float64) []plot.GrowthPoint {
+func lawOf(at func(float64) float64, from, to, size float64) []plot.LinePoint {
 	const steps = 60
-	var points []plot.GrowthPoint
+	var points []plot.LinePoint
 	low, high := math.Log1p(from), math.Log1p(to)
 	for i := range steps + 1 {
 		x := math.Expm1(low + (high-low)*float64(i)/steps)
-		points = append(points, plot.GrowthPoint{X: x, Value: at(x) / size})
+		points = append(points, plot.LinePoint{X: math.Log1p(x), Value: at(x) / size})
 	}
 	return points
 }

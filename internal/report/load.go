@@ -323,29 +323,30 @@ func loadFigures(curves []LoadCurve, s Series) []Figure {
 		for _, v := range times[c.Workload] {
 			low, high = math.Min(low, v/scale.Size), math.Max(high, v/scale.Size)
 		}
-		p := plot.Loads{
+		p := plot.Lines{
 			Title: "latency against load, " + c.Workload.String() + ", " + c.Path.String(), Low: low, High: high,
 			Unit:  "99th percentile, and the median as the fainter line, " + scale.Unit + ", log scale",
 			XName: "load, as a share of the capacity of each; the ring is the knee",
 		}
 		n := Numbers{Columns: []string{"load", "p50 (" + scale.Unit + ")", "p99 (" + scale.Unit + ")", "interval of p99", "doubt"}}
 		var said []string
+		most := 10.0
 		for _, l := range c.Lines {
 			p.Lines = append(p.Lines, drawnLoad(l, s, scale))
+			most = max(most, 100*l.Points[len(l.Points)-1].Load)
 			n.Rows = append(n.Rows, loadNumbers(l, s, scale)...)
 			said = append(said, fmt.Sprintf("%s knee %s", number.Clean(l.Profile), l.Knee))
 		}
+		p.Ticks, p.XHigh = plot.PercentTicks(most)
 		p.Desc = "Times over load: " + strings.Join(said, "; ") + "."
 		out = append(out, Figure{Kind: "load", Heading: c.Path.String(), Path: c.Path, Workload: c.Workload, Drawing: p.Draw(), Numbers: n})
 	}
 	return out
 }
 
-func drawnLoad(l LoadLine, s Series, scale number.Scale) plot.LoadLine {
-	out := plot.LoadLine{Name: number.Clean(l.Profile), Series: s[l.Profile], Knee: math.NaN()}
-	if l.Knee.Found && !l.Knee.None {
-		out.Knee = 100 * l.Knee.Low
-	}
+// drawnLoad returns the line of the tail, with the median as the faint one.
+func drawnLoad(l LoadLine, s Series, scale number.Scale) plot.Line {
+	out := plot.Line{Name: number.Clean(l.Profile), Series: s[l.Profile]}
 	or := func(x stat.Summary, v float64) float64 {
 		if x.N == 0 {
 			return math.NaN()
@@ -353,10 +354,11 @@ func drawnLoad(l LoadLine, s Series, scale number.Scale) plot.LoadLine {
 		return v / scale.Size
 	}
 	for _, p := range l.Points {
-		out.Points = append(out.Points, plot.LoadPoint{
-			Load: 100 * p.Load, Half: or(p.Half, p.Half.Median), Tail: or(p.Tail, p.Tail.Median),
-			TailLow: or(p.Tail, p.Tail.Low), TailHigh: or(p.Tail, p.Tail.High),
+		out.Points = append(out.Points, plot.LinePoint{
+			X: 100 * p.Load, Value: or(p.Tail, p.Tail.Median), Low: or(p.Tail, p.Tail.Low), High: or(p.Tail, p.Tail.High),
+			Ring: l.Knee.Found && !l.Knee.None && p.Load == l.Knee.Low,
 		})
+		out.Faint = append(out.Faint, plot.LinePoint{X: 100 * p.Load, Value: or(p.Half, p.Half.Median)})
 	}
 	return out
 }

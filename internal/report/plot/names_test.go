@@ -9,11 +9,10 @@ import (
 func TestNamesAreWhole(t *testing.T) {
 	const name = "cilium-native-legacy"
 	const variant = "calico-ebpf-underlay(service-proxy=nftables,mtu=9000)" // of a sweep
-	points := []GrowthPoint{{X: 0, Value: 1}, {X: 10, Value: 2}}
+	points := []LinePoint{{X: 0, Value: 1}, {X: 10, Value: 2}}
 	for kind, d := range map[string]Drawing{
-		"curves":  Curves{Lines: []CurveLine{{Name: name, Points: []CurvePoint{{0, 1}, {0.5, 2}}}}}.Draw(),
-		"growth":  Growth{Lines: []GrowthLine{{Name: name, Points: points}}}.Draw(),
-		"variant": Growth{Lines: []GrowthLine{{Name: name, Points: points}, {Name: variant, Points: points}}}.Draw(),
+		"lines":   Lines{Lines: []Line{{Name: name, Points: points}}}.Draw(),
+		"variant": Lines{Lines: []Line{{Name: name, Points: points}, {Name: variant, Points: points}}}.Draw(),
 		"dots":    Dots{Rows: []DotRow{{Name: name}}}.Draw(),
 		"bars":    Bars{Columns: []BarColumn{{Name: "x"}}, Rows: []BarRow{{Name: name, Bars: []Bar{{}}}}}.Draw(),
 		"stacked": Bars{Stacked: true, Columns: []BarColumn{{Name: "x"}}, Rows: []BarRow{{Name: name, Bars: []Bar{{}}}}}.Draw(),

@@ -21,28 +21,33 @@ var nan = math.NaN()
 // drawings are one of each plot, whole, without data, and with what no file should hold.
 func drawings() map[string]Drawing {
 	odd := []float64{nan, math.Inf(1), math.Inf(-1), 0, -3, 5}
-	var points []CurvePoint
+	var points []LinePoint
 	for i, v := range odd {
-		points = append(points, CurvePoint{float64(i) / 5, v})
+		points = append(points, LinePoint{X: Nine(float64(i) / 5), Value: v})
 	}
+	percents, end := PercentTicks(95)
 	return map[string]Drawing{
 		"dots": Dots{Title: "service demand, rr", Desc: "two profiles", Unit: "µs", Reference: 4, ReferenceName: "raw", Rows: []DotRow{
 			{Name: "canal", Series: 1, Median: 8.1, Low: 7.9, High: 8.6, Samples: []float64{7.9, 8.1, 8.6}, Value: "8.10"},
 			{Name: "cilium-native", Series: 2, Median: 5.2, Low: nan, High: nan, Samples: []float64{5.2}, Value: "5.20"},
 			{Name: "macvlan", Series: 3, Median: nan, Low: nan, High: nan, Value: "–"},
 		}}.Draw(),
-		"curves": Curves{Title: "round-trip times", Desc: "two profiles", Unit: "µs", Lines: []CurveLine{
-			{Name: "canal", Series: 1, Points: []CurvePoint{{0, 6}, {0.5, 8}, {0.9, 10}, {0.99, 40}, {0.999, 900}}},
-			{Name: "raw", Series: 10, Points: []CurvePoint{{0, 3}, {0.5, 4}, {0.9, 5}, {0.99, 9}, {0.9999, 1000}}},
+		"curves": Lines{Title: "round-trip times", Desc: "two profiles", Unit: "µs", XName: "share that took at most so long", XHigh: 4, Ticks: NineTicks(4), Lines: []Line{
+			{Name: "canal", Series: 1, Points: shares(0, 6, 0.5, 8, 0.9, 10, 0.99, 40, 0.999, 900)},
+			{Name: "raw", Series: 10, Points: shares(0, 3, 0.5, 4, 0.9, 5, 0.99, 9, 0.9999, 1000)},
 		}}.Draw(),
-		"loads": Loads{Title: "latency against load", Desc: "two profiles", Unit: "µs", XName: "load", Lines: []LoadLine{
-			{Name: "canal", Series: 1, Knee: 50, Points: []LoadPoint{{10, 8, 20, 19, 22}, {50, 11, 30, 28, 35}, {95, 90, 700, 500, 900}}},
-			{Name: "raw", Series: 2, Knee: nan, Points: []LoadPoint{{10, 4, 9, nan, nan}, {50, 5, nan, nan, nan}, {95, 9, 14, 12, 15}}},
+		"loads": Lines{Title: "latency against load", Desc: "two profiles", Unit: "µs", XName: "load", XHigh: end, Ticks: percents, Lines: []Line{
+			{Name: "canal", Series: 1, Points: []LinePoint{{10, 20, 19, 22, false}, {50, 30, 28, 35, true}, {95, 700, 500, 900, false}},
+				Faint: []LinePoint{{X: 10, Value: 8}, {X: 50, Value: 11}, {X: 95, Value: 90}}},
+			{Name: "raw", Series: 2, Points: []LinePoint{{10, 9, nan, nan, false}, {50, nan, nan, nan, false}, {95, 14, 12, 15, false}},
+				Faint: []LinePoint{{X: 10, Value: 4}, {X: 50, Value: 5}, {X: 95, Value: 9}}},
 		}}.Draw(),
-		"growth": Growth{Title: "CPU time over Services", Desc: "two profiles", Unit: "µs", XName: "services", Ticks: []GrowthTick{{0, "0"}, {1000, "1K"}, {30000, "30K"}}, Lines: []GrowthLine{
-			{Name: "iptables", Series: 1, Points: []GrowthPoint{{0, 153, 150, 156}, {1000, 179, 176, 182}, {30000, 1210, 1188, 1232}}, Law: []GrowthPoint{{0, 150, nan, nan}, {30000, 1200, nan, nan}}},
-			{Name: "eBPF", Series: 2, Points: []GrowthPoint{{0, 86, nan, nan}, {1000, 87, 86, 88}, {30000, 87, 86, 88}}},
-		}}.Draw(),
+		"growth": Lines{Title: "CPU time over Services", Desc: "two profiles", Unit: "µs", XName: "services", XHigh: math.Log1p(30000), Low: 86, High: 1232,
+			Ticks: []Tick{{0, "0"}, {math.Log1p(1000), "1K"}, {math.Log1p(30000), "30K"}}, Lines: []Line{
+				{Name: "iptables", Series: 1, Fitted: true, Points: []LinePoint{{0, 153, 150, 156, false}, {math.Log1p(1000), 179, 176, 182, false}, {math.Log1p(30000), 1210, 1188, 1232, false}},
+					Faint: []LinePoint{{X: 0, Value: 150}, {X: math.Log1p(30000), Value: 1200}}},
+				{Name: "eBPF", Series: 2, Fitted: true, Points: []LinePoint{{0, 86, nan, nan, false}, {math.Log1p(1000), 87, 86, 88, false}, {math.Log1p(30000), 87, 86, 88, false}}},
+			}}.Draw(),
 		"heat": Heat{Title: "service demand", Desc: "map", Unit: "µs", Columns: []string{"pod-pod cross", "hairpin"}, Rows: []HeatRow{
 			{Name: "canal", Series: 1, Cells: []HeatCell{{"8.1", "2.00x worse", Level(-3)}, {"–", "", Neutral}}},
 		}}.Draw(),
@@ -65,16 +70,23 @@ func drawings() map[string]Drawing {
 		"odd-trips": Trips{Finish: math.Inf(1), FinishName: "x", Kinds: []TripKind{{"k", "s1"}}, Lanes: []Trip{{Rows: []string{"r"}, Spans: []TripSpan{
 			{0, nan, math.Inf(1), 0, ""}, {0, -3, nan, 0, ""},
 		}, Labels: []TripLabel{{0, nan, []string{"x"}}, {0, 0, nil}}}}}.Draw(),
-		"empty-dots":   Dots{Low: nan, High: nan}.Draw(),
-		"empty-curves": Curves{}.Draw(),
-		"empty-loads":  Loads{}.Draw(),
-		"empty-heat":   Heat{}.Draw(),
-		"odd-dots":     Dots{Reference: math.Inf(1), ReferenceName: "x", Rows: []DotRow{{Median: math.Inf(1), Low: nan, High: -1, Samples: odd}}}.Draw(),
-		"odd-curves":   Curves{Low: nan, High: math.Inf(1), Lines: []CurveLine{{Points: points}}}.Draw(),
-		"odd-loads": Loads{Low: nan, High: math.Inf(1), Lines: []LoadLine{{Knee: nan, Points: []LoadPoint{
-			{nan, 1, 2, 3, 4}, {10, nan, math.Inf(1), 0, 1}, {20, -1, 0, nan, nan}, {math.Inf(1), 1, 1, 1, 1}, {30, 5, 7, -1, math.Inf(1)}, {-5, 1, 3, 1, 9},
+		"empty-dots":  Dots{Low: nan, High: nan}.Draw(),
+		"empty-lines": Lines{}.Draw(),
+		"empty-heat":  Heat{}.Draw(),
+		"odd-dots":    Dots{Reference: math.Inf(1), ReferenceName: "x", Rows: []DotRow{{Median: math.Inf(1), Low: nan, High: -1, Samples: odd}}}.Draw(),
+		"odd-curves":  Lines{Low: nan, High: math.Inf(1), XHigh: nan, Ticks: NineTicks(9), Lines: []Line{{Points: points}}}.Draw(),
+		"odd-loads": Lines{Low: nan, High: math.Inf(1), XHigh: 30, Lines: []Line{{Faint: points, Fitted: true, Points: []LinePoint{
+			{nan, 2, 3, 4, true}, {10, math.Inf(1), 0, 1, false}, {20, 0, nan, nan, true}, {math.Inf(1), 1, 1, 1, true}, {30, 7, -1, math.Inf(1), true}, {-5, 3, 1, 9, true},
 		}}}}.Draw(),
 	}
+}
+
+// shares are points of a percentile curve, of shares and values in turn.
+func shares(of ...float64) (points []LinePoint) {
+	for i := 0; i < len(of); i += 2 {
+		points = append(points, LinePoint{X: Nine(of[i]), Value: of[i+1]})
+	}
+	return points
 }
 
 func someBars(stacked bool) Bars {
@@ -165,7 +177,7 @@ func FuzzSVG(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string, a, b float64) {
 		for _, d := range []Drawing{
 			Dots{Title: name, Rows: []DotRow{{Name: name, Median: a, Low: a, High: b, Samples: []float64{a, b}, Value: name}}, Low: b, High: a}.Draw(),
-			Curves{Title: name, Lines: []CurveLine{{Name: name, Points: []CurvePoint{{0, a}, {0.9, b}, {b, a}}}}}.Draw(),
+			Lines{Title: name, XHigh: a, Ticks: []Tick{{b, name}}, Lines: []Line{{Name: name, Points: []LinePoint{{0, a, b, a, true}, {0.9, b, a, b, false}, {b, a, a, a, false}}}}}.Draw(),
 			Heat{Title: name, Columns: []string{name}, Rows: []HeatRow{{Name: name, Cells: []HeatCell{{name, name, Level(3)}}}}}.Draw(),
 		} {
 			svg, err := SVG(Framed(d), "x")

@@ -1,0 +1,233 @@
+package plot
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Lines is values along a scale that begins at 0: for each name a line through its points with their intervals. Values are
+// on a log axis.
+type Lines struct {
+	Title, Desc string
+	// Unit is that of the values, XName says what the scale is.
+	Unit, XName string
+	// XHigh is the end of the scale, Ticks are the places that it names, rising.
+	XHigh float64
+	Ticks []Tick
+	Lines []Line
+	// Low and High widen the axis of values; not positive for none. (optional)
+	Low, High float64
+}
+
+// Tick is a place on a scale, and its text as far as there is room.
+type Tick struct {
+	At   float64
+	Text string
+}
+
+// Line is the values of one name.
+type Line struct {
+	Name   string
+	Series int
+	Points []LinePoint
+	// Faint is another line in the same colour. Fitted says that it is the law fitted to the points, which then are marked.
+	// (optional)
+	Faint  []LinePoint
+	Fitted bool
+}
+
+// LinePoint is a value, which must be positive to be drawn, with its interval: NaN or 0 where it is not known. Ring marks it.
+type LinePoint struct {
+	X, Value, Low, High float64
+	Ring                bool
+}
+
+// seen reports whether a point can be drawn.
+func (p LinePoint) seen() bool { return p.X >= 0 && number.Finite(p.X) && positive(p.Value) }
+
+func positive(v float64) bool { return v > 0 && number.Finite(v) }
+
+// Sizes of a plot with two axes.
+const (
+	frameLeft   = 50.0 // six digits, in a wide font too
+	frameRight  = 140.0
+	frameTop    = 26.0
+	frameBottom = 34.0
+	frameHeight = 270.0
+)
+
+// Draw lays the plot out.
+func (p Lines) Draw() Drawing {
+	values := []float64{p.Low, p.High}
+	for _, l := range p.Lines {
+		for _, q := range l.Points {
+			values = append(values, q.Value)
+		}
+		for _, q := range l.Faint {
+			if !l.Fitted {
+				values = append(values, q.Value)
+			}
+		}
+	}
+	names := each.Of(p.Lines, func(l Line) string { return l.Name })
+	room := nameRoom(names)
+	y, ticks := timeAxis(values)
+	x := axis{low: 0, high: p.XHigh, from: frameLeft, to: plotWidth - room}
+	groups := each.Of(p.Lines, func(l Line) Group { return l.draw(x, y) })
+	height := nameLines(groups, names, room)
+	groups = append([]Group{frame(x, y, ticks, p.marks(x, y), [2]string{p.Unit, p.XName})}, groups...)
+	return Drawing{Width: plotWidth, Height: height, Title: p.Title, Desc: p.Desc, Groups: groups}
+}
+
+// marks draws the ticks of the scale.
+func (p Lines) marks(x, y axis) []Shape {
+	var marks []Shape
+	free := x.from - 20 // what is left of it is taken
+	for _, t := range p.Ticks {
+		at := x.at(t.At)
+		marks = append(marks, line(Grid, 1, Point{at, y.from}, Point{at, y.to}))
+		// Fonts differ: what is measured here may be drawn wider by a sixth.
+		if half := 1.17 * textWidth(t.Text, smallSize) / 2; t.Text != "" && at-half > free {
+			marks = append(marks, small(text(Muted, Point{at, y.from + 16}, t.Text, Middle)))
+			free = at + half + 4
+		}
+	}
+	return marks
+}
+
+// draw draws one line with its intervals, the faint line, and rings. A faint line without the other takes its place.
+func (l Line) draw(x, y axis) Group {
+	color, pattern := Series(l.Series)
+	g := Group{Series: l.Series, Tip: l.Name}
+	var points, rings, second []Point
+	var arms []Shape
+	for _, q := range l.Points {
+		if !q.seen() {
+			continue
+		}
+		at := Point{x.at(q.X), y.at(q.Value)}
+		points = append(points, at)
+		if positive(q.Low) && positive(q.High) {
+			arms = append(arms, faint(line(color, 2, Point{at.X, y.at(q.Low)}, Point{at.X, y.at(q.High)}), 0.35))
+		}
+		if q.Ring {
+			rings = append(rings, at)
+		}
+	}
+	for _, q := range l.Faint {
+		if q.seen() {
+			second = append(second, Point{x.at(q.X), y.at(q.Value)})
+		}
+	}
+	if len(points) == 0 && !l.Fitted {
+		points, second = second, nil
+	}
+	if len(points) == 0 {
+		return g
+	}
+	g.Shapes = append(g.Shapes, dashed(line(color, 2, points...), pattern))
+	if l.Fitted {
+		g.Shapes = append(g.Shapes, dots(color, 6, points...))
+	}
+	g.Shapes = append(g.Shapes, arms...)
+	switch {
+	case len(second) == 0:
+	case l.Fitted:
+		g.Shapes = append(g.Shapes, faint(line(color, 1, second...), 0.5))
+	default:
+		g.Shapes = append(g.Shapes, faint(dashed(line(color, 1, second...), pattern), 0.6))
+	}
+	if len(rings) > 0 {
+		g.Shapes = append(g.Shapes, dots(color, 11, rings...), dots(Paper, 5, rings...))
+	}
+	return g
+}
+
+// PercentTicks returns the ticks of a scale from 0 to at least most percent, and its end.
+func PercentTicks(most float64) ([]Tick, float64) {
+	x, at := linear(0, most, 6)
+	return each.Of(at, func(v float64) Tick { return Tick{v, tickText(v) + "%"} }), x.high
+}
+
+// Nine returns the place of share q on a scale of nines, where each further nine is as wide as the one before: 0 for 0, 1 for
+// 90 %, 2 for 99 %.
+func Nine(q float64) float64 { return -math.Log10(1 - q) }
+
+// NineTicks returns the ticks of a scale of nines that ends at high.
+func NineTicks(high float64) []Tick {
+	var ticks []Tick
+	for _, t := range []Tick{{0, ""}, {0.5, "50%"}, {0.9, "90%"}, {0.99, "99%"}, {0.999, "99.9%"}, {0.9999, "99.99%"}, {0.99999, "99.999%"}} {
+		if at := Nine(t.At); at <= high+1e-9 {
+			ticks = append(ticks, Tick{at, t.Text})
+		}
+	}
+	return ticks
+}
+
+// timeAxis returns the upright logarithmic axis of a frame that holds all values above 0, with its ticks.
+func timeAxis(values []float64) (axis, []float64) {
+	values = slices.DeleteFunc(values, func(v float64) bool { return !(v > 0) })
+	low, high, ok := span(values...)
+	if !ok {
+		low, high = 1, 10
+	}
+	y, ticks := logarithmic(low, high, 7)
+	y.from, y.to = frameHeight-frameBottom, frameTop
+	return y, ticks
+}
+
+// nameRoom returns the room that a plot leaves right of it for the names of its lines: little when a name or their number needs
+// more, for then the names are below.
+func nameRoom(names []string) float64 {
+	below := float64(len(names))*nameGap > frameHeight-20 || slices.ContainsFunc(names, func(name string) bool {
+		return textWidth(name, smallSize) > frameRight-24
+	})
+	if below {
+		return 14
+	}
+	return frameRight
+}
+
+// nameGap is the distance of two names.
+const nameGap = 14.0
+
+// nameLines writes the name of each group right of the plot, level with the end of its first shape as far as there is room,
+// or below it, and returns the height of the drawing. room is that of nameRoom.
+func nameLines(groups []Group, names []string, room float64) float64 {
+	type end struct {
+		line int
+		Point
+	}
+	var ends []end
+	for i, g := range groups {
+		if len(g.Shapes) > 0 {
+			points := g.Shapes[0].Points
+			ends = append(ends, end{i, points[len(points)-1]})
+		}
+	}
+	key := func(e end, x, y float64) {
+		g := &groups[e.line]
+		color, pattern := Series(g.Series)
+		g.Shapes = append(g.Shapes, dashed(line(color, 2, Point{x, y}, Point{x + 14, y}), pattern),
+			small(text(Ink, Point{x + 18, y + 4}, fit(names[e.line], smallSize, plotWidth-x-18), Start)))
+	}
+	if room < frameRight {
+		for i, e := range ends {
+			key(e, 0, frameHeight+10+float64(i)*nameGap)
+		}
+		return frameHeight + 10 + float64(len(ends))*nameGap
+	}
+	slices.SortStableFunc(ends, func(a, b end) int { return cmp.Compare(a.Y, b.Y) })
+	left := plotWidth - room + 6
+	for i, at := range spread(each.Of(ends, func(e end) float64 { return e.Y }), nameGap, 12, frameHeight-8) {
+		g := &groups[ends[i].line]
+		color, _ := Series(g.Series)
+		g.Shapes = append(g.Shapes, faint(line(color, 1, ends[i].Point, Point{left, at}), 0.45))
+		key(ends[i], left, at)
+	}
+	return frameHeight
+}
