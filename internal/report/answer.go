@@ -29,8 +29,8 @@ type Answer struct {
 }
 
 // needPage returns the answers for programs.
-func needPage(_ *builder, a *Answer) page {
-	return page{subjects: []Subject{{"needs", each.Of(a.Needs, needOf)}, {"abilities", a.Abilities}}}
+func needPage(b *builder) page {
+	return page{subjects: []Subject{{"needs", each.Of(b.answer.Needs, needOf)}, {"abilities", b.answer.Abilities}}}
 }
 
 // banners returns warnings about a run that did not end as planned, and about trials without a distribution.
@@ -45,16 +45,16 @@ func banners(d Document, omitted int) []string {
 	return out
 }
 
-// answer returns what the run says in a few lines: which profile for which need, with the size of the difference and how sure
+// answerLines returns what the run says in a few lines: which profile for which need, with the size of the difference and how sure
 // that is, and how many comparisons came out how. Nothing in it goes beyond a verdict.
-func (b *builder) answer(needs []Need) []string {
+func (b *builder) answerLines() []string {
 	if len(b.analysis.Cells) == 0 {
 		return []string{"No trial was measured."}
 	}
 	if _, ok := b.mainPath(); !ok {
 		return []string{"No finished trial has a number to show."}
 	}
-	lines := each.Of(needs, func(n Need) string {
+	lines := each.Of(b.answer.Needs, func(n Need) string {
 		line := fmt.Sprintf("%s (%s %s, %s): %s %s.", n.Name, n.Workload, n.Path, n.Metric.Title, n.Conclusion.Text, n.Certainty)
 		return strings.Join(append([]string{line}, n.functions()...), " ")
 	})

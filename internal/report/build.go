@@ -59,10 +59,11 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	if d.Sections, err = b.impact(o.Impact); err != nil {
 		return Document{}, err
 	}
-	d.Needs, d.Abilities = b.needs(), b.abilities()
+	b.answer.Needs, b.answer.Abilities = b.needs(), b.abilities()
+	d.Answer = b.answer
 	var pictured []Section
 	for _, of := range pages {
-		p := of(b, &d.Answer)
+		p := of(b)
 		d.Lines, d.subjects = append(d.Lines, p.answer...), append(d.subjects, p.subjects...)
 		for _, s := range p.sections {
 			switch {
@@ -79,7 +80,7 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	if d.Lines != nil { // what pages answer takes the place of the needs: the profiles are points of curves
 		d.Needs, d.Lines = nil, append(d.Lines, b.tally()...)
 	} else {
-		d.Lines = b.answer(d.Needs)
+		d.Lines = b.answerLines()
 	}
 	d.Legend, d.Footnotes = b.legend(), b.notes.text()
 	d.Appendix = append(abilitySection(d.Abilities), b.appendix(d.Run)...)
@@ -135,7 +136,9 @@ type builder struct {
 	metrics []metric.Metric
 	cut     []compare.Table
 	sides   []explain.Side
-	notes   footnotes
+	// answer has what pages need of it: the needs and abilities.
+	answer Answer
+	notes  footnotes
 	// kinds are those of the entries written so far.
 	kinds map[Kind]bool
 }

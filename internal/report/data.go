@@ -91,7 +91,7 @@ func Subjects() []Subject {
 	b := newBuilder(result.Header{}, &compare.Analysis{}, &Collector{}, nil)
 	var all []Subject
 	for _, of := range pages {
-		all = append(all, of(b, &Answer{}).subjects...)
+		all = append(all, of(b).subjects...)
 	}
 	return all
 }

@@ -19,7 +19,7 @@ import (
 const maxCurves = 2000
 
 // distributionPage returns the distributions of what was gathered.
-func distributionPage(b *builder, _ *Answer) page {
+func distributionPage(b *builder) page {
 	return page{sections: []Section{{ID: "distributions", Heading: "Distributions", Folded: true, Notes: []string{
 		"Percentile curves: how long the share of all exchanges took at most. Each further nine is as wide as the one before, and time is on a log axis, so the tail is as plain as the middle. The trials of a cell are pooled here; those of the tables are of each trial by itself.",
 	}, Figures: distributions(b.from.gather.curves(), b.analysis.Workloads, b.series())}}}

@@ -417,7 +417,7 @@ func sidesByCase(sides []explain.Side) [][]explain.Side {
 }
 
 // explainedPage returns the tables of parts, one for each path and workload.
-func explainedPage(b *builder, _ *Answer) page {
+func explainedPage(b *builder) page {
 	p := page{subjects: []Subject{{"explained", []explainedProfile(nil)}}}
 	if len(b.sides) == 0 {
 		return p

@@ -233,7 +233,7 @@ func (w wording) slope(l growth.Line) string {
 }
 
 // growthPage returns the curves over a swept condition; their sentences are the answer.
-func growthPage(b *builder, _ *Answer) page {
+func growthPage(b *builder) page {
 	all := growths(growth.Of(b.analysis, b.header.Plan, b.from.states), b.header.Plan, b.analysis.Margin)
 	s := Section{Heading: "Growth", ID: "growth", Notes: growthNotes, Drawn: true, Figures: growthFigures(all, b.series())}
 	for _, g := range all {
@@ -390,7 +390,7 @@ func growthFigures(all []Growth, s Series) []Figure {
 		p := plot.Lines{
 			Title: "growth of " + g.Title, Desc: strings.Join(g.Sentences, " "),
 			Unit: g.Metric.Title + ", " + scale.Unit + ", log scale", XName: g.Condition + ", log scale; faint: the fitted law",
-			XHigh: math.Log1p(max(1, slices.Max(g.Points()))), Low: math.Inf(1),
+			XHigh: math.Log1p(1), Low: math.Inf(1),
 		}
 		n := Numbers{Columns: []string{g.Condition, g.Metric.Title + " (" + scale.Unit + ")", "interval"}}
 		for i, l := range g.Lines {
@@ -402,7 +402,7 @@ func growthFigures(all []Growth, s Series) []Figure {
 			line := plot.Line{Name: number.Clean(l.Profile), Series: series, Fitted: true}
 			for _, q := range l.Points {
 				at := plot.LinePoint{X: math.Log1p(q.X), Value: q.Median / scale.Size, Low: q.Low / scale.Size, High: q.High / scale.Size}
-				line.Points = append(line.Points, at)
+				line.Points, p.XHigh = append(line.Points, at), max(p.XHigh, at.X)
 				if q.Low > 0 {
 					p.Low, p.High = min(p.Low, at.Low), max(p.High, at.High)
 				}

@@ -75,7 +75,7 @@ var loadNotes = []string{
 }
 
 // loadPage returns the curves of times over load.
-func loadPage(b *builder, _ *Answer) page {
+func loadPage(b *builder) page {
 	all := b.loads()
 	s := Section{Heading: "Latency against load", ID: "load", Notes: loadNotes, Drawn: true, Asked: true, Figures: loadFigures(all, b.series())}
 	for _, c := range all {

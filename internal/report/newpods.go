@@ -30,7 +30,7 @@ var podTimes = []struct{ family, title string }{
 }
 
 // newPodsPage returns the times of new pods.
-func newPodsPage(b *builder, _ *Answer) page {
+func newPodsPage(b *builder) page {
 	return page{sections: []Section{{Heading: "New pods", Notes: newPodsNotes, Grids: b.newPods()}}}
 }
 

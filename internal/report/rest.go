@@ -55,7 +55,7 @@ func (r rest) parts() map[restRow]sample.Usage {
 }
 
 // restPage has what nodes and daemons use while nothing is sent.
-func restPage(b *builder, _ *Answer) page {
+func restPage(b *builder) page {
 	return page{sections: []Section{{Heading: "Nodes and daemons at rest", Notes: restNotes, Grids: b.atRest(b.from.rests)}}}
 }
 
