@@ -96,7 +96,7 @@ func Subjects() []Subject {
 	return all
 }
 
-// Lined is data that JSON has with an element a line, and null for what is no number.
+// Lined is data that JSON has with an element a line, and null for what is not a number.
 type Lined interface {
 	// Lined returns a struct of which each member is a value or a list.
 	Lined() any
