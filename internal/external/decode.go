@@ -93,7 +93,9 @@ func decodeAs(f adapter.Format, b []byte) (Batch, error) {
 // checked returns what f decoded, if a result can hold it.
 func checked(f adapter.Format, batch Batch, err error) (Batch, error) {
 	if err == nil {
-		err = batch.Check()
+		if err = batch.Check(); len(batch.Readings) == 0 {
+			err = advice.With(err, csvWay)
+		}
 	}
 	if err != nil {
 		return Batch{}, fmt.Errorf("as %s: %w", f.Name, err)

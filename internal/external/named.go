@@ -21,10 +21,13 @@ type relative struct {
 
 // relatives are tried where no format is found, those that are first before the formats.
 var relatives = []relative{
-	{looks: pattern.New(`(?m)^(?:Client connecting to|Server listening on) .*(?:TCP|UDP) port \d+\r?$`), what: "the output of iperf 2, which is not supported", instead: "measure by iperf3 -J", first: true},
+	{looks: pattern.New(`(?m)^(?:Client connecting to|Server listening on) .*(?:TCP|UDP) port \d+\b`), what: "the output of iperf 2, which is not supported", instead: "measure by iperf3 -J", first: true},
 	{looks: pattern.New(`(?m)^\d{14}(?:\.\d+)?,[0-9a-f.:]+,\d+,[0-9a-f.:]+,\d+,\d+,[\d.]+-[\d.]+,\d+,\d+`), what: "the CSV of iperf 2, which is not supported", instead: "measure by iperf3 -J"},
 	{looks: pattern.New(`(?m)^Fortio \S+ running at `), what: "the text of fortio, of which only the JSON is supported", instead: "load with fortio load -json FILE"},
-	{looks: pattern.New(`(?m)^Bombarding http`), what: "the text of bombardier, of which only the JSON is supported", instead: "load with bombardier -o json -p r"},
+	{looks: pattern.New(`(?m)^(?:Bombarding http|Statistics +Avg +Stdev +Max\r?$)`), what: "the text of bombardier, of which only the JSON is supported", instead: "load with bombardier -o json -p r"},
+	{looks: pattern.New(`(?m)^Value\(ms\) +Percentile +TotalCount|^Bucket +# +% +Histogram|^\d{19},\d{3},\d+,\d+,\d+,|^\{"attack":"`), what: "single requests or a histogram of vegeta, of which only the report is supported", instead: "vegeta report -type json"},
+	{looks: pattern.New(`This is ApacheBench[^<]*<table`), what: "the HTML of ab -w, of which only the text is supported", instead: "load with ab without -w", first: true},
+	{looks: pattern.New(`(?m)^response-time,DNS\+dialup,DNS,`), what: "the CSV of hey, of which only the summary is supported", instead: "load with hey without -o csv"},
 	{looks: pattern.New(`(?m)^ *http_req_duration\.+:`), what: "the text of k6, of which only the JSON is supported", instead: "load with k6 run --summary-export FILE"},
 	{looks: pattern.New(`(?m)^ *Success rate:\s`), what: "the text of oha, of which only the JSON is supported", instead: "load with oha --output-format json", first: true},
 	{looks: pattern.New(`(?:RDMA_(?:Write|Read)|Send) (?:BW|Latency|Bidirectional BW) Test`), what: "the output of perftest, which measures RDMA; no workload has that"},

@@ -115,6 +115,13 @@ func (r *Reading) Condition(conditions ...string) {
 	slices.Sort(r.Conditions)
 }
 
+// Host records the family of the address that the tool sent to, where it is not that of most tests.
+func (r *Reading) Host(address string) {
+	if strings.Contains(address, ":") && !strings.HasPrefix(address, "::ffff:") {
+		r.Condition("family=6")
+	}
+}
+
 // Received records the rate at which bytes arrived, in bit/s; without any, the trial has failed.
 func (r *Reading) Received(rate float64) {
 	if rate == 0 {

@@ -13,7 +13,7 @@ func matchAb(b []byte) bool { return bytes.Contains(b, []byte("This is ApacheBen
 
 var (
 	abShare   = pattern.New(`^(\d+)% +(\d+)(?: \(longest request\))?$`)
-	abRefused = pattern.New(`apr_socket_\w+: (.+)$`)
+	abRefused = pattern.New(`apr_\w+: (.+)$`)
 )
 
 // abRun is what ab printed of one run. Its times are whole milliseconds.

@@ -44,6 +44,8 @@ type report struct {
 	perSecond float64
 	// paced is the rate per second that the client was held to.
 	paced float64
+	// unsaid is true where the client may have been held to a rate that the tool does not say.
+	unsaid bool
 	// times are members of the family of response times in ns; shares are percentiles in ns by their share in percent.
 	times  map[string]float64
 	shares map[float64]float64
@@ -59,6 +61,9 @@ func (p report) reading() adapter.Reading {
 	if p.paced > 0 {
 		r.Warn(adapter.Paced, "the client was held to %.4g requests per second: its request rate is not a capacity", p.paced)
 		r.Condition(fmt.Sprintf("rate=%.4g", p.paced))
+	}
+	if p.unsaid {
+		r.Warn(adapter.Paced, "%s does not say its rate: unless that was 0, its request rate is not a capacity", p.tool)
 	}
 	rate := p.perSecond
 	if p.seconds > 0 {

@@ -59,6 +59,7 @@ func (doc vegetaDoc) report() report {
 	if doc.Duration > 0 && doc.Requests > 1 {
 		p.paced = roundRate((doc.Requests-1)*1e9/doc.Duration, 0.003)
 	}
+	p.unsaid = p.paced == 0
 	return p
 }
 

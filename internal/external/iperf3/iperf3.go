@@ -46,7 +46,12 @@ type iperf3Doc struct {
 		// Buffer is what -w asked for, MSS what -M did.
 		Buffer int `json:"sock_bufsize"`
 		MSS    int `json:"tcp_mss"`
+		// Connected are the sockets of the test.
+		Connected []struct {
+			Host string `json:"remote_host"`
+		} `json:"connected"`
 	} `json:"start"`
+	Title string `json:"title"`
 	// Intervals is a list of iperf3Interval, which is read item by item.
 	Intervals json.RawMessage `json:"intervals"`
 	End       iperf3End       `json:"end"`
@@ -243,6 +248,9 @@ func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 		Reverse: t.Reverse != 0, Bidirectional: t.Bidir != 0 || doc.End.ReceivedBack != nil,
 	}
 	r.Condition(t.others...)
+	for _, c := range doc.Start.Connected {
+		r.Host(c.Host)
+	}
 	if s.Buffer = doc.Start.Buffer; doc.Start.MSS > 0 {
 		r.Condition(fmt.Sprintf("tcp_mss=%d", doc.Start.MSS))
 	}
@@ -296,6 +304,9 @@ func (doc *iperf3Doc) datagramLoad(s *plan.Stream, r *adapter.Reading) error {
 
 // defaultRate is what a UDP client sends without -b, in bit/s a stream.
 const defaultRate = 1 << 20
+
+// leftCPU is what both forms have of the CPU.
+const leftCPU = "cpu_utilization_percent, which is of the iperf3 processes and not of the machines"
 
 // assumeRate finds the rate that the output does not name from what was sent in bit/s, 0 if that is unknown: iperf3's default,
 // or one with two digits of which the second is 0 or 5, as -b has it, else as fast as possible.
@@ -372,7 +383,10 @@ func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 		}
 	}
 	if doc.End.CPU != nil {
-		batch.LeaveOut("cpu_utilization_percent, which is of the iperf3 processes and not of the machines")
+		batch.LeaveOut(leftCPU)
+	}
+	if doc.Title != "" {
+		batch.LeaveOut("title %s of a run", adapter.Quoted(doc.Title))
 	}
 	return true
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -18,6 +19,7 @@ import (
 var (
 	textRow      = pattern.New(`(?m)^\[ *(\d+|SUM)\](\[[TR]X-[CS]\])? +(\d+\.\d+)- *(\d+\.\d+) +sec +(.*)$`)
 	textStarting = pattern.New(`^Starting Test: protocol: (TCP|UDP), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds`)
+	textHost     = pattern.New(`^\[ *\d+\] local \S+ port \d+ connected to (\S+) port`)
 	textLost     = pattern.New(`^(-?\d+)/(\d+)$`)
 )
 
@@ -29,14 +31,16 @@ func matchText(b []byte) bool {
 // textRun is one run within the text.
 type textRun struct {
 	udp, reverse, both bool
-	// done is true after the last line of a run.
-	done bool
+	// done is true after the last line of a run, theirs in what --get-server-output adds.
+	done, theirs bool
 	// failure is what a run complained of last, complaint the line that it did so in.
 	failure       string
 	complaint     string
 	flows, block  int
 	omit, seconds float64
 	congestion    string
+	host          string
+	started       time.Time
 	ids           map[string]bool
 	// single and sums are the words of the rows of totals by role, of one flow and of all. The roles of the way back of a
 	// bidirectional test end in wayBack.
@@ -47,6 +51,9 @@ type textRun struct {
 }
 
 const wayBack = " back"
+
+// coarse is the time in seconds below which the text's two decimals are fewer digits than its rates have.
+const coarse = 1
 
 // text decodes the totals of a run, which have three digits.
 var text = adapter.RunText[*textRun]{
@@ -70,7 +77,8 @@ func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		batch.LeaveOut("the jitter of a bidirectional test")
 	}
 	batch.Warmup = max(batch.Warmup, adapter.Seconds(r.omit))
-	out := &adapter.Reading{Window: adapter.Seconds(r.seconds)}
+	out := &adapter.Reading{Window: adapter.Seconds(r.seconds), Started: r.started}
+	out.Host(r.host)
 	err := r.read(out)
 	if out.Failure == nil {
 		out.Client = r.series()
@@ -88,10 +96,22 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 		return nil
 	}
 	if m := textRow.FindStringSubmatch(line); m != nil {
+		if r.theirs {
+			return nil
+		}
 		return r.row(m)
+	}
+	if m := textHost.FindStringSubmatch(line); m != nil {
+		r.host = m[1]
 	}
 	name, value, _ := strings.Cut(line, " ")
 	switch {
+	case line == "Server output:":
+		r.theirs = true
+	case name == "Time:":
+		r.started, _ = time.Parse(time.RFC1123, value) // absent where it is another form
+	case name == "CPU":
+		batch.LeaveOut(leftCPU)
 	case name == "iperf3:":
 		r.complaint = line
 		r.failure = strings.TrimPrefix(strings.TrimPrefix(value, "error - "), "interrupt - ")
@@ -164,7 +184,7 @@ func (r *textRun) series() *sample.Observation {
 	if len(rows) == 0 && len(r.ids) == 1 {
 		rows = r.intervals
 	}
-	if !r.client || r.both || len(rows) == 0 || r.seconds <= 0 {
+	if !r.client || r.both || len(rows) == 0 || r.seconds < coarse {
 		return nil
 	}
 	o := &sample.Observation{Side: "client", ElapsedNs: int64(r.seconds * 1e9)}
@@ -264,6 +284,9 @@ func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
 		again += float64(n)
 	}
 	goodput(out, rates)
+	if r.seconds < coarse && !r.both {
+		out.Window = adapter.Seconds(arrived * 8 / rates[0])
+	}
 	out.Put(metric.Transferred, arrived)
 	if counted {
 		out.Retransmitted(again, arrived)

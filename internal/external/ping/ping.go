@@ -19,6 +19,7 @@ var (
 	pingReply = pattern.New(`^\d+ bytes from .* time[=<](\S+) ms(?: \(DUP!\))?$`)
 	pingTotal = pattern.New(`^(\d+) packets transmitted, (\d+) (?:packets )?received,(.*)$`)
 	pingTimes = pattern.New(`^(?:rtt|round-trip) (min/avg/max(?:/(?:mdev|stddev))?) = ([0-9.,/]+) ms`)
+	pingSix   = pattern.New(`\(([0-9a-f]*:[0-9a-f:.]*)(?:%\w+)?\)`)
 	pingTook  = pattern.New(`time (\d+) ?ms`)
 )
 
@@ -34,6 +35,8 @@ type pingRun struct {
 	sent, received float64
 	took           time.Duration
 	totals         bool
+	flood          bool
+	host           string
 	summary        adapter.Reading
 	failure        string
 }
@@ -49,6 +52,9 @@ func (p *pingRun) Take(_ *adapter.Batch, line string) error {
 		var err error
 		p.headed = true
 		p.payload, err = adapter.Count(m[1])
+		if six := pingSix.FindStringSubmatch(line); six != nil {
+			p.host = six[1]
+		}
 		return err
 	}
 	if message, ok := strings.CutPrefix(line, "ping: "); ok && !p.headed {
@@ -70,6 +76,7 @@ func (p *pingRun) Take(_ *adapter.Batch, line string) error {
 		return adapter.Amounts(m[1:], &p.sent, &p.received)
 	}
 	if m := pingTimes.FindStringSubmatch(line); m != nil {
+		p.flood = strings.Contains(line, "ipg/ewma") // as soon as an answer is there: -f and -A
 		names, values := strings.Split(m[1], "/"), strings.Split(m[2], "/")
 		if len(names) != len(values) {
 			return fmt.Errorf("%d times where %s are %d", len(values), m[1], len(names))
@@ -89,6 +96,7 @@ func (p *pingRun) Take(_ *adapter.Batch, line string) error {
 // End returns the reading of the run.
 func (p *pingRun) End(*adapter.Batch) (*adapter.Reading, error) {
 	r := &adapter.Reading{}
+	r.Host(p.host)
 	if p.failure != "" {
 		r.Fail(adapter.FailureKind(p.failure), p.failure)
 		return r, nil
@@ -125,11 +133,11 @@ func (p *pingRun) End(*adapter.Batch) (*adapter.Reading, error) {
 
 // interval is the time between echoes with one digit, as the whole took it; BusyBox does not say, and then it is a second.
 func (p *pingRun) interval() time.Duration {
+	if p.flood || p.took > 0 && p.sent < 2 {
+		return 0
+	}
 	if p.took == 0 {
 		return time.Second
-	}
-	if p.sent < 2 {
-		return 0
 	}
 	each := float64(p.took) / (p.sent - 1)
 	if each < 1e6 {

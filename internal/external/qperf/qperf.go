@@ -4,9 +4,11 @@ package qperf
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -14,7 +16,7 @@ import (
 )
 
 // Tool is qperf: bandwidth and latency over TCP and UDP.
-var Tool = adapter.Tool{Formats: []adapter.Format{{Name: "qperf", About: "what qperf prints (tcp_bw, tcp_lat, udp_bw, udp_lat)", Match: match, Decode: text.Decode}}}
+var Tool = adapter.Tool{Formats: []adapter.Format{{Name: "qperf", About: "what qperf prints (tcp_bw, tcp_lat, udp_bw, udp_lat)", Match: match, Decode: decode}}}
 
 var (
 	section = pattern.New(`(?m)^([a-z0-9_]+_(?:bw|lat)):$`)
@@ -48,6 +50,26 @@ func (r *run) Take(_ *adapter.Batch, line string) error {
 		r.failed = line
 	}
 	return nil
+}
+
+// decode reads all tests. A loop over sizes prints each as the same test.
+func decode(b []byte) (adapter.Batch, error) {
+	batch, err := text.Decode(b)
+	sizeless := map[plan.Workload]int{}
+	for _, again := range []bool{false, true} {
+		for i := range batch.Readings {
+			r := &batch.Readings[i]
+			if !slices.ContainsFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == adapter.Assumed }) {
+				continue
+			}
+			if !again {
+				sizeless[r.Workload]++
+			} else if n := sizeless[r.Workload]; n > 1 {
+				r.Warn(adapter.Assumed, "%d runs of this test without a size may be a loop over sizes (-oo): import each by itself, or print sizes by -vv", n)
+			}
+		}
+	}
+	return batch, err
 }
 
 // Default sizes of qperf's messages in bytes.
@@ -163,7 +185,7 @@ func quantity(text, want string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	unit := words[1]
+	unit := strings.NewReplacer("bytes/", "B/", "bits/", "bit/").Replace(words[1]) // as -uu and -ub write them
 	switch {
 	case unit == "bytes":
 		unit = "B"
@@ -171,7 +193,7 @@ func quantity(text, want string) (float64, error) {
 		unit = "s"
 	case strings.HasSuffix(unit, "/sec"):
 		unit = strings.TrimSuffix(unit, "ec")
-		if !strings.HasSuffix(unit, "B/s") {
+		if !strings.HasSuffix(unit, "B/s") && !strings.HasSuffix(unit, "bit/s") {
 			unit = strings.TrimSuffix(unit, "b/s") + "bit/s"
 		}
 		if prefix, ok := strings.CutPrefix(unit, "K"); ok && !strings.HasPrefix(prefix, "i") {

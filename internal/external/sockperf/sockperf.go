@@ -26,7 +26,7 @@ var (
 
 // sockRun is what sockperf printed.
 type sockRun struct {
-	protocol                        string
+	protocol, host                  string
 	sent, dropped, received, window float64
 	// total counts the answers of the whole run.
 	total float64
@@ -54,6 +54,7 @@ func (s *sockRun) Take(batch *adapter.Batch, line string) error {
 	line = strings.TrimPrefix(line, "sockperf: ")
 	if m := sockProtocol.FindStringSubmatch(line); m != nil {
 		s.protocol = strings.ToLower(m[1])
+		s.host, _, _ = strings.Cut(strings.TrimSpace(strings.TrimPrefix(line[strings.Index(line, "=")+1:], " ")), " ")
 		return nil
 	}
 	if m := sockValid.FindStringSubmatch(line); m != nil {
@@ -88,6 +89,8 @@ func (s *sockRun) Take(batch *adapter.Batch, line string) error {
 		s.failure = strings.TrimPrefix(line, "ERROR: ")
 	case strings.HasPrefix(line, "Summary: Message Rate"), strings.HasPrefix(line, "Summary: BandWidth"):
 		s.other = "a throughput test, of which only the sender counts"
+	case strings.HasPrefix(line, "No valid observations found"):
+		s.failure = "no message was answered in the window that counts"
 	case strings.HasPrefix(line, "No messages were received"):
 		s.failure = "no messages were received from the server"
 	}
@@ -112,6 +115,7 @@ func (s *sockRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		}
 		r.Workload = w.Normalize()
 	}
+	r.Host(s.host)
 	r.Window = adapter.Seconds(s.window)
 	if s.failure != "" {
 		r.Fail(adapter.FailureKind(s.failure), s.failure)

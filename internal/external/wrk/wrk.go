@@ -35,6 +35,7 @@ type wrkRun struct {
 	rate           float64
 	hasRate        bool
 	bad, socket    float64
+	late           float64
 	// times are the metrics of response time in ns.
 	times   adapter.Reading
 	paced   bool
@@ -67,7 +68,7 @@ func (r *wrkRun) Take(_ *adapter.Batch, line string) error {
 	if m := wrkErrors.FindStringSubmatch(line); m != nil {
 		var connect, read, write, timeout float64
 		err := adapter.Amounts(m[1:], &connect, &read, &write, &timeout)
-		r.socket += connect + read + write + timeout
+		r.socket, r.late = r.socket+connect+read+write, r.late+timeout
 		return err
 	}
 	if m := wrkShare.FindStringSubmatch(line); m != nil {
@@ -143,6 +144,10 @@ func (r *wrkRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		out.Workload = w
 		out.Warn(adapter.Assumed, "wrk does not print the size of a body; assumed: %d B, headers included", w.Traits().Response)
 	}
+	if r.paced { // wrk2 counts connections that wait; wrk counts responses that came after its timeout, among the requests
+		r.socket, r.late = r.socket+r.late, 0
+	}
+	r.bad = min(r.bad+r.late, r.requests)
 	switch {
 	case r.failure != "":
 		out.Fail(adapter.FailureKind(r.failure), r.failure)
@@ -150,6 +155,8 @@ func (r *wrkRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		return nil, errors.New("it ends before its totals: the output is cut off")
 	case r.requests == 0:
 		out.Fail("error", "no request was answered")
+	case r.late >= r.requests:
+		out.Fail("timeout", fmt.Sprintf("each of %.0f responses came after wrk's timeout", r.requests))
 	case r.bad >= r.requests:
 		out.Fail("status", fmt.Sprintf("none of %.0f responses had a status of success", r.requests))
 	default:
