@@ -21,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 var screenshots = flag.String("screenshots", "", "keep the browser's pictures of the page in this directory")
@@ -52,6 +53,7 @@ func open(t *testing.T) *browser {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(home) })
 	cmd := exec.CommandContext(t.Context(), driver, "--port=0")
+	cmd.Env = append(os.Environ(), "TMPDIR="+home)        // a browser that is killed leaves its folders
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the browser's processes with it
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -344,12 +346,24 @@ func TestBrowserAccessible(t *testing.T) {
 	source := axe(t)
 	b := open(t)
 	b.call("POST", "/timeouts", map[string]any{"script": 300000}, nil)
-	page := render(t, document(t, reporttest.Small(5)))
+	// The page of a full result has every shade and kind of cell; its table of all numbers has the cells of the small page's.
+	all := reporttest.NinePaths(6)
+	for _, r := range all.Records {
+		if r.Profile == "canal" && r.Metrics != nil {
+			r.Metrics[metric.ServiceDemand] *= 4
+		}
+	}
+	small, full := render(t, document(t, reporttest.Small(5))), render(t, document(t, all))
 	for _, theme := range []string{"light", "dark"} {
-		for _, width := range []int{390, 1280, 1920} {
+		for _, width := range []int{390, 1280, 1920, 1281} {
 			b.size(width, 900, theme)
-			b.visit(page)
-			b.unfold("#table", "#cells tbody td")
+			if width == 1281 {
+				b.visit(full)
+				script[any](b, "document.querySelectorAll('main details:not(#table)').forEach(d => d.open = true)")
+			} else {
+				b.visit(small)
+				b.unfold("#table", "#cells tbody td")
+			}
 			b.unfold(".samples", ".samples svg")
 			for _, fault := range script[[]string](b, source+`; return axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"] }).then(
 				found => found.violations.map(v => v.id + ": " + v.help + ": " + v.nodes.length + ", as " + v.nodes[0].html.slice(0, 200)))`) {
