@@ -53,7 +53,11 @@ bin/cnibench fidelity --format markdown --context "$(echo $contexts | tr ' ' ,)"
 	--paths host-to-host/cross-node,pod-to-pod/same-node,pod-to-pod/cross-node,pod-to-service/local,pod-to-service/remote \
 	--workloads 'rr(congestion=reno),crr(congestion=reno),stream(congestion=reno,buffer=512Ki),stream(udp)' \
 	--repetitions "$repetitions" --duration "$duration" >"$work/table"
-awk -v table="$work/table" '
+# The rows are folded below their headings.
+awk '/^### / { if (open) print "</details>\n"; print; print "\n<details><summary>The rows</summary>"; open = 1; next }
+	{ print }
+	END { if (open) print "\n</details>" }' "$work/table" >"$work/folded"
+awk -v table="$work/folded" '
 	/^<!-- fidelity: end -->$/ { inside = 0; ended = 1 }
 	!inside { print }
 	/^<!-- fidelity: begin/ { inside = 1; while ((getline line < table) > 0) print line }

@@ -94,10 +94,12 @@ func (a article) write(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "| `%s`: %s | %s | %s |\n", c.ID, number.Markdown(c.Statement), stateOf(c.Outcome), number.Markdown(evidence))
 	}
-	b.WriteString("\n| figure | article | ratio there | ratio here | state |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(b, "\n<details><summary>%s</summary>\n\n", number.Counted(len(a.Figures), "figure"))
+	b.WriteString("| figure | article | ratio there | ratio here | state |\n|---|---|---|---|---|\n")
 	for _, f := range a.Figures {
 		f.write(b)
 	}
+	b.WriteString("\n</details>\n")
 }
 
 // write writes a figure as a row.

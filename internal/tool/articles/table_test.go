@@ -24,7 +24,7 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		"| `x` | figures | 1 | 0 | 0 | 0 | 1 |", "| `x` | claims | 0 | 0 | 0 | 0 | 1 |", `## An article \| of one`, "2 findings about the article",
 		"1.50 us | – | – | not comparable: absolute |", "3.00 us | 2.00x | 2.10x (2.00x to 2.20x) | reproduced |",
-		"| `x.y`: B is slower. | not comparable | needs at least 4 CPUs; and 1 more |",
+		"<details><summary>2 figures</summary>\n\n| figure |", "| `x.y`: B is slower. | not comparable | needs at least 4 CPUs; and 1 more |",
 	} {
 		if !strings.Contains(strings.ReplaceAll(got, "µs", "us"), want) {
 			t.Errorf("no %q in\n%s", want, got)
