@@ -3,6 +3,7 @@ package compare
 import (
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 )
 
@@ -13,7 +14,7 @@ func analysisOf(busy int) *Analysis {
 		c := Cell{Key: Key{Metric: m}}
 		c.N = 10
 		if busy > 0 {
-			c.Warnings = []Warning{{ID: "spread", Trials: 10}, {ID: outcome.OtherLoad, Trials: busy}}
+			c.Warnings = []stat.Warning{{ID: "spread", Trials: 10}, {ID: outcome.OtherLoad, Trials: busy}}
 		}
 		a.cells = append(a.cells, c)
 	}
