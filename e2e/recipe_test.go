@@ -61,7 +61,7 @@ func installer(t *testing.T, o recipe.Options) *recipe.Installer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Say, o.Image, o.Timeout = t.Logf, of.Image, time.Minute
+	o.Say, o.Image, o.Timeout = t.Logf, of.Image, 5*time.Minute
 	i, err := recipe.NewInstaller(c.Config(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -184,12 +184,18 @@ func TestRecipeInTurn(t *testing.T) {
 	if left := swept(t, i); len(left) > 0 {
 		t.Fatalf("left by who was there before: %v", left)
 	}
-	for _, profile := range []string{"bridge", "cilium-native", "ptp", "cilium-vxlan", "flannel-vxlan", "cilium-native-legacy"} {
+	for _, profile := range []string{"cilium-native", "flannel-vxlan", "cilium-vxlan", "bridge", "ptp"} {
 		t.Run(profile, func(t *testing.T) {
 			family, _, _ := strings.Cut(profile, "-")
-			i.Source = ""
+			i.Source, i.Sets, i.For = "", nil, ""
+			if family == "flannel" { // its manifest is in the module, its chart is not
+				i.For = recipe.ByFile
+			}
 			if c, ok := built[family]; ok {
 				i.Source = download(t, c)
+			}
+			if family == "cilium" { // root of the machine may lack a capability that the chart asks for by name
+				i.Sets = []string{"securityContext.privileged=true"}
 			}
 			began := time.Now()
 			if err := i.Install(t.Context(), profile); err != nil {

@@ -1,53 +1,36 @@
 #!/bin/sh
-# Is the lab true? Raises two real clusters with flannel (VXLAN and host-gw) on this machine, measures them and the lab in one
-# run, interleaved, puts the table between the two markers of docs/results/fidelity.md, and takes the clusters down again.
+# Is the lab true? For each CNI of the test cluster, raises a real cluster on this machine, measures it and the lab in one run,
+# interleaved, and takes the cluster down again. Puts one table of all runs between the two markers of docs/results/fidelity.md.
 #
-#   scripts/fidelity.sh [REPETITIONS [DURATION]]     default 10 of 500ms: 200 cases, about 25 minutes on two CPUs
+#   scripts/fidelity.sh [-r REPETITIONS] [-d DURATION] [CNI...]     default: 10 of 500ms, every CNI: 15 minutes each on two CPUs
+#   scripts/fidelity.sh -t                                          the table alone, of the results that are there
 #
-# The machine should have nothing else to do. The result is left in bin/fidelity.jsonl; to write the table again from it:
-# bin/cnibench fidelity --format markdown bin/fidelity.jsonl
+# The machine should have nothing else to do. Results are left in bin/fidelity-CNI.jsonl; all of them are in the table.
 set -eu
 cd "$(dirname "$0")/.."
-[ "$(id -u)" -eq 0 ] || { echo "fidelity.sh: needs root: it makes nodes of namespaces and cgroups" >&2; exit 2; }
-repetitions=${1:-10} duration=${2:-500ms}
-
 say() { echo "fidelity: $*" >&2; }
-cluster=bin/cluster
-contexts="vxlan hostgw"
-# What kubelets and control planes do shall not be on the CPU that is measured, the last one, which is also the lab's.
-last=$(($(nproc --all) - 1))
-[ "$last" -gt 0 ] || { say "needs two CPUs or more"; exit 2; }
-
-make -s build
-CGO_ENABLED=0 go build -o $cluster ./internal/tool/cluster
-$cluster build
-image=$(bin/cnibench image -o bin/cnibench-image.tar)
-work=$(mktemp -d)
-finish() {
-	status=$?
-	trap - EXIT INT TERM
-	for c in $contexts; do $cluster down --name "f$c" >&2 || status=1; done
-	rm -rf "$work"
-	exit $status
-}
-trap finish EXIT
-trap 'exit 130' INT TERM
-
-KUBECONFIG=
-for c in $contexts; do
-	cni=flannel-$c
-	[ "$c" = hostgw ] && cni=flannel-host-gw
-	$cluster up --name "f$c" --cni $cni --proxy iptables --image bin/cnibench-image.tar --daemon-cpus 0 >&2
-	# Clusters, users and contexts of one file are called as the cluster's context here, so that two can be read as one.
-	config=$($cluster status --name "f$c" | awk '$1 == "kubeconfig" { print $2 }')
-	sed "s/cnibench-e2e/$c/g; s/kubernetes-admin/$c/g" "$config" >"$work/$c"
-	KUBECONFIG=$KUBECONFIG${KUBECONFIG:+:}$work/$c
+repetitions=10 duration=500ms measure=1
+while getopts r:d:t flag; do
+	case $flag in
+	r) repetitions=$OPTARG ;;
+	d) duration=$OPTARG ;;
+	t) measure= ;;
+	*) exit 2 ;;
+	esac
 done
-export KUBECONFIG
-rm -f bin/fidelity.jsonl
+shift $((OPTIND - 1))
+[ $# -gt 0 ] || set -- bridge ptp flannel-vxlan flannel-host-gw cilium-vxlan cilium-native cilium-native-legacy cilium-native-dsr
+
+raise() { # raise CNI
+	$cluster up --name fidelity --nodes 2 --cni "$1" --image bin/cnibench-image.tar --daemon-cpus 0 >&2
+	KUBECONFIG=$($cluster status --name fidelity | awk '$1 == "kubeconfig" { print $2 }')
+	export KUBECONFIG
+}
+
 # Pods may choose reno and nothing better; a buffer of its own makes a stream independent of the sysctls of a namespace. veth
 # of a real cluster hands on super-packets, which is the lab's NIC model "ideal". The request gives pods a share of a busy CPU.
 # Each run makes 16 Services for TCP and UDP in a cluster, beside the API server's; with 27 more the lab has as many rules.
+<<<<<<< HEAD
 bin/cnibench fidelity --format markdown --context "$(echo $contexts | tr ' ' ,)" --image "${image%@*}" -o bin/fidelity.jsonl \
 	--nic ideal --cpu one --services 27 --load-cpus "$last" --cpu-request 200m \
 	--paths host-to-host/cross-node,pod-to-pod/same-node,pod-to-pod/cross-node,pod-to-service/local,pod-to-service/remote \
@@ -58,9 +41,45 @@ awk '/^### / { if (open) print "</details>\n"; print; print "\n<details><summary
 	{ print }
 	END { if (open) print "\n</details>" }' "$work/table" >"$work/folded"
 awk -v table="$work/folded" '
+=======
+compare() { # compare CNI
+	bin/cnibench fidelity --force --context cnibench-e2e --image "${image%@*}" -o "bin/fidelity-$1.jsonl" \
+		--nic ideal --cpu one --services 27 --load-cpus "$last" --cpu-request 200m \
+		--paths host-to-host/cross-node,pod-to-pod/same-node,pod-to-pod/cross-node,pod-to-service/local,pod-to-service/remote \
+		--workloads 'rr(congestion=reno),crr(congestion=reno),stream(congestion=reno,buffer=512Ki),stream(udp)' \
+		--repetitions "$repetitions" --duration "$duration" >/dev/null
+}
+
+CGO_ENABLED=0 go build -o bin/fidelity ./internal/tool/fidelity
+if [ -n "$measure" ]; then
+	[ "$(id -u)" -eq 0 ] || { say "needs root: it makes nodes of namespaces and cgroups"; exit 2; }
+	# What kubelets and control planes do shall not be on the CPU that is measured, the last one, which is also the lab's.
+	last=$(($(nproc --all) - 1))
+	[ "$last" -gt 0 ] || { say "needs two CPUs or more"; exit 2; }
+	cluster=bin/cluster
+	make -s build
+	CGO_ENABLED=0 go build -o $cluster ./internal/tool/cluster
+	image=$(bin/cnibench image -o bin/cnibench-image.tar)
+	finish() {
+		status=$?
+		trap - EXIT INT TERM
+		$cluster down --name fidelity >&2 || status=1
+		exit $status
+	}
+	trap finish EXIT
+	trap 'exit 130' INT TERM
+	for cni; do
+		raise "$cni"
+		compare "$cni"
+		$cluster down --name fidelity >&2
+	done
+fi
+bin/fidelity bin/fidelity-*.jsonl >bin/fidelity.md
+awk '
+>>>>>>> e96d6ab3 (cni uninstall, install: what a real Cilium leaves is found and removed)
 	/^<!-- fidelity: end -->$/ { inside = 0; ended = 1 }
 	!inside { print }
-	/^<!-- fidelity: begin/ { inside = 1; while ((getline line < table) > 0) print line }
+	/^<!-- fidelity: begin/ { inside = 1; while ((getline line < "bin/fidelity.md") > 0) print line }
 	END { exit !ended }' docs/results/fidelity.md >docs/results/fidelity.md.new || { rm -f docs/results/fidelity.md.new; say "docs/results/fidelity.md has no markers"; exit 1; }
 mv docs/results/fidelity.md.new docs/results/fidelity.md
-say "docs/results/fidelity.md has the table, bin/fidelity.jsonl every trial"
+say "docs/results/fidelity.md has the table, bin/fidelity-*.jsonl every trial"

@@ -95,7 +95,7 @@ func (g *gathering) machine(ctx context.Context) {
 	g.Machine = f
 }
 
-// network lists devices, routes and neighbours.
+// network lists devices, routes, routing rules and neighbours.
 func (g *gathering) network() error {
 	devices, err := g.h.Devices()
 	if err != nil {
@@ -125,6 +125,13 @@ func (g *gathering) network() error {
 			one.Via = &r.Via
 		}
 		g.Routes = append(g.Routes, one)
+	}
+	rules, err := g.h.Policy()
+	if err != nil {
+		g.missing("routing rules", err)
+	}
+	for _, r := range rules {
+		g.Rules = append(g.Rules, netstate.Rule(r))
 	}
 	return nil
 }

@@ -58,7 +58,8 @@ func (h *Handle) Devices() ([]Device, error) {
 	return devices, nil
 }
 
-// Routes returns the entries of the main table, without those that the kernel made for an address.
+// Routes returns the entries of the main table, without those that the kernel made for an address. Cilium calls its own the
+// kernel's, but those have a next hop.
 func (h *Handle) Routes() ([]Route, error) {
 	_, names, err := h.links()
 	if err != nil {
@@ -74,7 +75,7 @@ func (h *Handle) Routes() ([]Route, error) {
 			return nil, fmt.Errorf("list routes: %w", err)
 		}
 		for _, e := range entries {
-			if e.Protocol != unix.RTPROT_KERNEL {
+			if e.Protocol != unix.RTPROT_KERNEL || e.Gw != nil {
 				routes = append(routes, route(e, names[e.LinkIndex], netip.PrefixFrom(of.any, 0)))
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
@@ -113,6 +114,7 @@ func TestRoutesComeBackAsTheyWereGiven(t *testing.T) {
 		{To: netip.MustParsePrefix("10.2.0.0/26"), Via: netip.MustParseAddr("10.9.9.9"), Dev: "up0", OnLink: true, Protocol: ProtocolCalico, MTU: 1450},
 		{To: netip.MustParsePrefix("10.3.0.0/26"), Blackhole: true, Protocol: ProtocolBird},
 		{To: netip.MustParsePrefix("10.4.0.7/32"), Dev: "up0", LinkScope: true, Protocol: ProtocolBoot, Source: netip.MustParseAddr("10.1.0.1")},
+		{To: netip.MustParsePrefix("10.5.0.0/24"), Via: netip.MustParseAddr("10.1.0.9"), Dev: "up0", Protocol: unix.RTPROT_KERNEL},
 	}
 	for _, r := range want {
 		must(t, a.Add(r))
@@ -423,5 +425,21 @@ func TestRulesAreAListByPriority(t *testing.T) {
 	}
 	if err := h.Add(Rule{Priority: 512, To: pod}); !errors.Is(err, unix.EEXIST) {
 		t.Errorf("the same rule again: %v", err)
+	}
+}
+
+// TestPolicy: the routing policy of both families is there in the words of ip rule, without the kernel's own entries.
+func TestPolicy(t *testing.T) {
+	h := fresh(t)
+	mask := uint32(0xf00)
+	proxy, moved := netlink.NewRule(), netlink.NewRule()
+	proxy.Priority, proxy.Table, proxy.Family, proxy.Mark, proxy.Mask = 9, 2004, unix.AF_INET, 0x200, &mask
+	moved.Priority, moved.Table, moved.Family = 100, unix.RT_TABLE_LOCAL, unix.AF_INET6
+	must(t, h.nl.RuleAdd(proxy), h.nl.RuleAdd(moved))
+	got, err := h.Policy()
+	must(t, err)
+	want := []PolicyEntry{{Priority: 9, Words: "fwmark 0x200/0xf00 lookup 2004"}, {IPv6: true, Priority: 100, Words: "lookup local"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -3,6 +3,8 @@ package link
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -59,3 +61,50 @@ func (h *Handle) Rules() ([]Rule, error) {
 
 // kernelRule is the priority of the kernel's own entry for the main table.
 const kernelRule = 32766
+
+// PolicyEntry is an entry of the routing policy to any table.
+type PolicyEntry struct {
+	IPv6     bool
+	Priority int
+	// Words are what `ip rule` calls it, without its priority: "fwmark 0x200/0xf00 lookup 2004".
+	Words string
+}
+
+// tables are those of the kernel's own entries, by the priority of their entry.
+var tables = map[int]int{0: unix.RT_TABLE_LOCAL, kernelRule: unix.RT_TABLE_MAIN, 32767: unix.RT_TABLE_DEFAULT}
+
+// Policy returns the entries of both families, without the kernel's own.
+func (h *Handle) Policy() ([]PolicyEntry, error) {
+	var all []PolicyEntry
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		list, err := h.nl.RuleList(family)
+		if err != nil {
+			return nil, fmt.Errorf("list routing rules: %w", err)
+		}
+		for _, e := range list {
+			if own, ok := tables[e.Priority]; ok && own == e.Table {
+				continue
+			}
+			all = append(all, PolicyEntry{IPv6: family == unix.AF_INET6, Priority: e.Priority, Words: words(e)})
+		}
+	}
+	return all, nil
+}
+
+func words(e netlink.Rule) string {
+	var w []string
+	if e.Src != nil {
+		w = append(w, "from "+e.Src.String())
+	}
+	if e.Dst != nil {
+		w = append(w, "to "+e.Dst.String())
+	}
+	if e.Mask != nil {
+		w = append(w, fmt.Sprintf("fwmark %#x/%#x", e.Mark, *e.Mask))
+	}
+	name, ok := map[int]string{unix.RT_TABLE_LOCAL: "local", unix.RT_TABLE_MAIN: "main", unix.RT_TABLE_DEFAULT: "default"}[e.Table]
+	if !ok {
+		name = strconv.Itoa(e.Table)
+	}
+	return strings.Join(append(w, "lookup "+name), " ")
+}

@@ -28,6 +28,8 @@ type State struct {
 	// Devices are in the order of their index; Routes those of the main table that the kernel did not make itself.
 	Devices []Device `json:"devices,omitempty"`
 	Routes  []Route  `json:"routes,omitempty"`
+	// Rules are those of the routing policy that the kernel did not make itself.
+	Rules []Rule `json:"rules,omitempty"`
 	// Neighbours counts the entries of ARP and neighbour discovery, absent where they could not be counted.
 	Neighbours *int `json:"neighbours,omitempty"`
 	// Conntrack is the use of connection tracking in this namespace.
@@ -84,6 +86,14 @@ type Route struct {
 	MTU int `json:"mtu,omitempty"`
 	// Blackhole drops: a CNI's own block of addresses.
 	Blackhole bool `json:"blackhole,omitempty"`
+}
+
+// Rule is one rule of the routing policy.
+type Rule struct {
+	IPv6     bool `json:"ipv6,omitempty"`
+	Priority int  `json:"priority"`
+	// Words are what `ip rule` calls it, without its priority.
+	Words string `json:"words"`
 }
 
 // Conntrack counts tracked connections of a namespace.

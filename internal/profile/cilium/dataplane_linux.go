@@ -46,6 +46,12 @@ const (
 	ciliumNet  = "cilium_net"
 )
 
+// proxyRule is the place of the agent's entry in the routing policy, toProxy the mark of packets for its proxy.
+const (
+	proxyRule = 9
+	toProxy   = 0x200
+)
+
 // firstIdentity is that of the cluster's first address. Cilium numbers the identities of a cluster from 256 to 65,535.
 const firstIdentity = 256
 
@@ -84,8 +90,12 @@ func (c ciliumPlane) Prepare(n dataplane.Node) []link.Thing {
 		ciliumSettings(n),
 		link.Address{Dev: ciliumHost, Addr: dataplane.Single(gw)},
 	}
-	if !n.IPv6() { // Linux makes this route of an IPv6 address itself
-		things = append(things, link.Route{To: dataplane.Single(gw), Dev: ciliumHost, LinkScope: true})
+	if !n.IPv6() {
+		things = append(things,
+			link.Route{To: dataplane.Single(gw), Dev: ciliumHost, LinkScope: true}, // which Linux makes of an IPv6 address itself
+			// The agent's rule for its proxy is there without a proxy too. With a rule of its own, a namespace looks every
+			// route up by the list of rules.
+			link.Rule{Priority: proxyRule, Mark: toProxy})
 	}
 	things = append(things, toCiliumHost(n, n.PodCIDR))
 	if c.overlay {

@@ -101,6 +101,7 @@ func makeRoot(spec nodeSpec, all []hierarchy) error {
 		m.dir(filepath.Join(root, d))
 	}
 	m.usr()
+	m.do("link /var/run", func() error { return os.Symlink("../run", filepath.Join(root, "var/run")) })
 	m.bind("/dev", "dev", false)
 	for _, d := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
 		m.likeHost(d)

@@ -46,7 +46,7 @@ const (
 const clang = "clang-19"
 
 // component is what one Go module of our own builds: it requires the upstream module, and others only where a version that
-// the upstream module asks for cannot be had.
+// the upstream module asks for is not available.
 type component struct {
 	name string
 	// module and version are required; replace lists further modules that are replaced by the version given.

@@ -183,6 +183,10 @@ func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, e
 
 // nodePod returns a privileged host-network pod with the node's root mounted.
 func (i *Installer) nodePod(node string, readOnly bool) *corev1.Pod {
+	mounts := corev1.MountPropagationHostToContainer
+	if !readOnly { // what is unmounted there is unmounted on the node
+		mounts = corev1.MountPropagationBidirectional
+	}
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-", Labels: trait.Owned()},
 		Spec: corev1.PodSpec{
@@ -193,7 +197,7 @@ func (i *Installer) nodePod(node string, readOnly bool) *corev1.Pod {
 			Containers: []corev1.Container{{
 				Name: "node", Image: i.image(), Command: []string{"/cnibench", Leftovers, "--root", hostRoot},
 				SecurityContext: &corev1.SecurityContext{Privileged: new(true), RunAsUser: new(int64(0))},
-				VolumeMounts:    []corev1.VolumeMount{{Name: "root", MountPath: hostRoot, ReadOnly: readOnly, MountPropagation: new(corev1.MountPropagationHostToContainer)}},
+				VolumeMounts:    []corev1.VolumeMount{{Name: "root", MountPath: hostRoot, ReadOnly: readOnly, MountPropagation: &mounts}},
 			}},
 		},
 	}

@@ -10,6 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 )
 
 // Uninstall removes what Install applied for a profile, in reverse, and waits until each object is gone, because an operator
@@ -116,13 +118,30 @@ func (i *Installer) stopProxy(ctx context.Context, inv *inventory) error {
 	if err != nil {
 		return err
 	}
-	return i.until(ctx, "kube-proxy's pods are gone", func(ctx context.Context) (string, error) {
+	err = i.until(ctx, "kube-proxy's pods are gone", func(ctx context.Context) (string, error) {
 		pods, err := i.client.Pods(proxyNamespace).List(ctx, metav1.ListOptions{LabelSelector: "k8s-app=kube-proxy"})
 		if err != nil || len(pods.Items) == 0 {
 			return "", err
 		}
 		return fmt.Sprintf("there are %d", len(pods.Items)), nil
 	})
+	if err != nil {
+		return err
+	}
+	return i.sweepProxy(ctx)
+}
+
+// sweepProxy removes the rules that kube-proxy leaves on the nodes when it stops; packets would still walk them.
+func (i *Installer) sweepProxy(ctx context.Context) error {
+	if i.Image == "" {
+		i.Say("kube-proxy's rules stay on the nodes: they cannot be removed without an image")
+		return nil
+	}
+	s, err := i.Survey(ctx)
+	if err != nil {
+		return err
+	}
+	return i.Sweep(ctx, slices.DeleteFunc(s.Left, func(l residue.Leftover) bool { return l.Owner != residue.KubeProxy }))
 }
 
 // startProxy removes the selector.

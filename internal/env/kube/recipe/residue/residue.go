@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/netstate"
@@ -151,11 +152,15 @@ func (j *judge) seen(n Node) {
 		if d.Name == "tunl0" && len(d.Addresses) == 0 {
 			continue // the kernel adds it when its module is loaded
 		}
+		if d.Name == "cilium_net" {
+			continue // it goes with cilium_host, its other end
+		}
 		if (strings.HasPrefix(d.Name, "lxc") || strings.HasPrefix(d.Name, "cali")) && d.Kind != "veth" && d.Kind != "netkit" {
 			continue // LXC too has devices with this prefix
 		}
+		before := len(j.left)
 		j.add(n.Name, "device", d.Name, devices)
-		if d.Kind == "veth" && slices.ContainsFunc(d.Addresses, func(a netip.Prefix) bool { return n.PodCIDR.IsValid() && n.PodCIDR.Contains(a.Addr()) }) {
+		if len(j.left) == before && d.Kind == "veth" && slices.ContainsFunc(d.Addresses, func(a netip.Prefix) bool { return n.PodCIDR.IsValid() && n.PodCIDR.Contains(a.Addr()) }) {
 			j.add(n.Name, "device", d.Name, gateways)
 		}
 	}
@@ -175,6 +180,18 @@ func (j *judge) seen(n Node) {
 		}
 	}
 	j.routes(n)
+	for _, r := range n.Sight.Rules {
+		family := ""
+		if r.IPv6 {
+			family = " -6"
+		}
+		before := len(j.left)
+		if j.add(n.Name, "routing rule", r.Words, rules); len(j.left) > before {
+			l := &j.left[len(j.left)-1]
+			l.Name = fmt.Sprintf("%d: %s", r.Priority, r.Words)
+			l.Remove = strings.NewReplacer("%6", family, "%p", strconv.Itoa(r.Priority)).Replace(l.Remove)
+		}
+	}
 }
 
 // annotations judges those of a node. Those of one sign are one leftover.
@@ -198,6 +215,9 @@ func (j *judge) annotations(n Node) {
 const backup = ".cilium_bak"
 
 func (j *judge) file(node, name string) {
+	if name == "/run/cilium/deleteQueue" {
+		return // the plugin makes it again when a runtime detaches a last pod, and only Cilium reads it
+	}
 	if strings.HasPrefix(name, conflistDir) && strings.HasSuffix(name, backup) {
 		j.add(node, "file", name, []sign{{[]string{name}, []string{Cilium}, "configuration of an earlier CNI, which Cilium renamed", rmFile}})
 		return
@@ -227,8 +247,8 @@ func detach(q netstate.Program) string {
 		return "tc filter del dev " + q.Device + " " + way
 	case "xdp":
 		return "ip link set dev " + q.Device + " xdp off"
-	case "tcx":
-		return fmt.Sprintf("bpftool net detach tcx_%s dev %s", way, q.Device)
+	case "tcx": // nothing but its pin keeps it there
+		return fmt.Sprintf("rm -f /sys/fs/bpf/cilium/devices/%s/links/%s", q.Device, q.Name)
 	}
 	return "restart the node"
 }

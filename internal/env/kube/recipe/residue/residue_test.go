@@ -17,17 +17,22 @@ func worn() Node {
 		Name: "one", Looked: true, Address: netip.MustParseAddr("192.168.7.11"), PodCIDR: netip.MustParsePrefix("10.244.0.0/24"),
 		Annotations: []string{"flannel.alpha.coreos.com/public-ip", "flannel.alpha.coreos.com/backend-type", "projectcalico.org/IPv4Address", "volumes.kubernetes.io/x"},
 		Taints:      []string{"node.cilium.io/agent-not-ready", "node-role.kubernetes.io/control-plane"},
-		Files:       []string{"/run/flannel/subnet.env", "/etc/cni/net.d/05-cilium.conflist", "/etc/cni/net.d/README", "/etc/cni/net.d/10-flannel.conflist.cilium_bak", "/sys/fs/bpf/tc/globals/cilium_ipcache"},
+		Files:       []string{"/run/flannel/subnet.env", "/etc/cni/net.d/05-cilium.conflist", "/etc/cni/net.d/README", "/etc/cni/net.d/10-flannel.conflist.cilium_bak", "/sys/fs/bpf/tc/globals/cilium_ipcache", "/run/cilium/cgroupv2", "/run/cilium/deleteQueue"},
 		Sight: netstate.State{
 			Conflists: []netstate.Conflist{{File: "10-calico.conflist"}, {File: "99-loopback.conf"}},
 			Devices: []netstate.Device{
 				{Name: "eth0", Kind: "device"}, {Name: "cni0", Kind: "bridge"}, {Name: "flannel.1", Kind: "vxlan"}, {Name: "tunl0", Kind: "ipip"},
-				{Name: "cali1234", Kind: "veth"}, {Name: "lxcbr0", Kind: "bridge"}, {Name: "lxc5", Kind: "veth"}, {Name: "cilium_vxlan", Kind: "vxlan"},
+				{Name: "cali1234", Kind: "veth"}, {Name: "lxcbr0", Kind: "bridge"}, {Name: "cilium_net", Kind: "veth"},
+				{Name: "cilium_host", Kind: "veth", Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.0.7/32")}}, {Name: "lxc5", Kind: "veth"}, {Name: "cilium_vxlan", Kind: "vxlan"},
 				{Name: "veth1", Kind: "veth", Addresses: []netip.Prefix{netip.MustParsePrefix("10.244.0.1/32")}}, {Name: "veth2", Kind: "veth"},
 			},
 			Routes: []netstate.Route{
 				{To: netip.MustParsePrefix("10.244.1.0/24"), Via: &via}, {To: netip.MustParsePrefix("10.9.0.0/16"), Via: &via},
 				{To: netip.MustParsePrefix("10.244.0.64/26"), Blackhole: true},
+			},
+			Rules: []netstate.Rule{
+				{Priority: 9, Words: "fwmark 0x200/0xf00 lookup 2004"}, {Priority: 100, Words: "lookup local", IPv6: true},
+				{Priority: 1000, Words: "from 10.9.0.0/16 lookup 7"},
 			},
 			Chains: &netstate.Chains{Prefixes: map[string]int{"KUBE-": 10, "cali-": 4, "CILIUM_": 0}, Tables: []string{"ip kube-proxy", "ip filter", "ip flannel-ipv4"}},
 			Programs: &[]netstate.Program{
@@ -57,13 +62,27 @@ func TestJudge(t *testing.T) {
 		"BPF program cali_tc_main on eth0 tc egress", "BPF program cil_from_netdev on eth0 tcx ingress",
 		"annotation flannel.alpha.coreos.com/*", "annotation projectcalico.org/*",
 		"definition ciliumnodes.cilium.io", "definition ippools.crd.projectcalico.org",
-		"device cali1234", "device cilium_vxlan", "device cni0", "device flannel.1", "device lxc5", "device veth1",
-		"file /etc/cni/net.d/05-cilium.conflist", "file /etc/cni/net.d/10-calico.conflist", "file /etc/cni/net.d/10-flannel.conflist.cilium_bak", "file /run/flannel/subnet.env", "file /sys/fs/bpf/tc/globals/cilium_ipcache",
+		"device cali1234", "device cilium_host", "device cilium_vxlan", "device cni0", "device flannel.1", "device lxc5", "device veth1",
+		"file /etc/cni/net.d/05-cilium.conflist", "file /etc/cni/net.d/10-calico.conflist", "file /etc/cni/net.d/10-flannel.conflist.cilium_bak", "file /run/cilium/cgroupv2", "file /run/flannel/subnet.env", "file /sys/fs/bpf/tc/globals/cilium_ipcache",
 		"iptables chains KUBE-", "iptables chains cali-", "nftables table ip flannel-ipv4", "nftables table ip kube-proxy",
-		"route 10.244.0.64/26", "route 10.244.1.0/24", "taint node.cilium.io/agent-not-ready",
+		"route 10.244.0.64/26", "route 10.244.1.0/24", "routing rule 100: lookup local", "routing rule 9: fwmark 0x200/0xf00 lookup 2004", "taint node.cilium.io/agent-not-ready",
 	}
 	if got := names(left); !slices.Equal(got, want) {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	}
+	removed := map[string]string{}
+	for _, l := range left {
+		removed[l.Kind+" "+l.Name] = l.Remove
+	}
+	for name, want := range map[string]string{
+		"file /run/cilium/cgroupv2":                       "umount /run/cilium/cgroupv2; rmdir /run/cilium/cgroupv2",
+		"routing rule 9: fwmark 0x200/0xf00 lookup 2004":  "ip rule del fwmark 0x200/0xf00 lookup 2004",
+		"routing rule 100: lookup local":                  "ip -6 rule add pref 0 lookup local && ip -6 rule del pref 100 lookup local",
+		"BPF program cil_from_netdev on eth0 tcx ingress": "rm -f /sys/fs/bpf/cilium/devices/eth0/links/cil_from_netdev",
+	} {
+		if removed[name] != want {
+			t.Errorf("%s: %q, want %q", name, removed[name], want)
+		}
 	}
 	for _, l := range left {
 		if l.Kind == "annotation" && l.Owner == Flannel && l.Remove != "kubectl annotate node one flannel.alpha.coreos.com/backend-type- flannel.alpha.coreos.com/public-ip-" {

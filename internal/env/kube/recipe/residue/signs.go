@@ -13,6 +13,7 @@ const (
 	harmConflist = "a runtime takes the first file in the order of names: pods may be attached by this one"
 	harmDevice   = "its addresses and routes compete with those of the next CNI, and a VXLAN device keeps its UDP port"
 	harmChains   = "every packet that passes the node's stack walks them"
+	harmRules    = "every search for a route walks them"
 	harmBPF      = "its programs see packets before the next CNI does"
 	harmState    = "the next CNI takes addresses and settings from it"
 	rmFile       = "rm -rf %s"
@@ -37,6 +38,7 @@ var files = []sign{
 	{[]string{"/var/lib/cni/networks/k8s-pod-network"}, []string{Canal, Calico}, harmState, rmFile},
 	{[]string{"/var/lib/cni/networks/cnibench-*"}, []string{Plugins}, harmState, rmFile},
 	{[]string{"/var/lib/calico/*", "/run/calico/*"}, []string{Calico, Canal}, harmState, rmFile},
+	{[]string{"/run/cilium/cgroupv2"}, []string{Cilium}, "its mount keeps the node's cgroups in use", "umount %s; rmdir %s"},
 	{[]string{"/run/cilium/*"}, []string{Cilium}, harmState, rmFile},
 	{[]string{"/sys/fs/bpf/tc/globals/cilium_*", "/sys/fs/bpf/cilium/*"}, []string{Cilium}, harmBPF, rmFile},
 	{[]string{"/sys/fs/bpf/tc/globals/cali_*", "/sys/fs/bpf/calico/*", "/sys/fs/bpf/calico_*"}, []string{Calico}, harmBPF, rmFile},
@@ -62,10 +64,10 @@ func clearChains(word string) string {
 	return "for t in iptables ip6tables; do $t-save | grep -v " + word + " | $t-restore; done"
 }
 
-// chains are known by prefix.
+// chains are known by prefix. The kubelet makes its own KUBE- chains again.
 var chains = []sign{
 	{[]string{"KUBE-"}, []string{KubeProxy}, harmChains,
-		"kube-proxy --cleanup, or " + clearChains("KUBE-") + " (kubelet makes its own again)"},
+		clearChains("KUBE-")},
 	{[]string{"cali-", "cali:"}, []string{Calico}, harmChains, clearChains("cali")},
 	{[]string{"CILIUM_"}, []string{Cilium}, harmChains, clearChains("CILIUM_")},
 	{[]string{"FLANNEL-"}, []string{Flannel}, harmChains, clearChains("FLANNEL-")},
@@ -84,6 +86,12 @@ var tables = []sign{
 var programs = []sign{
 	{[]string{"cil_*"}, []string{Cilium}, harmBPF, ""},
 	{[]string{"cali_*"}, []string{Calico}, harmBPF, ""},
+}
+
+// rules of the routing policy. Cilium puts its own before that of the local table, which it moves.
+var rules = []sign{
+	{[]string{"fwmark 0x200/0xf00 lookup 2004", "fwmark 0xa00/0xf00 lookup 2005"}, []string{Cilium}, harmRules, "ip%6 rule del %s"},
+	{[]string{"lookup local"}, []string{Cilium}, harmRules, "ip%6 rule add pref 0 %s && ip%6 rule del pref %p %s"},
 }
 
 // definitions are known by their API's group.
