@@ -30,18 +30,6 @@ raise() { # raise CNI
 # Pods may choose reno and nothing better; a buffer of its own makes a stream independent of the sysctls of a namespace. veth
 # of a real cluster hands on super-packets, which is the lab's NIC model "ideal". The request gives pods a share of a busy CPU.
 # Each run makes 16 Services for TCP and UDP in a cluster, beside the API server's; with 27 more the lab has as many rules.
-<<<<<<< HEAD
-bin/cnibench fidelity --format markdown --context "$(echo $contexts | tr ' ' ,)" --image "${image%@*}" -o bin/fidelity.jsonl \
-	--nic ideal --cpu one --services 27 --load-cpus "$last" --cpu-request 200m \
-	--paths host-to-host/cross-node,pod-to-pod/same-node,pod-to-pod/cross-node,pod-to-service/local,pod-to-service/remote \
-	--workloads 'rr(congestion=reno),crr(congestion=reno),stream(congestion=reno,buffer=512Ki),stream(udp)' \
-	--repetitions "$repetitions" --duration "$duration" >"$work/table"
-# The rows are folded below their headings.
-awk '/^### / { if (open) print "</details>\n"; print; print "\n<details><summary>The rows</summary>"; open = 1; next }
-	{ print }
-	END { if (open) print "\n</details>" }' "$work/table" >"$work/folded"
-awk -v table="$work/folded" '
-=======
 compare() { # compare CNI
 	bin/cnibench fidelity --force --context cnibench-e2e --image "${image%@*}" -o "bin/fidelity-$1.jsonl" \
 		--nic ideal --cpu one --services 27 --load-cpus "$last" --cpu-request 200m \
@@ -76,7 +64,6 @@ if [ -n "$measure" ]; then
 fi
 bin/fidelity bin/fidelity-*.jsonl >bin/fidelity.md
 awk '
->>>>>>> e96d6ab3 (cni uninstall, install: what a real Cilium leaves is found and removed)
 	/^<!-- fidelity: end -->$/ { inside = 0; ended = 1 }
 	!inside { print }
 	/^<!-- fidelity: begin/ { inside = 1; while ((getline line < "bin/fidelity.md") > 0) print line }

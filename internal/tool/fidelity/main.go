@@ -71,7 +71,7 @@ func of(rows []fidelity.Row) (own, over []distance) {
 // table writes a line for each dataplane, then one for each of its paths and workloads.
 func table(pages []*fidelity.Page) string {
 	all := "| Dataplane | rows | CPU time: median | largest | over the bare node: median | largest | bare node: median | largest |\n|---|---|---|---|---|---|---|---|\n"
-	each := "\n| Dataplane | Path | Workload | Lab | Cluster | CPU time | over the bare node | |\n|---|---|---|---|---|---|---|---|\n"
+	each := "\n<details><summary>The rows</summary>\n\n| Dataplane | Path | Workload | Lab | Cluster | CPU time | over the bare node | |\n|---|---|---|---|---|---|---|---|\n"
 	for _, p := range pages {
 		for _, s := range p.Summaries() {
 			mine := func(r fidelity.Row) bool { return r.Context == s.Context && r.Profile == s.Profile }
@@ -87,5 +87,5 @@ func table(pages []*fidelity.Page) string {
 			}
 		}
 	}
-	return all + each
+	return all + each + "\n</details>\n"
 }
