@@ -56,9 +56,9 @@ func (b *builder) answerLines() []string {
 	}
 	lines := each.Of(b.answer.Needs, func(n Need) string {
 		line := fmt.Sprintf("%s (%s %s, %s): %s %s.", n.Name, n.Workload, n.Path, n.Metric.Title, n.Conclusion.Text, n.Certainty)
-		return strings.Join(append([]string{line}, n.functions()...), " ")
+		return strings.Join(append([]string{line}, n.functionLines()...), " ")
 	})
-	return append(lines, b.tally()...)
+	return append(lines, b.tallyLine()...)
 }
 
 // mainPath returns the path that the answer speaks of: between pods on two nodes, or else the one with most numbers.
@@ -84,9 +84,9 @@ func (b *builder) mainPath() (plan.Path, bool) {
 	return best, most > 0
 }
 
-// tally counts the verdicts of the tables.
-func (b *builder) tally() []string {
-	all := slices.DeleteFunc(comparisons(b.cut...), func(x compare.Comparison) bool { return x.Verdict == compare.None })
+// tallyLine counts the verdicts of the tables.
+func (b *builder) tallyLine() []string {
+	all := slices.DeleteFunc(tableComparisons(b.cut...), func(x compare.Comparison) bool { return x.Verdict == compare.None })
 	base := number.Clean(b.analysis.Baseline)
 	if len(all) == 0 {
 		if base == "" || len(b.analysis.Profiles) < 2 || !b.header.Plan.Sweep.IsZero() {

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// standsIn returns the cell of the baseline that stands in for the path of a need, nil if p is not that baseline.
-func (b *builder) standsIn(n Need, p plan.Variant) *compare.Cell {
+// standInCell returns the cell of the baseline that stands in for the path of a need, nil if p is not that baseline.
+func (b *builder) standInCell(n Need, p plan.Variant) *compare.Cell {
 	if p != b.analysis.Baseline {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (b *builder) standsIn(n Need, p plan.Variant) *compare.Cell {
 func (b *builder) aheadOfHost(needs []Need) string {
 	for _, n := range needs {
 		first := n.Choice[0].Cell.Profile
-		if n.Bounds || n.Metric.Name != metric.ServiceDemand || !dataplane(first) || b.toBest(n, profile.Host) != compare.Worse {
+		if n.Bounds || n.Metric.Name != metric.ServiceDemand || !isDataplane(first) || b.bareVerdict(n, profile.Host) != compare.Worse {
 			continue
 		}
 		p, ok := profile.Lookup(first.Profile())
@@ -45,9 +45,9 @@ func (b *builder) aheadOfHost(needs []Need) string {
 	return ""
 }
 
-// toBest returns the verdict of a bare network on the best dataplane of a need.
-func (b *builder) toBest(n Need, bare plan.Variant) compare.Verdict {
-	two := b.rank(n.Path, n.Workload, n.Metric.Name, func(p plan.Variant) bool { return p == bare || p == n.Choice[0].Cell.Profile })
+// bareVerdict returns the verdict of a bare network on the best dataplane of a need.
+func (b *builder) bareVerdict(n Need, bare plan.Variant) compare.Verdict {
+	two := b.rankAmong(n.Path, n.Workload, n.Metric.Name, func(p plan.Variant) bool { return p == bare || p == n.Choice[0].Cell.Profile })
 	switch {
 	case len(two) < 2:
 		return compare.None

@@ -40,7 +40,7 @@ type Options struct {
 // Build makes the report of what was collected; h is the header of its result. The error, about an option that the
 // result cannot serve, carries a hint. The collector must not be used afterwards.
 func (c *Collector) Build(h result.Header, o Options) (Document, error) {
-	metrics, err := shown(o.Metrics)
+	metrics, err := selectMetrics(o.Metrics)
 	if err != nil {
 		return Document{}, err
 	}
@@ -49,9 +49,9 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 		return Document{}, err
 	}
 	b := newBuilder(h, a, c, metrics)
-	d := Document{Result: Result{Analysis: a, Run: c.run.in(h), Facts: h.Facts, Profiles: h.Profiles, Sides: c.explained.Sides(a)}}
-	d.Title, b.sides = title(d.Run), d.Sides
-	for e := range entries(b.cut...) {
+	d := Document{Result: Result{Analysis: a, Run: c.run.runOf(h), Facts: h.Facts, Profiles: h.Profiles, Sides: c.explained.Sides(a)}}
+	d.Title, b.sides = reportTitle(d.Run), d.Sides
+	for e := range tableEntries(b.cut...) {
 		if e.Cell != nil {
 			b.notes.add(e.Cell)
 		}
@@ -59,7 +59,7 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	if d.Sections, err = b.impact(o.Impact); err != nil {
 		return Document{}, err
 	}
-	b.answer.Needs, b.answer.Abilities = b.needs(), b.abilities()
+	b.answer.Needs, b.answer.Abilities = b.findNeeds(), b.abilities()
 	d.Answer = b.answer
 	var pictured []Section
 	for _, of := range pages {
@@ -78,14 +78,14 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	d.Sections = append(d.Sections, sections(metrics, b.cut, func(t compare.Table) string { return t.Metric }, b.table)...)
 	d.Sections = append(d.Sections, pictured...)
 	if d.Lines != nil { // what pages answer takes the place of the needs: the profiles are points of curves
-		d.Needs, d.Lines = nil, append(d.Lines, b.tally()...)
+		d.Needs, d.Lines = nil, append(d.Lines, b.tallyLine()...)
 	} else {
 		d.Lines = b.answerLines()
 	}
-	d.Legend, d.Footnotes = b.legend(), b.notes.text()
-	d.Appendix = append(abilitySection(d.Abilities), b.appendix(d.Run)...)
-	d.Summary = b.summary(d, o.File)
-	if line := implausible(o.Checked); line != "" {
+	d.Legend, d.Footnotes = b.legendLines(), b.notes.texts()
+	d.Appendix = append(abilitySection(d.Abilities), b.appendixSections(d.Run)...)
+	d.Summary = b.buildSummary(d, o.File)
+	if line := implausibleText(o.Checked); line != "" {
 		d.Lines, d.Summary.Notes = append(d.Lines, line), append(d.Summary.Notes, line)
 	}
 	d.Citation = citation(d)
@@ -96,8 +96,8 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	return d, nil
 }
 
-// shown returns the metrics to show, in report order.
-func shown(names []string) ([]metric.Metric, error) {
+// selectMetrics returns the metrics to show, in report order.
+func selectMetrics(names []string) ([]metric.Metric, error) {
 	var out []metric.Metric
 	for _, n := range names {
 		if _, ok := metric.Lookup(n); !ok {
@@ -112,7 +112,7 @@ func shown(names []string) ([]metric.Metric, error) {
 	return out, nil
 }
 
-func title(r Run) string {
+func reportTitle(r Run) string {
 	what := "cnibench"
 	if r.Origin != "" {
 		what = number.Clean(r.Origin)
@@ -123,7 +123,7 @@ func title(r Run) string {
 	if r.Plan.Environment != "" {
 		what += ", " + number.Clean(r.Plan.Environment)
 	}
-	return dated(what, r.Created)
+	return withDate(what, r.Created)
 }
 
 // builder has what the parts of a document are made from.
@@ -175,9 +175,9 @@ func (b *builder) cases() iter.Seq[plan.Case] {
 
 // table writes out one table in one unit.
 func (b *builder) table(m metric.Metric, t compare.Table) Table {
-	scale := number.Common(t.Unit, medians(t)...)
+	scale := number.Common(t.Unit, tableMedians(t)...)
 	out := newTable(m, t.Workload, scale)
-	out.Title = b.labelled(out.Title, t.Workload)
+	out.Title = b.withNIC(out.Title, t.Workload)
 	columns := b.columns(t)
 	for _, j := range columns {
 		out.Columns = append(out.Columns, number.Clean(t.Profiles[j]))
@@ -203,12 +203,12 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 // the baseline of all paths. A note below the table names that cell; its column would be empty otherwise.
 func (b *builder) columns(t compare.Table) []int {
 	var out []int
-	elsewhere := len(standIns(t)) > 0
+	elsewhere := len(standInPaths(t)) > 0
 	for j, p := range t.Profiles {
-		if p == t.Baseline && len(t.Profiles) > 1 && len(t.Paths) > 1 && served(t, j) == 1 && elsewhere {
+		if p == t.Baseline && len(t.Profiles) > 1 && len(t.Paths) > 1 && servedCells(t, j) == 1 && elsewhere {
 			continue
 		}
-		if b.skipped(p) && served(t, j) == 0 {
+		if b.wasSkipped(p) && servedCells(t, j) == 0 {
 			continue
 		}
 		out = append(out, j)
@@ -216,8 +216,8 @@ func (b *builder) columns(t compare.Table) []int {
 	return out
 }
 
-// served counts the cells of column j.
-func served(t compare.Table, j int) (n int) {
+// servedCells counts the cells of column j.
+func servedCells(t compare.Table, j int) (n int) {
 	for _, row := range t.Rows {
 		if row[j].Cell != nil {
 			n++
@@ -226,7 +226,7 @@ func served(t compare.Table, j int) (n int) {
 	return n
 }
 
-func (b *builder) profile(name plan.Variant) (result.Profile, bool) {
+func (b *builder) headerProfile(name plan.Variant) (result.Profile, bool) {
 	i := slices.IndexFunc(b.header.Profiles, func(p result.Profile) bool { return p.Name == name })
 	if i < 0 {
 		return result.Profile{}, false
@@ -234,8 +234,8 @@ func (b *builder) profile(name plan.Variant) (result.Profile, bool) {
 	return b.header.Profiles[i], true
 }
 
-func (b *builder) skipped(name plan.Variant) bool {
-	p, ok := b.profile(name)
+func (b *builder) wasSkipped(name plan.Variant) bool {
+	p, ok := b.headerProfile(name)
 	return ok && p.Skipped != ""
 }
 
@@ -244,7 +244,7 @@ func (b *builder) entry(from compare.Entry, c plan.Case, scale number.Scale) Ent
 	e := notMeasured
 	if from.Cell != nil {
 		e = b.notes.entry(from.Cell, scale)
-	} else if p, ok := b.profile(c.Profile); ok && (p.NotServed[c.Path.String()] != "" || p.NotServed[c.Route().String()] != "") {
+	} else if p, ok := b.headerProfile(c.Profile); ok && (p.NotServed[c.Path.String()] != "" || p.NotServed[c.Route().String()] != "") {
 		e = Entry{Kind: NotServed, Text: number.Absent, Short: number.Absent}
 	}
 	e.Comparison = from.Comparison
@@ -340,13 +340,13 @@ func (a *account) add(rec *result.Record) {
 	case rec.Type == result.TypeEnd && rec.End != nil:
 		a.reason = rec.End.Reason
 		a.ended.add(span{time.Duration(rec.End.WallNs), time.Duration(rec.End.WindowNs)})
-		a.ended.add(sum(a.open[:min(len(a.open), max(0, len(a.open)-rec.End.Trials))]))
+		a.ended.add(sumSpans(a.open[:min(len(a.open), max(0, len(a.open)-rec.End.Trials))]))
 		a.open = nil
 	}
 }
 
-// in returns the run that it tells of; h is the header of its result.
-func (a *account) in(h result.Header) Run {
+// runOf returns the run that it tells of; h is the header of its result.
+func (a *account) runOf(h result.Header) Run {
 	r := Run{Plan: h.Plan, Origin: h.Origin, Created: h.Created, Reason: unfinished, Trials: a.trials, Failed: a.failed}
 	if a.reason != "" {
 		r.Reason = a.reason
@@ -356,13 +356,13 @@ func (a *account) in(h result.Header) Run {
 		r.Wall, r.Windows = a.all.wall, a.all.window
 	}
 	if h.Origin == "" {
-		r.Command = command(h.Plan)
+		r.Command = repeatCommand(h.Plan)
 	}
 	return r
 }
 
-// sum adds up spans.
-func sum(all []span) span {
+// sumSpans adds up spans.
+func sumSpans(all []span) span {
 	var out span
 	for _, s := range all {
 		out.add(s)

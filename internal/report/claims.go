@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// FindingsSchema names the JSON format of BuildFindings.
-const FindingsSchema = "cnibench.findings/v1"
+// findingsSchema names the JSON format of BuildFindings.
+const findingsSchema = "cnibench.findings/v1"
 
 // claimData is a judged claim for programs.
 type claimData struct {
@@ -35,11 +35,11 @@ func dataOf(j findings.Judged) claimData {
 func BuildFindings(sources []findings.Source, all []findings.Judged) Document {
 	data := each.Of(all, dataOf)
 	return Document{
-		Answer: Answer{Lines: []string{fmt.Sprintf("%s: %s.", number.Counted(len(all), "claim"), outcomes(all))}}, Sections: claimSections(sources, all),
+		Answer: Answer{Lines: []string{fmt.Sprintf("%s: %s.", number.Counted(len(all), "claim"), claimCounts(all))}}, Sections: claimSections(sources, all),
 		Data: struct {
 			Schema   string      `json:"schema"`
 			Findings []claimData `json:"findings"`
-		}{FindingsSchema, data},
+		}{findingsSchema, data},
 	}
 }
 
@@ -54,7 +54,7 @@ func Claims(a *compare.Analysis) (tally string, testable []Section) {
 			tested = append(tested, j)
 		}
 	}
-	tally = fmt.Sprintf("This result can test %d of %d published claims: %s.", len(tested), len(all), outcomes(tested))
+	tally = fmt.Sprintf("This result can test %d of %d published claims: %s.", len(tested), len(all), claimCounts(tested))
 	return tally, claimSections(published.Sources, tested)
 }
 
@@ -80,8 +80,8 @@ func claimSections(sources []findings.Source, all []findings.Judged) []Section {
 	return out
 }
 
-// outcomes describes how many claims came out how.
-func outcomes(all []findings.Judged) string {
+// claimCounts describes how many claims came out how.
+func claimCounts(all []findings.Judged) string {
 	n := findings.Counts(all)
 	var parts []string
 	for _, o := range findings.Outcomes {

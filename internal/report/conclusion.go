@@ -39,7 +39,7 @@ func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion 
 	}
 	var out []Conclusion
 	for _, p := range t.Paths {
-		c := b.concluded(b.choice(p, t.Workload, t.Metric), scale)
+		c := b.conclude(b.rankDataplanes(p, t.Workload, t.Metric), scale)
 		if c.Text == "" {
 			continue
 		}
@@ -49,16 +49,16 @@ func (b *builder) conclusions(t compare.Table, scale number.Scale) []Conclusion 
 	return out
 }
 
-// choice ranks the dataplanes, or all profiles in a row without dataplanes: raw and host are not a choice.
-func (b *builder) choice(p plan.Path, w plan.Workload, name string) []compare.Standing {
-	if ranks := b.rank(p, w, name, dataplane); len(ranks) > 0 {
+// rankDataplanes ranks the dataplanes, or all profiles in a row without dataplanes: raw and host are not a choice.
+func (b *builder) rankDataplanes(p plan.Path, w plan.Workload, name string) []compare.Standing {
+	if ranks := b.rankAmong(p, w, name, isDataplane); len(ranks) > 0 {
 		return ranks
 	}
 	return b.analysis.Rank(p, w, name)
 }
 
-// rank ranks the profiles that keep wants.
-func (b *builder) rank(p plan.Path, w plan.Workload, name string, keep func(plan.Variant) bool) []compare.Standing {
+// rankAmong ranks the profiles that keep wants.
+func (b *builder) rankAmong(p plan.Path, w plan.Workload, name string, keep func(plan.Variant) bool) []compare.Standing {
 	among := *b.analysis // the same analysis with fewer profiles
 	among.Profiles = slices.DeleteFunc(slices.Clone(among.Profiles), func(v plan.Variant) bool { return !keep(v) })
 	return among.Rank(p, w, name)
@@ -76,74 +76,74 @@ type sentence struct {
 	Conclusion
 }
 
-// concluded describes in words what ranks are, best first; "" if there are none.
-func (b *builder) concluded(ranks []compare.Standing, scale number.Scale) Conclusion {
+// conclude describes in words what ranks are, best first; "" if there are none.
+func (b *builder) conclude(ranks []compare.Standing, scale number.Scale) Conclusion {
 	s := &sentence{ranks: ranks, scale: scale, margin: b.analysis.Margin}
 	switch {
 	case len(ranks) == 0:
 		return s.Conclusion
-	case bounds(ranks):
-		s.bounds()
+	case areBounds(ranks):
+		s.sayBounds()
 	case len(ranks) == 1:
-		b.alone(s)
+		b.concludeAlone(s)
 	case !slices.ContainsFunc(ranks, func(x compare.Standing) bool { return x.ToBest.Verdict == compare.Worse }):
-		s.nothingApart()
+		s.sayNoDifference()
 	default:
-		s.best()
-		tail := s.tail()
-		s.next(tail)
-		s.worst(tail)
-		b.middle(s, tail)
-		s.brief(tail)
+		s.sayBest()
+		tail := s.tailIndex()
+		s.sayNext(tail)
+		s.sayWorst(tail)
+		b.sayGroups(s, tail)
+		s.sayBrief(tail)
 	}
-	if left := b.unranked(ranks); len(left) > 0 {
-		s.say("not ranked: %s", listed(left))
+	if left := b.unrankedNames(ranks); len(left) > 0 {
+		s.say("not ranked: %s", joinNames(left))
 	}
 	s.Text = strings.Join(s.parts, "; ") + "."
 	return s.Conclusion
 }
 
-// bounds reports whether half of the values or more are CPU times that lack softirq work. What they lack differs by profile.
-func bounds(ranks []compare.Standing) bool {
+// areBounds reports whether half of the values or more are CPU times that lack softirq work. What they lack differs by profile.
+func areBounds(ranks []compare.Standing) bool {
 	n := 0
 	for _, x := range ranks {
-		if x.Cell.Metric == metric.ServiceDemand && often(x.Cell, outcome.IdleSoftIRQ) {
+		if x.Cell.Metric == metric.ServiceDemand && raisedOften(x.Cell, outcome.IdleSoftIRQ) {
 			n++
 		}
 	}
 	return n > 0 && 2*n >= len(ranks)
 }
 
-// bounds is the sentence of a row of lower bounds.
-func (s *sentence) bounds() {
+// sayBounds is the sentence of a row of lower bounds.
+func (s *sentence) sayBounds() {
 	first, last := s.ranks[0], s.ranks[len(s.ranks)-1]
 	if len(s.ranks) == 1 {
 		s.Alone = true
-		s.say("%s is a lower bound (%s)", s.value(first), outcome.IdleSoftIRQ)
+		s.say("%s is a lower bound (%s)", s.valueText(first), outcome.IdleSoftIRQ)
 		return
 	}
-	s.say("lower bounds (%s), which say nothing about the order: %s to %s", outcome.IdleSoftIRQ, s.value(first), s.value(last))
+	s.say("lower bounds (%s), which say nothing about the order: %s to %s", outcome.IdleSoftIRQ, s.valueText(first), s.valueText(last))
 }
 
-// unranked names the profiles of a row that are failing, with what failed, and those that are not comparable with the others.
-func (b *builder) unranked(ranks []compare.Standing) []string {
+// unrankedNames names the profiles of a row that are failing, with what failed, and those that are not comparable with the others.
+func (b *builder) unrankedNames(ranks []compare.Standing) []string {
 	var out []string
 	for _, p := range b.analysis.Profiles {
 		k := ranks[0].Cell.Key
 		k.Profile = p
 		switch c, ok := b.analysis.Cell(k); {
-		case !ok || !dataplane(p):
+		case !ok || !isDataplane(p):
 		case c.Failing():
-			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p), failures(c)))
+			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p), failureText(c)))
 		case c.N > 0 && c.Unlike(&ranks[0].Cell):
-			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p), whyUnlike(c)))
+			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p), attachmentText(c)))
 		}
 	}
 	return out
 }
 
-// failures writes how many trials of a cell failed, "6 of 10 trials failed", or what share of the work in them.
-func failures(c compare.Cell) string {
+// failureText writes how many trials of a cell failed, "6 of 10 trials failed", or what share of the work in them.
+func failureText(c compare.Cell) string {
 	if c.Failed <= c.N && c.Failing() {
 		return number.Percent(c.Lost) + " of its work failed"
 	}
@@ -154,43 +154,43 @@ func (s *sentence) say(format string, args ...any) {
 	s.parts = append(s.parts, fmt.Sprintf(format, args...))
 }
 
-// value returns a profile's name and median; a sentence has the unit once.
-func (s *sentence) value(x compare.Standing) string {
-	value := valueOf(x.Cell, s.scale)
+// valueText returns a profile's name and median; a sentence has the unit once.
+func (s *sentence) valueText(x compare.Standing) string {
+	value := cellValue(x.Cell, s.scale)
 	if !s.valued {
 		s.valued = true
 		value += " " + s.scale.Unit
 	}
 	if x.Cell.Failed > 0 {
-		value += ", " + failures(x.Cell)
+		value += ", " + failureText(x.Cell)
 	}
 	return fmt.Sprintf("%s (%s)", number.Clean(x.Cell.Profile), value)
 }
 
-// claim adds a difference and writes its size, ", 1.95x (1.78x to 2.01x)"; without a ratio, that of losses over none,
+// claimText adds a difference and writes its size, ", 1.95x (1.78x to 2.01x)"; without a ratio, that of losses over none,
 // there is no size to write.
-func (s *sentence) claim(x compare.Comparison) string {
+func (s *sentence) claimText(x compare.Comparison) string {
 	s.Claims = append(s.Claims, x)
 	if math.IsNaN(x.Ratio) {
 		return ""
 	}
-	return ", " + sized(x)
+	return ", " + ratioText(x)
 }
 
-// sized returns a ratio with its interval.
-func sized(x compare.Comparison) string {
+// ratioText returns a ratio with its interval.
+func ratioText(x compare.Comparison) string {
 	return fmt.Sprintf("%s (%s to %s)", number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High))
 }
 
-// alone is the sentence of the only profile of a row: how it compares with the baseline.
-func (b *builder) alone(s *sentence) {
+// concludeAlone is the sentence of the only profile of a row: how it compares with the baseline.
+func (b *builder) concludeAlone(s *sentence) {
 	c := s.ranks[0].Cell
 	s.Alone = true
 	what := "profile"
-	if dataplane(c.Profile) {
+	if isDataplane(c.Profile) {
 		what = "dataplane"
 	}
-	s.say("%s is the only %s measured", s.value(s.ranks[0]), what)
+	s.say("%s is the only %s measured", s.valueText(s.ranks[0]), what)
 	i := slices.IndexFunc(b.analysis.Comparisons, func(x compare.Comparison) bool { return x.Key == c.Key })
 	if i < 0 {
 		return
@@ -202,30 +202,30 @@ func (b *builder) alone(s *sentence) {
 	}
 	switch x.Verdict {
 	case compare.Better, compare.Worse:
-		if size := s.claim(x); size != "" {
+		if size := s.claimText(x); size != "" {
 			s.say("%s of %s", strings.TrimPrefix(size, ", "), other)
 		} else {
 			s.say("%s than %s", x.Verdict, other)
 		}
 	case compare.Same:
 		s.Ties = append(s.Ties, x)
-		s.say("the same as %s%s", other, within(x, s.margin))
+		s.say("the same as %s%s", other, marginText(x, s.margin))
 	case compare.Inconclusive:
 		s.Ties = append(s.Ties, x)
 		s.say("no significant difference from %s%s", other, repetitionsMore([]compare.Comparison{x}))
 	}
 }
 
-// within returns the margin in which x is the same; values without a ratio are the same to the last digit.
-func within(x compare.Comparison, margin float64) string {
+// marginText returns the margin in which x is the same; values without a ratio are the same to the last digit.
+func marginText(x compare.Comparison, margin float64) string {
 	if math.IsNaN(x.Ratio) {
 		return ""
 	}
 	return " within the margin of " + number.Percent(margin)
 }
 
-// nothingApart is the sentence of a row in which no profile is worse than the first.
-func (s *sentence) nothingApart() {
+// sayNoDifference is the sentence of a row in which no profile is worse than the first.
+func (s *sentence) sayNoDifference() {
 	var open []compare.Comparison
 	for _, x := range s.ranks[1:] {
 		s.Ties = append(s.Ties, x.ToBest)
@@ -234,16 +234,16 @@ func (s *sentence) nothingApart() {
 		}
 	}
 	first, last := s.ranks[0], s.ranks[len(s.ranks)-1]
-	between := s.value(first) + " to " + s.value(last)
+	between := s.valueText(first) + " to " + s.valueText(last)
 	if len(open) == 0 {
-		s.say("all are the same%s: %s", within(s.Ties[0], s.margin), between)
+		s.say("all are the same%s: %s", marginText(s.Ties[0], s.margin), between)
 		return
 	}
 	s.say("no significant differences: %s%s", between, repetitionsMore(open))
 }
 
-// best names the first and those that do not differ from it.
-func (s *sentence) best() {
+// sayBest names the first and those that do not differ from it.
+func (s *sentence) sayBest() {
 	var same, open []compare.Comparison
 	for _, x := range s.ranks[1:] {
 		switch x.ToBest.Verdict {
@@ -254,19 +254,19 @@ func (s *sentence) best() {
 		}
 	}
 	s.Ties = append(append(s.Ties, same...), open...)
-	what := s.value(s.ranks[0]) + " " + leads(len(open), len(same))
+	what := s.valueText(s.ranks[0]) + " " + leadVerb(len(open), len(same))
 	if len(same) > 0 {
-		what += fmt.Sprintf(", the same as %s%s", listed(namesOf(same)), within(same[0], s.margin))
+		what += fmt.Sprintf(", the same as %s%s", joinNames(profileNames(same)), marginText(same[0], s.margin))
 	}
 	if len(open) > 0 {
-		what += ", not significantly better than " + listed(namesOf(open)) + repetitionsMore(open)
+		what += ", not significantly better than " + joinNames(profileNames(open)) + repetitionsMore(open)
 	}
 	s.say("%s", what)
 }
 
-// leads describes what the first of a row is: open others do not differ significantly from it, same ones are shown to be the
+// leadVerb describes what the first of a row is: open others do not differ significantly from it, same ones are shown to be the
 // same.
-func leads(open, same int) string {
+func leadVerb(open, same int) string {
 	switch {
 	case open > 0:
 		return "leads"
@@ -276,8 +276,8 @@ func leads(open, same int) string {
 	return "is best"
 }
 
-// brief names the first and the last, or if none is last the first that is worse.
-func (s *sentence) brief(tail int) {
+// sayBrief names the first and the last, or if none is last the first that is worse.
+func (s *sentence) sayBrief(tail int) {
 	open, same := 0, 0
 	var worse []compare.Standing
 	for _, x := range s.ranks[1:] {
@@ -290,7 +290,7 @@ func (s *sentence) brief(tail int) {
 			open++
 		}
 	}
-	s.Brief = number.Clean(s.ranks[0].Cell.Profile) + " " + leads(open, same)
+	s.Brief = number.Clean(s.ranks[0].Cell.Profile) + " " + leadVerb(open, same)
 	var near []string
 	if same > 0 {
 		near = append(near, fmt.Sprintf("%d the same", same))
@@ -302,7 +302,7 @@ func (s *sentence) brief(tail int) {
 		s.Brief += " (" + strings.Join(near, ", ") + ")"
 	}
 	if c := s.ranks[0].Cell; c.Failed > 0 {
-		s.Brief += " (" + failures(c) + ")"
+		s.Brief += " (" + failureText(c) + ")"
 	}
 	x, what := worse[0], "worse"
 	if tail < len(s.ranks) {
@@ -310,14 +310,14 @@ func (s *sentence) brief(tail int) {
 	}
 	s.Brief += fmt.Sprintf("; %s is %s", number.Clean(x.Cell.Profile), what)
 	if !math.IsNaN(x.ToBest.Ratio) {
-		s.Brief += ", " + sized(x.ToBest)
+		s.Brief += ", " + ratioText(x.ToBest)
 	}
 	s.Brief += "."
 }
 
-// tail returns the index of the first standing that does not differ from the last; the length of ranks if the last does not
+// tailIndex returns the index of the first standing that does not differ from the last; the length of ranks if the last does not
 // differ from the first, so that no profile is worst.
-func (s *sentence) tail() int {
+func (s *sentence) tailIndex() int {
 	n := len(s.ranks)
 	if s.ranks[n-1].ToBest.Verdict != compare.Worse {
 		return n
@@ -330,24 +330,24 @@ func (s *sentence) tail() int {
 	return n - 1
 }
 
-// next names the first that differs from the best, unless it is one of the last.
-func (s *sentence) next(tail int) {
+// sayNext names the first that differs from the best, unless it is one of the last.
+func (s *sentence) sayNext(tail int) {
 	for _, x := range s.ranks[:tail] {
 		if x.ToBest.Verdict == compare.Worse {
-			s.say("next is %s%s", s.value(x), s.claim(x.ToBest))
+			s.say("next is %s%s", s.valueText(x), s.claimText(x.ToBest))
 			return
 		}
 	}
 }
 
-// worst names the last and those that do not differ from it.
-func (s *sentence) worst(tail int) {
+// sayWorst names the last and those that do not differ from it.
+func (s *sentence) sayWorst(tail int) {
 	n := len(s.ranks)
 	if tail == n {
 		return
 	}
 	last := s.ranks[n-1]
-	what := s.value(last) + " is worst" + s.claim(last.ToBest)
+	what := s.valueText(last) + " is worst" + s.claimText(last.ToBest)
 	var near, same []compare.Comparison
 	for _, x := range s.ranks[:n-1] {
 		switch x.ToLast.Verdict {
@@ -359,11 +359,11 @@ func (s *sentence) worst(tail int) {
 		}
 	}
 	if len(same) > 0 {
-		what += ", the same as " + listed(namesOf(same))
+		what += ", the same as " + joinNames(profileNames(same))
 	}
 	if len(near) > 0 {
 		s.Ties = append(s.Ties, near...)
-		what += ", not significantly worse than " + listed(namesOf(near))
+		what += ", not significantly worse than " + joinNames(profileNames(near))
 	}
 	s.say("%s", what)
 }
@@ -371,8 +371,8 @@ func (s *sentence) worst(tail int) {
 // mostInGroups bounds the profiles whose pairs are all compared.
 const mostInGroups = 16
 
-// middle names the groups among those that differ from the first and from the last.
-func (b *builder) middle(s *sentence, tail int) {
+// sayGroups names the groups among those that differ from the first and from the last.
+func (b *builder) sayGroups(s *sentence, tail int) {
 	var between []compare.Standing
 	for _, x := range s.ranks[:tail] {
 		if x.ToBest.Verdict == compare.Worse {
@@ -385,17 +385,17 @@ func (b *builder) middle(s *sentence, tail int) {
 	for _, g := range b.analysis.Groups(between) {
 		if len(g) > 1 {
 			names := each.Of(g, func(x compare.Standing) string { return number.Clean(x.Cell.Profile) })
-			s.say("%s do not differ significantly", listed(names))
+			s.say("%s do not differ significantly", joinNames(names))
 		}
 	}
 }
 
-func namesOf(xs []compare.Comparison) []string {
+func profileNames(xs []compare.Comparison) []string {
 	return each.Of(xs, func(x compare.Comparison) string { return number.Clean(x.Profile) })
 }
 
-// listed writes "a, b and c".
-func listed(names []string) string {
+// joinNames writes "a, b and c".
+func joinNames(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}
@@ -404,7 +404,7 @@ func listed(names []string) string {
 
 // repetitionsMore describes how many more repetitions would decide, " (3 more repetitions would decide)".
 func repetitionsMore(xs []compare.Comparison) string {
-	if text, _ := decisive(xs); text != "" {
+	if text, _ := decidingRepetitions(xs); text != "" {
 		return " (" + text + ")"
 	}
 	return ""
@@ -413,9 +413,9 @@ func repetitionsMore(xs []compare.Comparison) string {
 // mostRepetitions is the number of repetitions beyond which advice is useless.
 const mostRepetitions = 1000
 
-// decisive describes how many more repetitions would decide the inconclusive ones among xs, or most of them, and how many
+// decidingRepetitions describes how many more repetitions would decide the inconclusive ones among xs, or most of them, and how many
 // that makes in all (0 if a plan cannot have so many); "" if there are none.
-func decisive(xs []compare.Comparison) (text string, run int) {
+func decidingRepetitions(xs []compare.Comparison) (text string, run int) {
 	open := slices.DeleteFunc(slices.Clone(xs), func(x compare.Comparison) bool { return x.Verdict != compare.Inconclusive || x.Need <= 0 })
 	if len(open) == 0 {
 		return "", 0

@@ -95,28 +95,28 @@ func findingCounts(fs []finding.Finding) string {
 	return strings.Join(parts, ", ") + "."
 }
 
-// CheckSchema names the JSON format of BuildCheck.
-const CheckSchema = "cnibench.check/v1"
+// checkSchema names the JSON format of BuildCheck.
+const checkSchema = "cnibench.check/v1"
 
 // BuildCheck makes the report of what check found in each of several results.
 func BuildCheck(all []check.Report) Document {
 	d := Document{Data: struct {
 		Schema string         `json:"schema"`
 		Files  []check.Report `json:"files"`
-	}{CheckSchema, all}}
+	}{checkSchema, all}}
 	for _, r := range all {
 		s := Section{Heading: number.Clean(r.Name), Findings: r.Findings}
 		if r.Source != "" {
 			s.Notes = append(s.Notes, number.Clean(r.Source))
 		}
-		s.Notes = append(s.Notes, checked(r))
+		s.Notes = append(s.Notes, checkCounts(r))
 		d.Sections = append(d.Sections, s)
 	}
 	return d
 }
 
-// checked describes what was looked at and how much was found.
-func checked(r check.Report) string {
+// checkCounts describes what was looked at and how much was found.
+func checkCounts(r check.Report) string {
 	s := fmt.Sprintf("%s, %s (%d failed)", number.Counted(r.Cells, "cell"), number.Counted(r.Trials, "trial"), r.Failed)
 	if r.Claims > 0 {
 		s += ", " + number.Counted(r.Claims, "claim")

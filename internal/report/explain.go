@@ -17,8 +17,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// ExplainSchema names the version of the JSON of an explanation.
-const ExplainSchema = "cnibench.explain/v1"
+// explainSchema names the version of the JSON of an explanation.
+const explainSchema = "cnibench.explain/v1"
 
 // Explanation is where the difference between two profiles goes, by path and workload.
 type Explanation struct {
@@ -54,7 +54,7 @@ func Explain(an *compare.Analysis, sides []explain.Side, a, b plan.Variant) (Exp
 		}
 		d, ok := explain.Between(an, s, sides[i])
 		if !ok {
-			x.Without = append(x.Without, without(s), without(sides[i]))
+			x.Without = append(x.Without, unexplainedReason(s), unexplainedReason(sides[i]))
 			continue
 		}
 		x.Differences = append(x.Differences, d)
@@ -70,8 +70,8 @@ func orNone(s string) string {
 	return s
 }
 
-// without describes why a side has no parts.
-func without(s explain.Side) string {
+// unexplainedReason describes why a side has no parts.
+func unexplainedReason(s explain.Side) string {
 	switch {
 	case len(s.Parts) > 0:
 		return ""
@@ -89,7 +89,7 @@ func BuildExplanation(x Explanation, run Run) Document {
 	d := Document{Title: title, Result: Result{Run: run}, Data: explanationOf(x)}
 	for _, diff := range x.Differences {
 		d.Sides = append(d.Sides, diff.A, diff.B)
-		s := waterfall(diff)
+		s := differenceSection(diff)
 		if len(x.Differences) == 1 {
 			d.Lines, s.Notes = s.Notes, nil
 		} else if len(s.Notes) > 0 {
@@ -116,8 +116,8 @@ func scaleOf(d explain.Difference) number.Scale {
 // barWidth is the length of the longest bar.
 const barWidth = 20
 
-// bar draws a change.
-func bar(v, most float64) string {
+// changeBar draws a change.
+func changeBar(v, most float64) string {
 	n := int(math.Round(barWidth * math.Abs(v) / most))
 	if v < 0 {
 		return strings.Repeat("-", n)
@@ -127,8 +127,8 @@ func bar(v, most float64) string {
 
 const withinNoise = "within the noise"
 
-// waterfall returns a difference in parts.
-func waterfall(d explain.Difference) Section {
+// differenceSection returns a difference in parts.
+func differenceSection(d explain.Difference) Section {
 	scale := scaleOf(d)
 	a, b := number.Clean(d.A.Profile), number.Clean(d.B.Profile)
 	s := Section{Heading: fmt.Sprintf("%s, %s", d.A.Workload, d.A.Path), Notes: d.Findings()}
@@ -141,20 +141,20 @@ func waterfall(d explain.Difference) Section {
 		if !d.Named(c) {
 			continue
 		}
-		mark := bar(c.By.Value, most)
+		mark := changeBar(c.By.Value, most)
 		if c.Noise {
 			mark = withinNoise
 		}
-		g.Add(number.Clean(c.Title), scale.Format(c.A), scale.Format(c.B), scale.Signed(c.By.Value), interval(scale, c.By), mark)
+		g.Add(number.Clean(c.Title), scale.Format(c.A), scale.Format(c.B), scale.Signed(c.By.Value), signedInterval(scale, c.By), mark)
 	}
 	if rest := d.Rest; d.Unnamed > 0 {
 		mark := withinNoise
 		if !rest.Noise {
 			mark = "each within the noise or small"
 		}
-		g.Add(number.Counted(d.Unnamed, "other part"), scale.Format(rest.A), scale.Format(rest.B), scale.Signed(rest.By.Value), interval(scale, rest.By), mark)
+		g.Add(number.Counted(d.Unnamed, "other part"), scale.Format(rest.A), scale.Format(rest.B), scale.Signed(rest.By.Value), signedInterval(scale, rest.By), mark)
 	}
-	g.Add("sum", scale.Format(d.A.Demand.Value), scale.Format(d.B.Demand.Value), scale.Signed(d.Total.Value), interval(scale, d.Total), "")
+	g.Add("sum", scale.Format(d.A.Demand.Value), scale.Format(d.B.Demand.Value), scale.Signed(d.Total.Value), signedInterval(scale, d.Total), "")
 	sides := []explain.Side{d.A, d.B}
 	addOthers(&g, sides, scale, "", "", "")
 	g.Notes = sampleNotes(sides)
@@ -245,14 +245,14 @@ func programGrids(sides []explain.Side, scale number.Scale) []Grid {
 			Columns: []string{"runs", "counted", "95 % interval", "sampled", "95 % interval"}}
 		row := func(title string, x explain.Program) {
 			if x.Runs == 0 {
-				g.Add(title, number.Absent, number.Absent, "", scale.Format(x.Sampled.Value), fromTo(scale, x.Sampled))
+				g.Add(title, number.Absent, number.Absent, "", scale.Format(x.Sampled.Value), intervalText(scale, x.Sampled))
 				return
 			}
-			within := fromTo(scale, x.Counted)
+			within := intervalText(scale, x.Counted)
 			if p.Trials < 2 {
 				within = number.Absent
 			}
-			g.Add(title, number.Number(x.Runs), scale.Format(x.Counted.Value), within, scale.Format(x.Sampled.Value), fromTo(scale, x.Sampled))
+			g.Add(title, number.Number(x.Runs), scale.Format(x.Counted.Value), within, scale.Format(x.Sampled.Value), intervalText(scale, x.Sampled))
 		}
 		for _, x := range p.List {
 			row(number.Clean(x.Name), x)
@@ -276,11 +276,11 @@ func programGrids(sides []explain.Side, scale number.Scale) []Grid {
 	return grids
 }
 
-func fromTo(scale number.Scale, i explain.Interval) string {
+func intervalText(scale number.Scale, i explain.Interval) string {
 	return scale.Format(i.Low) + " to " + scale.Format(i.High)
 }
 
-func interval(scale number.Scale, i explain.Interval) string {
+func signedInterval(scale number.Scale, i explain.Interval) string {
 	return scale.Signed(i.Low) + " to " + scale.Signed(i.High)
 }
 
@@ -310,15 +310,15 @@ func sampleNotes(sides []explain.Side) []string {
 	if len(samples) > 1 {
 		each = " of each profile"
 	}
-	note := fmt.Sprintf("%s samples%s by %s, in %s trials", ranging(samples, whole), each, strings.Join(by, " or "), ranging(trials, whole))
+	note := fmt.Sprintf("%s samples%s by %s, in %s trials", rangeText(samples, whole), each, strings.Join(by, " or "), rangeText(trials, whole))
 	if len(costs) > 0 {
-		note += fmt.Sprintf("; sampling takes %s of the CPU time", ranging(costs, number.Percent))
+		note += fmt.Sprintf("; sampling takes %s of the CPU time", rangeText(costs, number.Percent))
 	}
 	return append([]string{note + "."}, missing...)
 }
 
-// ranging returns the least and the largest of values, or one of them if they look alike.
-func ranging(values []float64, format func(float64) string) string {
+// rangeText returns the least and the largest of values, or one of them if they look alike.
+func rangeText(values []float64, format func(float64) string) string {
 	low, high := format(slices.Min(values)), format(slices.Max(values))
 	if low == high {
 		return low
@@ -400,7 +400,7 @@ func explainedBy(s explain.Side) explainedProfile {
 }
 
 func explanationOf(x Explanation) explanationData {
-	return explanationData{ExplainSchema, x.A, x.B, each.Of(x.Differences, func(d explain.Difference) differently {
+	return explanationData{explainSchema, x.A, x.B, each.Of(x.Differences, func(d explain.Difference) differently {
 		return differently{
 			d.A.Path, d.A.Workload.String(), d.A.Unit, d.Total, d.Nothing, d.Findings(), d.Prediction, d.Changes, d.Families,
 			[]explainedProfile{explainedBy(d.A), explainedBy(d.B)},
@@ -510,7 +510,7 @@ func partsGrid(sides []explain.Side) (Grid, number.Scale) {
 	g := p.grid(fmt.Sprintf("%s, %s: parts (%s)", sides[0].Workload, sides[0].Path, p.scale.Unit))
 	var why []string
 	for _, s := range sides {
-		if w := without(s); w != "" {
+		if w := unexplainedReason(s); w != "" {
 			why = append(why, number.Clean(w)+".")
 		}
 	}

@@ -18,7 +18,7 @@ func drawnSides(all []explain.Side, s Series) []Section {
 	}
 	families := familiesOf(all)
 	return []Section{{ID: "parts", Heading: "Parts of the service demand", Lead: true,
-		Figures: each.Of(sidesByCase(all), func(sides []explain.Side) Figure { return stacked(sides, families, s) })}}
+		Figures: each.Of(sidesByCase(all), func(sides []explain.Side) Figure { return partsFigure(sides, families, s) })}}
 }
 
 // drawnDifferences returns the sections of pictures of differences: each as a waterfall, and as a flame graph.
@@ -28,15 +28,15 @@ func drawnDifferences(all []explain.Difference) []Section {
 		"Functions below their callers, as wide as both profiles spend in them together. Blue: the second spends less. Orange: it spends more. Roots are network namespaces: one sampled trial in four follows packets, so that most stacks of the others have none.",
 	}}
 	for _, x := range all {
-		if f, ok := flame(x); ok {
+		if f, ok := flameFigure(x); ok {
 			flames.Figures = append(flames.Figures, f)
 		}
 	}
 	return slices.DeleteFunc([]Section{steps, flames}, Section.empty)
 }
 
-// between names both sides of a difference.
-func between(d explain.Difference) string {
+// sidesText names both sides of a difference.
+func sidesText(d explain.Difference) string {
 	return fmt.Sprintf("%s to %s, %s", number.Clean(d.A.Profile), number.Clean(d.B.Profile), d.A.Path)
 }
 
@@ -47,7 +47,7 @@ func drawnSteps(d explain.Difference) Figure {
 		return plot.WaterfallStep{Name: number.Clean(s.Profile), Value: scale.Format(s.Demand.Value), By: s.Demand.Value / scale.Size}
 	}
 	p := plot.Waterfall{
-		Title: "from " + between(d) + ", " + d.A.Workload.String(), Unit: scale.Unit, First: total(d.A), Last: total(d.B),
+		Title: "from " + sidesText(d) + ", " + d.A.Workload.String(), Unit: scale.Unit, First: total(d.A), Last: total(d.B),
 		Desc: "Service demand from one profile to the other, part by part.",
 	}
 	n := Numbers{Columns: []string{number.Clean(d.A.Profile), number.Clean(d.B.Profile), "change", "interval"}}
@@ -61,7 +61,7 @@ func drawnSteps(d explain.Difference) Figure {
 		p.Steps = append(p.Steps, plot.WaterfallStep{Name: number.Clean(c.Title), Value: scale.Signed(c.By.Value), By: c.By.Value / scale.Size, Faint: c.Noise})
 	}
 	p.Steps = append(p.Steps, plot.WaterfallStep{Name: "other parts", Value: scale.Signed(d.Rest.By.Value), By: d.Rest.By.Value / scale.Size, Faint: true})
-	return Figure{Kind: "waterfall", Heading: between(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
+	return Figure{Kind: "waterfall", Heading: sidesText(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Numbers: n, Wide: true}
 }
 
 // familiesOf returns the families of all parts, so that each has one colour on a page: those with the largest parts first.
@@ -75,8 +75,8 @@ func familiesOf(sides []explain.Side) []string {
 	return out
 }
 
-// stacked returns the families of parts of the profiles of one path and workload.
-func stacked(sides []explain.Side, families []string, s Series) Figure {
+// partsFigure returns the families of parts of the profiles of one path and workload.
+func partsFigure(sides []explain.Side, families []string, s Series) Figure {
 	scale := number.Common(sides[0].Unit, each.Of(sides, func(x explain.Side) float64 { return x.Demand.Value })...)
 	p := plot.Stacked{
 		Title: "parts of the service demand, " + sides[0].Workload.String() + ", " + sides[0].Path.String(), Unit: scale.Unit, Parts: families,
@@ -105,8 +105,8 @@ func stacked(sides []explain.Side, families []string, s Series) Figure {
 // notFollowed is the root of stacks that handle packets of an unknown namespace.
 const notFollowed = "packets that were not followed"
 
-// flame merges the stacks of both sides; ok is false if they were not kept.
-func flame(d explain.Difference) (Figure, bool) {
+// flameFigure merges the stacks of both sides; ok is false if they were not kept.
+func flameFigure(d explain.Difference) (Figure, bool) {
 	scale := scaleOf(d)
 	var root plot.FlameFrame
 	at := map[*plot.FlameFrame]map[string]*plot.FlameFrame{}
@@ -142,8 +142,8 @@ func flame(d explain.Difference) (Figure, bool) {
 	}
 	say(root.Below)
 	p := plot.Flame{
-		Title: "functions, " + between(d) + ", " + d.A.Workload.String(), Roots: root.Below,
+		Title: "functions, " + sidesText(d) + ", " + d.A.Workload.String(), Roots: root.Below,
 		Desc: fmt.Sprintf("Functions below their callers, as wide as both spend in them. Blue: %s spends less; orange: %s spends more.", b, b),
 	}
-	return Figure{Kind: "flame", Heading: between(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Wide: true, Search: true}, len(root.Below) > 0
+	return Figure{Kind: "flame", Heading: sidesText(d), Path: d.A.Path, Workload: d.A.Workload, Drawing: p.Draw(), Wide: true, Search: true}, len(root.Below) > 0
 }

@@ -28,7 +28,7 @@ type Best struct {
 func (b *builder) best(n Need) []Best {
 	var out []Best
 	for _, f := range []profile.Function{profile.NetworkPolicy, profile.Encryption} {
-		x := Best{With: f, Choice: b.rank(n.Path, n.Workload, n.Metric.Name, func(v plan.Variant) bool { return dataplane(v) && has(v, f) })}
+		x := Best{With: f, Choice: b.rankAmong(n.Path, n.Workload, n.Metric.Name, func(v plan.Variant) bool { return isDataplane(v) && hasFunction(v, f) })}
 		if len(x.Choice) > 0 {
 			at := slices.IndexFunc(n.Choice, func(s compare.Standing) bool { return s.Cell.Key == x.Choice[0].Cell.Key })
 			x.ToBest = n.Choice[max(0, at)].ToBest
@@ -38,25 +38,25 @@ func (b *builder) best(n Need) []Best {
 	return out
 }
 
-// has reports whether a variant's profile has a function.
-func has(v plan.Variant, f profile.Function) bool {
+// hasFunction reports whether a variant's profile has a function.
+func hasFunction(v plan.Variant, f profile.Function) bool {
 	p, _ := profile.Lookup(v.Profile())
 	return f.By(p) != ""
 }
 
-// functions says in a sentence for each function which dataplane is best that has it; none where that is the best of all.
-func (n Need) functions() []string {
+// functionLines says in a sentence for each function which dataplane is best that has it; none where that is the best of all.
+func (n Need) functionLines() []string {
 	var out []string
 	for _, x := range n.Best {
 		if len(x.Choice) > 0 && x.ToBest.Profile != "" {
-			out = append(out, fmt.Sprintf("Best with %s: %s.", x.With.Name, n.standing(x.Choice, x.ToBest, false)))
+			out = append(out, fmt.Sprintf("Best with %s: %s.", x.With.Name, n.standingText(x.Choice, x.ToBest, false)))
 		}
 	}
 	return out
 }
 
-// standing writes the first of ranks with its value, those that do not differ from it, and its distance from the best.
-func (n Need) standing(ranks []compare.Standing, toBest compare.Comparison, unit bool) string {
+// standingText writes the first of ranks with its value, those that do not differ from it, and its distance from the best.
+func (n Need) standingText(ranks []compare.Standing, toBest compare.Comparison, unit bool) string {
 	scale := n.Scale()
 	text := number.Clean(ranks[0].Cell.Profile) + ": " + scale.Format(ranks[0].Cell.Median)
 	if unit {
@@ -65,7 +65,7 @@ func (n Need) standing(ranks []compare.Standing, toBest compare.Comparison, unit
 	switch {
 	case toBest.Profile == "":
 	case toBest.Verdict == compare.Worse && toBest.Ratio == toBest.Ratio:
-		text += ", " + sized(toBest) + " of the best"
+		text += ", " + ratioText(toBest) + " of the best"
 	case toBest.Verdict == compare.Worse:
 		text += ", worse than the best"
 	case toBest.Verdict == compare.Same:
@@ -85,7 +85,7 @@ func (n Need) standing(ranks []compare.Standing, toBest compare.Comparison, unit
 			}
 		}
 		if len(names) > 0 {
-			near = append(near, v.words+": "+few(names))
+			near = append(near, v.words+": "+fewNames(names))
 		}
 	}
 	if len(near) > 0 {
@@ -94,13 +94,13 @@ func (n Need) standing(ranks []compare.Standing, toBest compare.Comparison, unit
 	return text
 }
 
-// few joins the first names and counts the others.
-func few(names []string) string {
+// fewNames joins the first names and counts the others.
+func fewNames(names []string) string {
 	const most = 3
 	if len(names) > most {
 		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
 	}
-	return listed(names)
+	return joinNames(names)
 }
 
 // Validated says of which profiles the cost was compared with a real cluster's; "" where the lab measured none.
@@ -108,7 +108,7 @@ func (a Answer) Validated() string {
 	var real []string
 	lab, others := 0, "Others: path verified, cost not."
 	for _, x := range a.Abilities {
-		if !dataplane(x.Profile) || x.Proof.Real {
+		if !isDataplane(x.Profile) || x.Proof.Real {
 			continue
 		}
 		lab++
@@ -127,7 +127,7 @@ func (a Answer) Validated() string {
 	case len(real) == lab:
 		others = ""
 	}
-	return strings.TrimSpace("Costs validated on a real cluster: " + few(real) + ". " + others)
+	return strings.TrimSpace("Costs validated on a real cluster: " + fewNames(real) + ". " + others)
 }
 
 // Ability is what a profile does beside its speed, and what is proven of its numbers.
@@ -186,14 +186,14 @@ func (b *builder) abilities() []Ability {
 	var out []Ability
 	for _, name := range b.analysis.Profiles {
 		known, ok := profile.Lookup(name.Profile())
-		if !ok || b.skipped(name) {
+		if !ok || b.wasSkipped(name) {
 			continue
 		}
 		a := Ability{Profile: name, Functions: map[string]string{}}
 		for _, f := range profile.Functions {
 			a.Functions[f.Name] = f.By(known)
 		}
-		of, _ := b.profile(name)
+		of, _ := b.headerProfile(name)
 		a.Models = slices.Clone(of.StandIn)
 		if known.Model != "" && len(a.Models) == 0 {
 			a.Models = []string{known.Model}
@@ -214,8 +214,8 @@ func (b *builder) proof(of result.Profile, known profile.Profile) Proof {
 	return Proof{Real: b.header.Plan.OnCluster()}
 }
 
-// AbilityHeading is that of the section about what profiles do beside their speed.
-const AbilityHeading = "What each profile does, and what is proven"
+// abilityHeading is that of the section about what profiles do beside their speed.
+const abilityHeading = "What each profile does, and what is proven"
 
 // abilitySection writes abilities as a table.
 func abilitySection(all []Ability) []Section {
@@ -226,7 +226,7 @@ func abilitySection(all []Ability) []Section {
 	proven := Grid{Label: "profile", Columns: []string{"proven"}, Prose: true}
 	var functions, proofs []Ability
 	for _, a := range all {
-		functions, proofs = merge(functions, a, sameFunctions), merge(proofs, a, sameProof)
+		functions, proofs = mergeAbility(functions, a, sameFunctions), mergeAbility(proofs, a, sameProof)
 	}
 	for _, a := range functions {
 		does.Add(number.Clean(a.Profile), each.Of(profile.Functions, func(f profile.Function) string {
@@ -236,7 +236,7 @@ func abilitySection(all []Ability) []Section {
 	for _, a := range proofs {
 		proven.Add(number.Clean(a.Profile), a.proven())
 	}
-	return []Section{{Heading: AbilityHeading, Grids: []Grid{does, proven}}}
+	return []Section{{Heading: abilityHeading, Grids: []Grid{does, proven}}}
 }
 
 // proven returns what is proven of a profile, and what of it is imitated.
@@ -251,8 +251,8 @@ func (a Ability) proven() string {
 func sameFunctions(a, b Ability) bool { return maps.Equal(a.Functions, b.Functions) }
 func sameProof(a, b Ability) bool     { return a.proven() == b.proven() }
 
-// merge adds a to those before it, or lets its profile's name stand for it and a variant of that profile with the same row.
-func merge(all []Ability, a Ability, same func(a, b Ability) bool) []Ability {
+// mergeAbility adds a to those before it, or lets its profile's name stand for it and a variant of that profile with the same row.
+func mergeAbility(all []Ability, a Ability, same func(a, b Ability) bool) []Ability {
 	for i, b := range all {
 		if b.Profile.Profile() == a.Profile.Profile() && same(a, b) {
 			all[i].Profile = plan.Variant(a.Profile.Profile())

@@ -46,7 +46,7 @@ func gateOf(r PairResult) *Gate {
 		label := pairLabel(m, m.Path.String()) + " " + number.Clean(m.Workload.String())
 		cells := []string{m.Metric, scale.Format(m.A.Median), scale.Format(m.B.Median) + " " + scale.Unit, change, string(m.Verdict)}
 		g.Cells.Add(label, cells...)
-		if decided(m) {
+		if isDecided(m) {
 			g.Changed.Add(label, cells...)
 		}
 	}

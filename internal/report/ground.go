@@ -24,8 +24,8 @@ func (b *builder) nicLabel(w plan.Workload) string {
 	return models[0].Label()
 }
 
-// labelled returns a workload's title with its NIC model.
-func (b *builder) labelled(title string, w plan.Workload) string {
+// withNIC returns a workload's title with its NIC model.
+func (b *builder) withNIC(title string, w plan.Workload) string {
 	if label := b.nicLabel(w); label != "" {
 		title += ", " + label
 	}
@@ -41,8 +41,8 @@ func (s Summary) Ground() []string {
 	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
-// model returns whether a lab or a cluster was measured, and under which NIC model; "" for what was imported.
-func (b *builder) model() string {
+// modelText returns whether a lab or a cluster was measured, and under which NIC model; "" for what was imported.
+func (b *builder) modelText() string {
 	nic := plan.NIC(b.header.Facts[facts.NIC])
 	switch {
 	case b.header.Origin != "":
@@ -59,8 +59,8 @@ func (b *builder) model() string {
 	return text + "."
 }
 
-// machine names what everything ran on.
-func (b *builder) machine() string {
+// machineText names what everything ran on.
+func (b *builder) machineText() string {
 	f := b.header.Facts
 	parts := []string{number.Clean(cmp.Or(f[facts.CPUModel], "unknown"))}
 	if f[facts.CPUs] != "" {
@@ -72,8 +72,8 @@ func (b *builder) machine() string {
 	return strings.Join(parts, ", ")
 }
 
-// implausible describes which rules of check sound an alarm, so that a report never passes over what check fails for; "" for none.
-func implausible(r check.Report) string {
+// implausibleText describes which rules of check sound an alarm, so that a report never passes over what check fails for; "" for none.
+func implausibleText(r check.Report) string {
 	var rules []string
 	for _, f := range r.Findings {
 		if f.Severity.Alarm() && !slices.Contains(rules, f.ID) {
@@ -83,14 +83,14 @@ func implausible(r check.Report) string {
 	if len(rules) == 0 {
 		return ""
 	}
-	return "Not plausible by " + number.Counted(len(rules), "rule") + ", " + listed(rules) + ": `cnibench check` says which numbers, and why."
+	return "Not plausible by " + number.Counted(len(rules), "rule") + ", " + joinNames(rules) + ": `cnibench check` says which numbers, and why."
 }
 
-// lacks describes which functions of a cluster the best profiles of the needs do not have; "" if each has all.
-func lacks(needs []Need) string {
+// missingFunctions describes which functions of a cluster the best profiles of the needs do not have; "" if each has all.
+func missingFunctions(needs []Need) string {
 	var best []plan.Variant
 	for _, n := range needs {
-		if v := n.Choice[0].Cell.Profile; !n.Bounds && dataplane(v) && !slices.Contains(best, v) {
+		if v := n.Choice[0].Cell.Profile; !n.Bounds && isDataplane(v) && !slices.Contains(best, v) {
 			best = append(best, v)
 		}
 	}
@@ -102,7 +102,7 @@ func lacks(needs []Need) string {
 		}
 		missing := slices.DeleteFunc(slices.Clone(profile.Expected), func(f profile.Function) bool { return f.By(p) != "" })
 		if len(missing) > 0 {
-			said = append(said, "without "+listed(each.Of(missing, func(f profile.Function) string { return f.Name }))+": "+number.Clean(v))
+			said = append(said, "without "+joinNames(each.Of(missing, func(f profile.Function) string { return f.Name }))+": "+number.Clean(v))
 		}
 	}
 	if len(said) == 0 {

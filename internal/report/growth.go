@@ -49,15 +49,15 @@ var several = map[string]string{
 	"pods-per-node": "pods a node", "connections": "standing connections", "mtu": "bytes of MTU", "message": "bytes of a message",
 }
 
-func one(condition string) string {
+func conditionUnit(condition string) string {
 	if word := swept[condition]; word != "" {
 		return word
 	}
 	return condition
 }
 
-// target describes what the numbers of a family are of: "a new connection".
-func target(f growth.Family) string {
+// growthTarget describes what the numbers of a family are of: "a new connection".
+func growthTarget(f growth.Family) string {
 	if f.OfState() {
 		return f.Metric.Title
 	}
@@ -119,9 +119,9 @@ func (w wording) between(low, high float64) string {
 
 // line describes what one profile does.
 func (w wording) line(l growth.Line) string {
-	name, of := number.Clean(l.Profile), target(w.Family)
-	last := count(l.Points[len(l.Points)-1].X)
-	each, slope, low, high := "each "+one(w.sweep.Condition), l.Slope, l.Low, l.High
+	name, of := number.Clean(l.Profile), growthTarget(w.Family)
+	last := countText(l.Points[len(l.Points)-1].X)
+	each, slope, low, high := "each "+conditionUnit(w.sweep.Condition), l.Slope, l.Low, l.High
 	if l.Doubling {
 		each = "each doubling of " + w.sweep.Condition
 	}
@@ -143,16 +143,16 @@ func (w wording) line(l growth.Line) string {
 		}
 		return fmt.Sprintf("%s: %s changes by %s (%s) up to %s; %s.", name, of, w.amount(l.Change), w.between(l.ChangeLow, l.ChangeHigh), last, why)
 	case stat.Constant:
-		return fmt.Sprintf("%s: %s adds nothing to %s: constant within %s up to %s.", name, "a "+one(w.sweep.Condition), of, number.Percent(w.margin), last)
+		return fmt.Sprintf("%s: %s adds nothing to %s: constant within %s up to %s.", name, "a "+conditionUnit(w.sweep.Condition), of, number.Percent(w.margin), last)
 	}
 	first := l.Points[0].Median
 	if l.Few {
 		return fmt.Sprintf("%s: %s: %s at %s, %s at %s; fewer than %d instances cannot tell whether it grows: --repetitions %d.", name, of,
-			w.amount(first), count(l.Points[0].X), w.amount(l.Points[len(l.Points)-1].Median), last, stat.GrowsFrom, stat.GrowsFrom)
+			w.amount(first), countText(l.Points[0].X), w.amount(l.Points[len(l.Points)-1].Median), last, stat.GrowsFrom, stat.GrowsFrom)
 	}
 	if math.IsNaN(l.Change) {
 		return fmt.Sprintf("%s: %s: %s at %s, %s at %s; too few values for a curve.", name, of,
-			w.amount(first), count(l.Points[0].X), w.amount(l.Points[len(l.Points)-1].Median), last)
+			w.amount(first), countText(l.Points[0].X), w.amount(l.Points[len(l.Points)-1].Median), last)
 	}
 	return fmt.Sprintf("%s: no change of %s is shown or excluded up to %s: %s (%s to %s).", name, of, last, w.between(l.ChangeLow, l.ChangeHigh),
 		number.Percent(l.ChangeLow/first), number.Percent(l.ChangeHigh/first))
@@ -160,7 +160,7 @@ func (w wording) line(l growth.Line) string {
 
 // crossing describes how two profiles lie to each other.
 func (w wording) crossing(c growth.Crossing) string {
-	first, second, of := number.Clean(c.First), number.Clean(c.Second), target(w.Family)
+	first, second, of := number.Clean(c.First), number.Clean(c.Second), growthTarget(w.Family)
 	if c.Relation == stat.Over || c.Relation == stat.Crosses && !c.Falls {
 		first, second = second, first
 	}
@@ -168,15 +168,15 @@ func (w wording) crossing(c growth.Crossing) string {
 	if word := several[things]; word != "" {
 		things = word
 	}
-	where := fmt.Sprintf("at %s to %s %s", count(c.From), count(c.To), things)
+	where := fmt.Sprintf("at %s to %s %s", countText(c.From), countText(c.To), things)
 	if c.Relation == stat.Crosses {
-		where = fmt.Sprintf("from %s %s on (%s to %s)", count(c.X), things, count(c.Low), count(c.High))
+		where = fmt.Sprintf("from %s %s on (%s to %s)", countText(c.X), things, countText(c.Low), countText(c.High))
 	}
 	return fmt.Sprintf("%s is cheaper than %s %s: %s.", first, second, where, of)
 }
 
-// count writes a number of things with two digits of precision beyond 100.
-func count(v float64) string {
+// countText writes a number of things with two digits of precision beyond 100.
+func countText(v float64) string {
 	n := int(math.Round(v))
 	if n >= 1000 {
 		step := int(math.Pow10(len(strconv.Itoa(n)) - 3))
@@ -200,7 +200,7 @@ func (w wording) grid(title string) Grid {
 	scale := number.Common(w.Unit, values...)
 	g := Grid{Title: title + " (" + scale.Unit + ")", Label: "profile"}
 	for _, point := range w.sweep.Points {
-		g.Columns = append(g.Columns, count(float64(point)))
+		g.Columns = append(g.Columns, countText(float64(point)))
 	}
 	g.Columns = append(g.Columns, "kind", "slope")
 	for _, l := range w.Lines {
@@ -209,7 +209,7 @@ func (w wording) grid(title string) Grid {
 			text := number.Absent
 			for _, p := range l.Points {
 				if p.X == float64(point) {
-					text = summed(p.Summary, scale)
+					text = summaryText(p.Summary, scale)
 				}
 			}
 			cells = append(cells, text)
@@ -221,7 +221,7 @@ func (w wording) grid(title string) Grid {
 
 // slope writes the slope of a line with its interval.
 func (w wording) slope(l growth.Line) string {
-	per := one(w.sweep.Condition)
+	per := conditionUnit(w.sweep.Condition)
 	if l.Doubling {
 		per = "doubling"
 	}

@@ -75,7 +75,7 @@ func sinceText(run compare.HistoryRun, cells int) string {
 		return line + "no recorded condition changed:"
 	}
 	what := each.Of(run.Changed, func(d compare.Difference) string {
-		return fmt.Sprintf("%s (%s to %s)", number.Clean(d.Name), recorded(d.A), recorded(d.B))
+		return fmt.Sprintf("%s (%s to %s)", number.Clean(d.Name), factText(d.A), factText(d.B))
 	})
 	return line + "changed conditions: " + number.Few(what) + ":"
 }
@@ -138,9 +138,9 @@ func historyLegend(h *compare.History) []string {
 func historyRuns(h *compare.History) Section {
 	results := Section{Heading: "Results"}
 	for i, r := range h.Runs {
-		text := dated(number.Clean(r.Name), r.Created)
+		text := withDate(number.Clean(r.Name), r.Created)
 		what := each.Of(r.Changed, func(d compare.Difference) string {
-			return fmt.Sprintf("%s %s to %s", number.Clean(d.Name), recorded(d.A), recorded(d.B))
+			return fmt.Sprintf("%s %s to %s", number.Clean(d.Name), factText(d.A), factText(d.B))
 		})
 		if len(what) > 0 {
 			text += "; changed: " + strings.Join(what, ", ")

@@ -15,8 +15,8 @@ import (
 // exampleShares are used for jobs without a given share.
 var exampleShares = []float64{0.1, 0.3, 0.5}
 
-// ImpactHeading is that of the section about the reader's own job.
-const ImpactHeading = "What it means for the job"
+// impactHeading is that of the section about the reader's own job.
+const impactHeading = "What it means for the job"
 
 // impact sets works against the result; nil if there are none. The error is about work that the result does not tell of.
 func (b *builder) impact(works []impact.Work) ([]Section, error) {
@@ -25,14 +25,14 @@ func (b *builder) impact(works []impact.Work) ([]Section, error) {
 	}
 	path, ok := b.mainPath()
 	if !ok {
-		return []Section{{Heading: ImpactHeading, Asked: true, Notes: []string{"No trial finished with a number to estimate from."}}}, nil
+		return []Section{{Heading: impactHeading, Asked: true, Notes: []string{"No trial finished with a number to estimate from."}}}, nil
 	}
 	all, err := impact.Assess(b.analysis, path, works)
 	if err != nil {
 		return nil, err
 	}
 	base := number.Clean(b.analysis.Baseline)
-	out := Section{Heading: ImpactHeading, Asked: true, Notes: []string{fmt.Sprintf(
+	out := Section{Heading: impactHeading, Asked: true, Notes: []string{fmt.Sprintf(
 		"Times are for this work alone, at the rate measured on %s. CPU time is that of both ends and of the kernel between them. Ratios and changes are against %s, and only where the verdict is better or worse.", path, base)}}
 	if b.inLab() {
 		out.Notes = append(out.Notes, "In the lab one machine does the work of all nodes, so its seconds differ from those of a cluster. Ratios carry over better; ratios of CPU time carry over best.")
@@ -41,13 +41,13 @@ func (b *builder) impact(works []impact.Work) ([]Section, error) {
 		out.Notes = append(out.Notes, fmt.Sprintf("No job runs on %s: name the profile of your job with --baseline.", base))
 	}
 	for _, e := range all {
-		out.Grids = append(out.Grids, grid(e, base))
+		out.Grids = append(out.Grids, impactGrid(e, base))
 	}
 	return []Section{out}, nil
 }
 
-// grid writes out one part of a job.
-func grid(e impact.Estimate, base string) Grid {
+// impactGrid writes out one part of a job.
+func impactGrid(e impact.Estimate, base string) Grid {
 	title := fmt.Sprintf("%s of %s", e.Kind, e.Text)
 	if e.Kind == impact.Requests || e.Kind == impact.Connections {
 		title = e.Text + " " + string(e.Kind)
@@ -64,14 +64,14 @@ func grid(e impact.Estimate, base string) Grid {
 		shares = []float64{e.Share}
 	}
 	for _, s := range shares {
-		g.Columns = append(g.Columns, fmt.Sprintf("job, %s network", percent(s)))
+		g.Columns = append(g.Columns, fmt.Sprintf("job, %s network", shareText(s)))
 	}
 	var open []compare.Comparison
 	for _, r := range e.Rows {
 		g.Labels = append(g.Labels, number.Clean(r.Profile))
-		row := []string{quantity(r.Time, time), change(r.TimeChange), quantity(r.CPU, cpu), change(r.CPUChange)}
+		row := []string{quantityText(r.Time, time), changeText(r.TimeChange), quantityText(r.CPU, cpu), changeText(r.CPUChange)}
 		for _, s := range shares {
-			row = append(row, job(r.TimeChange, s))
+			row = append(row, jobText(r.TimeChange, s))
 		}
 		if r.Profile == e.Baseline {
 			row = []string{row[0], "baseline", row[2], "baseline"}
@@ -98,13 +98,13 @@ func grid(e impact.Estimate, base string) Grid {
 // jobNote describes what the columns about the whole job stand on.
 func jobNote(e impact.Estimate, base string) string {
 	if e.Share > 0 {
-		return fmt.Sprintf("The whole job changes by this if %s of its time on %s is this work and the rest stays the same (Amdahl's law).", percent(e.Share), base)
+		return fmt.Sprintf("The whole job changes by this if %s of its time on %s is this work and the rest stays the same (Amdahl's law).", shareText(e.Share), base)
 	}
 	return fmt.Sprintf("The share of network time in your job is unknown: the columns show three shares of its time on %s (Amdahl's law). Measure yours and give it: %s=%s/share=30%%.", base, e.Kind, e.Text)
 }
 
-// quantity writes a value with its interval.
-func quantity(q impact.Quantity, scale number.Scale) string {
+// quantityText writes a value with its interval.
+func quantityText(q impact.Quantity, scale number.Scale) string {
 	if !q.Known() {
 		return number.Absent
 	}
@@ -114,8 +114,8 @@ func quantity(q impact.Quantity, scale number.Scale) string {
 	return fmt.Sprintf("%s (%s to %s)", scale.Format(q.Value), scale.Format(q.Low), scale.Format(q.High))
 }
 
-// change writes a ratio to the baseline, as far as its verdict goes.
-func change(c *impact.Change) string {
+// changeText writes a ratio to the baseline, as far as its verdict goes.
+func changeText(c *impact.Change) string {
 	switch {
 	case c == nil:
 		return number.Absent
@@ -127,17 +127,17 @@ func change(c *impact.Change) string {
 	return fmt.Sprintf("%s (%s to %s)", number.Ratio(c.Value), number.Ratio(c.Low), number.Ratio(c.High))
 }
 
-// job writes the change of the whole job, as far as the verdict goes.
-func job(c *impact.Change, share float64) string {
+// jobText writes the change of the whole job, as far as the verdict goes.
+func jobText(c *impact.Change, share float64) string {
 	if !c.Claimed() {
-		return change(c)
+		return changeText(c)
 	}
 	q := c.Job(share)
-	return fmt.Sprintf("%s (%s to %s)", signed(q.Value), signed(q.Low), signed(q.High))
+	return fmt.Sprintf("%s (%s to %s)", signedText(q.Value), signedText(q.Low), signedText(q.High))
 }
 
-// signed writes a change in percent with its sign: "-21%", "+0.4%".
-func signed(v float64) string {
+// signedText writes a change in percent with its sign: "-21%", "+0.4%".
+func signedText(v float64) string {
 	s := number.Percent(math.Abs(v))
 	switch {
 	case v < 0:
@@ -148,7 +148,7 @@ func signed(v float64) string {
 	return s
 }
 
-// percent writes a share as the user does: "30%", "12.5%".
-func percent(share float64) string {
+// shareText writes a share as the user does: "30%", "12.5%".
+func shareText(share float64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.4f", 100*share), "0"), ".") + "%"
 }

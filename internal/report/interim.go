@@ -24,14 +24,14 @@ func (c *Collector) Interim(h result.Header) (Interim, error) {
 	if err != nil {
 		return Interim{}, err
 	}
-	metrics, _ := shown(nil) // no name can be wrong
+	metrics, _ := selectMetrics(nil) // no name can be wrong
 	b := newBuilder(h, a, c, metrics)
 	var out Interim
-	d := Document{Answer: Answer{Needs: b.needs()}}
+	d := Document{Answer: Answer{Needs: b.findNeeds()}}
 	if len(d.Needs) == 0 || !h.Plan.Sweep.IsZero() {
 		return out, nil
 	}
-	s := b.summary(d, "")
+	s := b.buildSummary(d, "")
 	for _, r := range s.Rows {
 		for _, e := range r.Entries {
 			if r.Bare {
@@ -47,7 +47,7 @@ func (c *Collector) Interim(h result.Header) (Interim, error) {
 	}
 	for _, n := range d.Needs {
 		if len(n.Choice) > 1 && len(n.Conclusion.Claims) > 0 { // a dataplane alone is ahead of none
-			lead := fmt.Sprintf("%s %s", n.short(), number.Clean(n.Choice[0].Cell.Profile))
+			lead := fmt.Sprintf("%s %s", n.shortName(), number.Clean(n.Choice[0].Cell.Profile))
 			if label := b.nicLabel(n.Workload); label != "" {
 				lead += " (" + label + ")"
 			}

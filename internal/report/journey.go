@@ -61,7 +61,7 @@ func quickest(set []itinerary.Itinerary) itinerary.Itinerary {
 func BuildJourney(p JourneyPage) Document {
 	d := Document{Title: "Where a packet is, when", Result: Result{Facts: p.Facts}}
 	for _, set := range p.Sets() {
-		d.Lines = append(d.Lines, whereabouts(set)...)
+		d.Lines = append(d.Lines, whereaboutsLines(set)...)
 		d.Sections = append(d.Sections, journeySections(set)...)
 		for _, i := range set {
 			d.Sections = append(d.Sections, Section{Heading: fmt.Sprintf("%s: %s, %s", i.Profile, i.Path, i.Workload), Grids: []Grid{stepGrid(i)}})
@@ -89,20 +89,20 @@ func BuildJourney(p JourneyPage) Document {
 	return d
 }
 
-// whereabouts describes where the packets of the other profiles are when the quickest has its response.
-func whereabouts(set []itinerary.Itinerary) []string {
+// whereaboutsLines describes where the packets of the other profiles are when the quickest has its response.
+func whereaboutsLines(set []itinerary.Itinerary) []string {
 	first := quickest(set)
-	lines := []string{fmt.Sprintf("%s has its response after %s (%s, %s).", first.Profile, micros(first.Total.Median), first.Path, first.Workload)}
+	lines := []string{fmt.Sprintf("%s has its response after %s (%s, %s).", first.Profile, microsText(first.Total.Median), first.Path, first.Workload)}
 	for _, i := range set {
 		if i.Profile == first.Profile {
 			continue
 		}
 		at := i.Steps[max(0, i.Where(first.Total.Median))]
-		lines = append(lines, fmt.Sprintf("%s then has its %s in %s, and needs %s more.", i.Profile, at.Direction, placeOf(at), micros(i.Total.Median-first.Total.Median)))
+		lines = append(lines, fmt.Sprintf("%s then has its %s in %s, and needs %s more.", i.Profile, at.Direction, placeOf(at), microsText(i.Total.Median-first.Total.Median)))
 	}
 	for _, i := range set {
 		if i.Probes.Unknown == "" && !i.Probes.Meets {
-			lines = append(lines, meeting(i))
+			lines = append(lines, probesText(i))
 		}
 	}
 	return lines
@@ -119,7 +119,7 @@ func placeOf(s itinerary.Step) string {
 	return s.Host + ", socket"
 }
 
-func micros(ns float64) string { return fmt.Sprintf("%.1f µs", ns/1e3) }
+func microsText(ns float64) string { return fmt.Sprintf("%.1f µs", ns/1e3) }
 
 // journeySections compare journeys of one path and workload.
 func journeySections(set []itinerary.Itinerary) []Section {
@@ -135,18 +135,18 @@ func journeySections(set []itinerary.Itinerary) []Section {
 	for _, i := range set {
 		there := number.Absent
 		if n := i.Delivered(); n >= 0 {
-			there = micros(i.Steps[n].At)
+			there = microsText(i.Steps[n].At)
 		}
-		steps.Add(string(i.Profile), there, micros(i.Total.Median), micros(i.Probed), fmt.Sprint(i.Events), fmt.Sprint(i.Undisturbed), fmt.Sprint(i.Alike),
+		steps.Add(string(i.Profile), there, microsText(i.Total.Median), microsText(i.Probed), fmt.Sprint(i.Events), fmt.Sprint(i.Undisturbed), fmt.Sprint(i.Alike),
 			fmt.Sprint(i.Sampled), number.Number(i.RateFollowed)+"/s", number.Number(i.Rate)+"/s")
 		p := i.Probes
 		if p.Unknown != "" {
 			cost.Notes = append(cost.Notes, fmt.Sprintf("%s: the cost of probes is not known, and every time has it: %s.", i.Profile, p.Unknown))
 			continue
 		}
-		cost.Add(string(i.Profile), micros(p.Sum.Value), fmt.Sprintf("%.3f µs", p.Event.Value/1e3), micros(p.Total.Value), micros(p.Outside.Value),
-			micros(p.Total.Value+p.Outside.Value), micros(p.Unprobed.Value), fmt.Sprintf("%+.2f µs (%+.2f to %+.2f)", p.Off.Value/1e3, p.Off.Low/1e3, p.Off.High/1e3))
-		cost.Notes = append(cost.Notes, meeting(i))
+		cost.Add(string(i.Profile), microsText(p.Sum.Value), fmt.Sprintf("%.3f µs", p.Event.Value/1e3), microsText(p.Total.Value), microsText(p.Outside.Value),
+			microsText(p.Total.Value+p.Outside.Value), microsText(p.Unprobed.Value), fmt.Sprintf("%+.2f µs (%+.2f to %+.2f)", p.Off.Value/1e3, p.Off.Low/1e3, p.Off.High/1e3))
+		cost.Notes = append(cost.Notes, probesText(i))
 	}
 	cost.Notes = append(cost.Notes,
 		"Windows without probes, with probes at both ends of a transaction, and with all probes take turns. The first and the last are compared by the client's clock, the last two by that of the probes.",
@@ -158,8 +158,8 @@ func journeySections(set []itinerary.Itinerary) []Section {
 	return []Section{drawn, s}
 }
 
-// meeting reports whether a journey less its probes takes as long as its client's round trip without probes.
-func meeting(i itinerary.Itinerary) string {
+// probesText reports whether a journey less its probes takes as long as its client's round trip without probes.
+func probesText(i itinerary.Itinerary) string {
 	off := i.Probes.Off
 	within := fmt.Sprintf("%+.2f to %+.2f µs", off.Low/1e3, off.High/1e3)
 	switch {
@@ -186,7 +186,7 @@ func lineGrid(set []itinerary.Itinerary) Grid {
 			if n >= len(i.Steps)-1 {
 				break
 			}
-			b.WriteString(letter(i, i.Steps[n]))
+			b.WriteString(stepLetter(i, i.Steps[n]))
 		}
 		g.Add(string(i.Profile), b.String())
 	}
@@ -194,8 +194,8 @@ func lineGrid(set []itinerary.Itinerary) Grid {
 	return g
 }
 
-// letter returns the place of a step in one letter, or what happens until the next step where that tells dataplanes apart.
-func letter(i itinerary.Itinerary, s itinerary.Step) string {
+// stepLetter returns the place of a step in one letter, or what happens until the next step where that tells dataplanes apart.
+func stepLetter(i itinerary.Itinerary, s itinerary.Step) string {
 	n := slices.IndexFunc(i.Steps, func(o itinerary.Step) bool { return o.At == s.At && o.Point == s.Point && o.Host == s.Host })
 	if n >= 0 && n+1 < len(i.Steps) {
 		if mark, ok := map[itinerary.Activity]string{itinerary.Netfilter: "#", itinerary.BPF: "*", itinerary.Tunnel: "="}[i.Steps[n+1].Activity]; ok {
@@ -296,7 +296,7 @@ func (p JourneyPage) Figures() []Figure {
 			Title: fmt.Sprintf("Where a packet is, when: %s, %s", set[0].Path, set[0].Workload),
 			Desc:  "For each profile a line from the client through nodes and switch to the server and back, over a common time axis.",
 			Unit:  "µs since send",
-			Lanes: each.Of(set, trip),
+			Lanes: each.Of(set, journeyLane),
 		}
 		for _, a := range itinerary.Activities {
 			t.Kinds = append(t.Kinds, plot.TripKind{Name: a.About, Color: activityColors[a.Activity]})
@@ -308,12 +308,12 @@ func (p JourneyPage) Figures() []Figure {
 	})
 }
 
-// trip returns a journey as a lane.
-func trip(i itinerary.Itinerary) plot.Trip {
+// journeyLane returns a journey as a lane.
+func journeyLane(i itinerary.Itinerary) plot.Trip {
 	names, row := journeyRows(i)
 	t := plot.Trip{
 		Name: string(i.Profile), Rows: names,
-		Note: note(i),
+		Note: laneNote(i),
 	}
 	var visit []itinerary.Step
 	leave := func(at float64) {
@@ -339,8 +339,8 @@ func trip(i itinerary.Itinerary) plot.Trip {
 	return t
 }
 
-// note describes how long a journey is, and how far it is known.
-func note(i itinerary.Itinerary) string {
+// laneNote describes how long a journey is, and how far it is known.
+func laneNote(i itinerary.Itinerary) string {
 	p := i.Probes
 	if p.Unknown != "" {
 		return fmt.Sprintf("%.1f µs with %d probes", i.Total.Median/1e3, i.Events)

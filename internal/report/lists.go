@@ -14,25 +14,25 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// appendix returns what follows the tables.
-func (b *builder) appendix(r Run) []Section {
-	return listsOf(
-		Section{Heading: besideHeading, Items: b.beside()},
-		Section{Heading: "Where datagrams were lost", Items: b.losses()},
-		Section{Heading: "Profiles left out", Items: b.leftOut()},
-		Section{Heading: "Paths not served", Items: b.notServed()},
-		Section{Heading: "Imitated by the lab", Items: b.standIns()},
+// appendixSections returns what follows the tables.
+func (b *builder) appendixSections(r Run) []Section {
+	return withItems(
+		Section{Heading: besideHeading, Items: b.toolItems()},
+		Section{Heading: "Where datagrams were lost", Items: b.lossItems()},
+		Section{Heading: "Profiles left out", Items: b.skippedItems()},
+		Section{Heading: "Paths not served", Items: b.notServedItems()},
+		Section{Heading: "Imitated by the lab", Items: b.imitatedItems()},
 		Section{Heading: "Run", Items: b.runItems(r)},
-		Section{Heading: "Conditions", Items: b.conditions()},
+		Section{Heading: "Conditions", Items: b.conditionItems()},
 	)
 }
 
-// listsOf drops the sections that have no item.
-func listsOf(all ...Section) []Section {
+// withItems drops the sections that have no item.
+func withItems(all ...Section) []Section {
 	return slices.DeleteFunc(all, func(s Section) bool { return len(s.Items) == 0 })
 }
 
-func (b *builder) leftOut() []Item {
+func (b *builder) skippedItems() []Item {
 	var items []Item
 	for _, p := range b.header.Profiles {
 		if p.Skipped != "" {
@@ -42,8 +42,8 @@ func (b *builder) leftOut() []Item {
 	return items
 }
 
-// notServed groups the paths of a profile by the reason why it has none.
-func (b *builder) notServed() []Item {
+// notServedItems groups the paths of a profile by the reason why it has none.
+func (b *builder) notServedItems() []Item {
 	var items []Item
 	for _, p := range b.header.Profiles {
 		if p.Name.IsTwin() || p.Skipped != "" {
@@ -71,7 +71,7 @@ func (b *builder) routeNames() []string {
 	return names
 }
 
-func (b *builder) standIns() []Item {
+func (b *builder) imitatedItems() []Item {
 	var items []Item
 	for _, p := range b.header.Profiles {
 		if len(p.StandIn) > 0 && !p.Name.IsTwin() {
@@ -111,15 +111,15 @@ func (b *builder) runItems(r Run) []Item {
 	return items
 }
 
-func (b *builder) conditions() []Item {
+func (b *builder) conditionItems() []Item {
 	return each.Of(b.header.Facts.Names(), func(n string) Item { return Item{Name: number.Clean(n), Text: number.Clean(b.header.Facts[n])} })
 }
 
 // unfinished is the Reason of a run whose file has no end.
 const unfinished = "unfinished"
 
-// command writes the command line that repeats a plan: what a run always has, then whatever is not the default.
-func command(p plan.Plan) string {
+// repeatCommand writes the command line that repeats a plan: what a run always has, then whatever is not the default.
+func repeatCommand(p plan.Plan) string {
 	if len(p.Profiles) == 0 || len(p.Paths) == 0 || len(p.Workloads) == 0 {
 		return ""
 	}
@@ -136,7 +136,7 @@ func command(p plan.Plan) string {
 		case x.Switch:
 			switches += " --" + x.Flag
 		default:
-			line += " --" + x.Flag + " " + quote(x.Text(p))
+			line += " --" + x.Flag + " " + shellQuote(x.Text(p))
 		}
 	}
 	if !p.Twin {
@@ -145,8 +145,8 @@ func command(p plan.Plan) string {
 	return line + switches
 }
 
-// quote makes s one word of a shell command.
-func quote(s string) string {
+// shellQuote makes s one word of a shell command.
+func shellQuote(s string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=~@%+"
 	if s != "" && strings.Trim(s, plain) == "" && s[0] != '~' {
 		return s
@@ -160,9 +160,9 @@ var places = []struct{ name, words string }{
 	{"qdisc", "in a queueing discipline"}, {"device", "at a network device"}, {"path", "elsewhere on the path"},
 }
 
-// losses says of each case that lost datagrams where: medians over its trials, as shares of what was offered. What a
+// lossItems says of each case that lost datagrams where: medians over its trials, as shares of what was offered. What a
 // throughput search lost is what it lost at the lowest rate that failed.
-func (b *builder) losses() []Item {
+func (b *builder) lossItems() []Item {
 	var items []Item
 	for c := range b.cases() {
 		if text := b.lossOf(c); text != "" {

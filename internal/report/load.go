@@ -139,7 +139,7 @@ func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Wo
 		p := LoadPoint{Load: w.Traits().Load, Half: half.Summary}
 		if tail, ok := cell(w.Traits().Times + ".p99"); ok {
 			p.Tail = tail.Summary
-			p.Late, p.Saturated = often(tail, outcome.LateSender), often(tail, outcome.Saturated)
+			p.Late, p.Saturated = raisedOften(tail, outcome.LateSender), raisedOften(tail, outcome.Saturated)
 			tails = append(tails, tail.Summary)
 		}
 		if c, ok := cell(metric.Capacity); ok {
@@ -154,8 +154,8 @@ func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Wo
 	return l
 }
 
-// often reports whether half of the trials behind a cell or more raised a doubt.
-func often(c compare.Cell, id string) bool {
+// raisedOften reports whether half of the trials behind a cell or more raised a doubt.
+func raisedOften(c compare.Cell, id string) bool {
 	return slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == id && 2*w.Trials >= c.N })
 }
 
@@ -214,15 +214,15 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 		var fifty, ninetynine []string
 		for _, w := range steps {
 			p := l.at(w.Traits().Load)
-			fifty = append(fifty, summed(p.Half, time))
-			text := summed(p.Tail, time)
+			fifty = append(fifty, summaryText(p.Half, time))
+			text := summaryText(p.Tail, time)
 			if l.Knee.Found && !l.Knee.None && w.Traits().Load == l.Knee.Low {
 				text += " knee"
 			}
 			ninetynine = append(ninetynine, text)
 		}
 		p := l.at(middle)
-		all.Add(label, rate.Format(l.Capacity), l.Knee.String(), summed(p.Half, time), summed(p.Tail, time))
+		all.Add(label, rate.Format(l.Capacity), l.Knee.String(), summaryText(p.Half, time), summaryText(p.Tail, time))
 		if d := l.doubts(); d != "" {
 			all.Notes = append(all.Notes, d)
 		}
@@ -240,12 +240,12 @@ func (l LoadLine) at(load float64) LoadPoint {
 	return LoadPoint{}
 }
 
-// summed writes a summary as a table does.
-func summed(s stat.Summary, scale number.Scale) string {
+// summaryText writes a summary as a table does.
+func summaryText(s stat.Summary, scale number.Scale) string {
 	if s.N == 0 {
 		return number.Absent
 	}
-	return strings.TrimSpace(scale.Format(s.Median) + " " + spread(s))
+	return strings.TrimSpace(scale.Format(s.Median) + " " + spreadText(s))
 }
 
 // loadCurveData is the times of one profile over the load; the samples are in the cells.

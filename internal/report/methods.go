@@ -38,8 +38,8 @@ func citation(d Document) string {
 		fact(facts.CPUModel, "unknown machine"), fact(facts.CPUs, "unknown number of"), fact(facts.Architecture, "unknown"), fact(facts.Kernel, "unknown"))
 }
 
-// methods returns a paragraph about how the numbers were made, for an article.
-func (b *builder) methods(d Document) string {
+// methodsParagraph returns a paragraph about how the numbers were made, for an article.
+func (b *builder) methodsParagraph(d Document) string {
 	p := d.Run.Plan
 	order, swept := b.summaryOrder(d.Needs), ""
 	if !p.Sweep.IsZero() {
@@ -47,12 +47,12 @@ func (b *builder) methods(d Document) string {
 	}
 	profiles := each.Of(order, func(v plan.Variant) string { return number.Clean(v) })
 	said := []string{
-		fmt.Sprintf("%s: %s%s.", b.measured(number.Counted(len(profiles), "profile")), strings.Join(profiles, ", "), number.Clean(swept)),
+		fmt.Sprintf("%s: %s%s.", b.measuredSentence(number.Counted(len(profiles), "profile")), strings.Join(profiles, ", "), number.Clean(swept)),
 		fmt.Sprintf("The paths were %s; the workloads were %s.", strings.Join(plan.Texts(b.analysis.Paths), ", "), number.Clean(strings.Join(plan.Texts(b.analysis.Workloads), ", "))),
 	}
 	if d.Summary != nil && d.Summary.Certainty != "" {
 		_, certainty, _ := strings.Cut(d.Summary.Certainty, ", ")
-		said = append(said, b.repeated(certainty))
+		said = append(said, b.repetitionsSentence(certainty))
 	}
 	if b.header.Origin == "" && p.Duration > 0 {
 		said = append(said, fmt.Sprintf("A trial was a window of %s after %s of warm-up; the order of the trials was shuffled in each repetition by the seed %d, so that profiles alternate.",
@@ -70,8 +70,8 @@ func (b *builder) methods(d Document) string {
 	return strings.Join(append(said, "Run: "+d.Citation), " ")
 }
 
-// measured describes who measured so many profiles, and where as far as that is known.
-func (b *builder) measured(profiles string) string {
+// measuredSentence describes who measured so many profiles, and where as far as that is known.
+func (b *builder) measuredSentence(profiles string) string {
 	origin := number.Clean(b.header.Origin)
 	if origin == "csv" {
 		origin = "a CSV file"
@@ -90,9 +90,9 @@ func (b *builder) measured(profiles string) string {
 	}
 }
 
-// repeated describes how often cases were measured: all of them, or from and to with what most had. certainty is what else their
+// repetitionsSentence describes how often cases were measured: all of them, or from and to with what most had. certainty is what else their
 // answers stand on, "" for nothing.
-func (b *builder) repeated(certainty string) string {
+func (b *builder) repetitionsSentence(certainty string) string {
 	times := map[plan.Case]int{}
 	for _, c := range b.analysis.Cells {
 		times[c.Case] = max(times[c.Case], c.N)
@@ -130,6 +130,6 @@ func (b *builder) repeated(certainty string) string {
 // methodsSection has what to paste: the paragraph and the citation.
 func (b *builder) methodsSection(d Document) Section {
 	return Section{Heading: "Methods, ready to paste", Items: []Item{
-		{Name: "paragraph", Text: b.methods(d), Quote: true}, {Name: "citation", Text: d.Citation, Quote: true},
+		{Name: "paragraph", Text: b.methodsParagraph(d), Quote: true}, {Name: "citation", Text: d.Citation, Quote: true},
 	}}
 }

@@ -58,18 +58,18 @@ type want struct {
 // wellKnown is the half-width up to which a tail is known well enough for an answer.
 const wellKnown = 0.05
 
-// needs returns those that the result answers, in the order of the answer.
-func (b *builder) needs() []Need {
+// findNeeds returns those that the result answers, in the order of the answer.
+func (b *builder) findNeeds() []Need {
 	path, ok := b.mainPath()
 	if !ok {
 		return nil
 	}
 	var out []Need
-	for _, w := range b.wants(path) {
+	for _, w := range b.wantedNeeds(path) {
 		// Bounds answer only where nothing else was measured.
 		var answer *Need
 		for _, m := range inOrder(b.metrics, w.metrics) {
-			n, ok := b.need(w, m)
+			n, ok := b.rankNeed(w, m)
 			if ok && (answer == nil || !n.Bounds) {
 				answer = &n
 			}
@@ -78,20 +78,20 @@ func (b *builder) needs() []Need {
 			}
 		}
 		if answer != nil {
-			out = append(out, b.better(w, *answer))
+			out = append(out, b.orBetterKnown(w, *answer))
 		}
 	}
 	return out
 }
 
-// better returns n by the other metric of w if the best and the worst of n are not known well enough and by that one they are.
-func (b *builder) better(w want, n Need) Need {
+// orBetterKnown returns n by the other metric of w if the best and the worst of n are not known well enough and by that one they are.
+func (b *builder) orBetterKnown(w want, n Need) Need {
 	other, ok := metric.Lookup(w.or)
 	if !ok || n.halfWidth() <= wellKnown {
 		return n
 	}
 	w.metrics = []string{w.or}
-	if known, ok := b.need(w, other); ok && known.halfWidth() <= wellKnown {
+	if known, ok := b.rankNeed(w, other); ok && known.halfWidth() <= wellKnown {
 		return known
 	}
 	return n
@@ -110,18 +110,18 @@ func inOrder(metrics []metric.Metric, names []string) []metric.Metric {
 	})
 }
 
-// wants returns the needs in order: each workload between pods, then Services, what comes from outside, and CPU time or the
+// wantedNeeds returns the needs in order: each workload between pods, then Services, what comes from outside, and CPU time or the
 // tail of latency, whichever the lines above do not have. In the lab CPU time per unit of work decides: on one machine
 // it is what differs between dataplanes and what repeats.
-func (b *builder) wants(path plan.Path) []want {
+func (b *builder) wantedNeeds(path plan.Path) []want {
 	var out []want
-	all := byUs(b.analysis.Workloads)
+	all := ownWorkloads(b.analysis.Workloads)
 	for _, w := range all {
 		// Where a load is swept, the closed loop speaks for its kind.
 		if w.Traits().Open() && slices.ContainsFunc(all, func(x plan.Workload) bool { return x.Kind() == w.Kind() && !x.Traits().Open() }) {
 			continue
 		}
-		out = append(out, want{b.labelled(w.Kind().Title(), w), path, w, b.deciding(w), ""})
+		out = append(out, want{b.withNIC(w.Kind().Title(), w), path, w, b.decidingMetrics(w), ""})
 	}
 	typical := plan.Typical(all)
 	for _, s := range []struct {
@@ -133,7 +133,7 @@ func (b *builder) wants(path plan.Path) []want {
 	} {
 		for _, p := range s.paths {
 			if p != path && slices.Contains(b.analysis.Paths, p) {
-				out = append(out, want{s.name, p, typical, b.deciding(typical), ""})
+				out = append(out, want{s.name, p, typical, b.decidingMetrics(typical), ""})
 				break
 			}
 		}
@@ -147,8 +147,8 @@ func (b *builder) wants(path plan.Path) []want {
 	return append(out, want{"CPU efficiency", path, typical, []string{metric.ServiceDemand}, ""})
 }
 
-// deciding returns the metrics that decide for a workload.
-func (b *builder) deciding(w plan.Workload) []string {
+// decidingMetrics returns the metrics that decide for a workload.
+func (b *builder) decidingMetrics(w plan.Workload) []string {
 	if is := w.Traits(); b.inLab() && !is.Searches && !is.NewPods {
 		return append([]string{metric.ServiceDemand}, is.Decides...)
 	}
@@ -159,9 +159,9 @@ func (b *builder) inLab() bool {
 	return b.header.Origin == "" && b.header.Plan.Environment != "kubernetes"
 }
 
-// need returns how the profiles stand in w by m; false if none has a number, or if another metric than m was wanted where
+// rankNeed returns how the profiles stand in w by m; false if none has a number, or if another metric than m was wanted where
 // one metric alone answers.
-func (b *builder) need(w want, m metric.Metric) (Need, bool) {
+func (b *builder) rankNeed(w want, m metric.Metric) (Need, bool) {
 	if len(w.metrics) == 1 && m.Name != w.metrics[0] {
 		return Need{}, false
 	}
@@ -169,28 +169,28 @@ func (b *builder) need(w want, m metric.Metric) (Need, bool) {
 	if len(ranks) == 0 {
 		return Need{}, false
 	}
-	pick := slices.IndexFunc(ranks, func(s compare.Standing) bool { return dataplane(s.Cell.Profile) })
+	pick := slices.IndexFunc(ranks, func(s compare.Standing) bool { return isDataplane(s.Cell.Profile) })
 	n := Need{Name: w.name, Workload: w.workload, Path: w.path, Metric: m, Standings: ranks, Pick: max(0, pick)}
 	if n.Name == "" {
 		n.Name = number.Clean(string(w.workload.Kind()))
 	}
-	among := b.choice(w.path, w.workload, m.Name)
-	n.Choice, n.Bounds = among, bounds(among)
+	among := b.rankDataplanes(w.path, w.workload, m.Name)
+	n.Choice, n.Bounds = among, areBounds(among)
 	if pick >= 0 && !n.Bounds {
-		n.Near = equals(among[1:])
+		n.Near = notWorse(among[1:])
 		n.Best = b.best(n)
 	}
-	n.Conclusion = b.concluded(among, n.Scale())
+	n.Conclusion = b.conclude(among, n.Scale())
 	n.Conclusion.Path, n.Conclusion.Label, n.Conclusion.Short = n.Path, n.Path.String(), shortPath(n.Path)
-	n.Certainty = b.certainty(n.Conclusion, among)
+	n.Certainty = b.certaintyText(n.Conclusion, among)
 	if n.Pick > 0 && !n.Bounds {
-		n.Under = b.under(ranks[n.Pick].ToBest)
+		n.Under = b.bareText(ranks[n.Pick].ToBest)
 	}
 	return n, true
 }
 
-// equals names the profiles of ranks that do not differ significantly from the best.
-func equals(ranks []compare.Standing) []string {
+// notWorse names the profiles of ranks that do not differ significantly from the best.
+func notWorse(ranks []compare.Standing) []string {
 	var names []string
 	for _, s := range ranks {
 		if s.ToBest.Verdict != compare.Worse {
@@ -216,7 +216,7 @@ func (n Need) Card() (about, pick, value string, lines []string) {
 	if pick != name {
 		value = name + ": " + value
 	}
-	lines = slices.Concat([]string{n.Conclusion.Text}, n.functions(), []string{n.Under, n.Certainty + "."})
+	lines = slices.Concat([]string{n.Conclusion.Text}, n.functionLines(), []string{n.Under, n.Certainty + "."})
 	return about, pick, value, slices.DeleteFunc(lines, func(line string) bool { return line == "" })
 }
 
@@ -235,8 +235,8 @@ func (n Need) picked(name string) string {
 	return fmt.Sprintf("%s or %d more", name, len(n.Near))
 }
 
-// certainty describes what a conclusion about ranks stands on.
-func (b *builder) certainty(c Conclusion, ranks []compare.Standing) string {
+// certaintyText describes what a conclusion about ranks stands on.
+func (b *builder) certaintyText(c Conclusion, ranks []compare.Standing) string {
 	low, high := ranks[0].Cell.N, ranks[0].Cell.N
 	for _, s := range ranks {
 		low, high = min(low, s.Cell.N), max(high, s.Cell.N)
@@ -257,23 +257,25 @@ func (b *builder) certainty(c Conclusion, ranks []compare.Standing) string {
 	return strings.Join(parts, ", ")
 }
 
-// under compares the pick with the best bare network.
-func (b *builder) under(x compare.Comparison) string {
+// bareText compares the pick with the best bare network.
+func (b *builder) bareText(x compare.Comparison) string {
 	known, _ := profile.Lookup(x.Baseline.Profile())
 	other := string(x.Baseline) + " (" + known.Title + ")"
 	switch {
 	case x.Verdict == compare.Same:
-		return "The same as " + other + within(x, b.analysis.Margin) + "."
+		return "The same as " + other + marginText(x, b.analysis.Margin) + "."
 	case x.Verdict != compare.Worse:
 		return "No significant difference from " + other + "."
 	case !math.IsNaN(x.Ratio):
-		return sized(x) + " of " + other + "."
+		return ratioText(x) + " of " + other + "."
 	}
 	return "Worse than " + other + "."
 }
 
-// dataplane reports whether v is a CNI's dataplane: neither two bare namespaces nor the bare node.
-func dataplane(v plan.Variant) bool { return v.Profile() != profile.Raw && v.Profile() != profile.Host }
+// isDataplane reports whether v is a CNI's dataplane: neither two bare namespaces nor the bare node.
+func isDataplane(v plan.Variant) bool {
+	return v.Profile() != profile.Raw && v.Profile() != profile.Host
+}
 
 // needData is the answer for one need: the dataplanes best first, and those that have a function.
 type needData struct {

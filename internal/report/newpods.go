@@ -45,7 +45,7 @@ func (b *builder) newPods() []Grid {
 			about := ", " + w.String() + " " + path.String()
 			c := plan.Case{Path: path, Workload: w}
 			for _, of := range podTimes {
-				if times := b.byProfile(c, of.title+about, of.family, statistics, b.unanswered(of.family), b.attached()); len(times.Labels) > 0 {
+				if times := b.byProfile(c, of.title+about, of.family, statistics, b.unansweredColumn(of.family), b.attachedColumn()); len(times.Labels) > 0 {
 					grids = append(grids, times)
 				}
 			}
@@ -64,8 +64,8 @@ type column struct {
 	text func(plan.Case) string
 }
 
-// unanswered returns how many pods had no answer, the median over trials.
-func (b *builder) unanswered(family string) column {
+// unansweredColumn returns how many pods had no answer, the median over trials.
+func (b *builder) unansweredColumn(family string) column {
 	return column{"unanswered", func(c plan.Case) string {
 		if cell, ok := b.analysis.Cell(compare.Key{Case: c, Metric: metric.TTFRUnanswered}); ok && cell.N > 0 && family != metric.OneDial {
 			return number.Number(cell.Median)
@@ -74,8 +74,8 @@ func (b *builder) unanswered(family string) column {
 	}}
 }
 
-// attached returns what attached the pods.
-func (b *builder) attached() column {
+// attachedColumn returns what attached the pods.
+func (b *builder) attachedColumn() column {
 	return column{"attached", func(c plan.Case) string { return b.attachedOf(c) }}
 }
 
@@ -150,22 +150,22 @@ func (b *builder) byProfile(c plan.Case, title, family string, members []string,
 			if !ok {
 				return number.Absent
 			}
-			return valueOf(cell, scale)
+			return cellValue(cell, scale)
 		}), each.Of(texts, func(t column) string { return t.text(c) })...)...)
 	}
 	return g
 }
 
-// valueOf writes out a cell's value, with a sign in front of a lower bound.
-func valueOf(c compare.Cell, scale number.Scale) string {
+// cellValue writes out a cell's value, with a sign in front of a lower bound.
+func cellValue(c compare.Cell, scale number.Scale) string {
 	if c.AtLeast {
 		return ">= " + scale.Format(c.Median)
 	}
 	return scale.Format(c.Median)
 }
 
-// whyUnlike describes how a profile was attached, for one that is not ranked because others were attached in another way.
-func whyUnlike(c compare.Cell) string {
+// attachmentText describes how a profile was attached, for one that is not ranked because others were attached in another way.
+func attachmentText(c compare.Cell) string {
 	if c.Attached == sample.AttachedUnknown {
 		return "attachment " + c.Attached
 	}

@@ -21,8 +21,8 @@ func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale)
 	if at >= 0 && !slices.Contains(columns, at) {
 		for i, row := range t.Rows {
 			if c := row[at].Cell; c != nil && c.N > 0 {
-				line := fmt.Sprintf("Baseline of all rows: %s %s, %s %s %s", number.Clean(t.Baseline), t.Paths[i], scale.Format(c.Median), scale.Unit, spread(c.Summary))
-				notes = append(notes, strings.TrimSpace(line)+marker(b.notes.of(c))+".")
+				line := fmt.Sprintf("Baseline of all rows: %s %s, %s %s %s", number.Clean(t.Baseline), t.Paths[i], scale.Format(c.Median), scale.Unit, spreadText(c.Summary))
+				notes = append(notes, strings.TrimSpace(line)+superscripts(b.notes.numbersOf(c))+".")
 			}
 		}
 	}
@@ -33,12 +33,12 @@ func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale)
 	if note := wholeNote(cellsIn(t), baseline); note != "" {
 		notes = append(notes, note)
 	}
-	all := comparisons(t)
+	all := tableComparisons(t)
 	notes = append(notes, visibleText(all, b.analysis.Confidence)...)
 	if slices.ContainsFunc(all, func(x compare.Comparison) bool { return x.Verdict != compare.None && x.Widened > 0 }) {
 		notes = append(notes, widenedText(t.Floor))
 	}
-	return append(notes, needText(all)...)
+	return append(notes, repetitionsText(all)...)
 }
 
 // visibleText describes how small a difference these comparisons could have found; nil if none could.
@@ -67,9 +67,9 @@ func widenedText(f compare.Floor) string {
 		number.Percent(f.Share), most, number.Ratio(x.Ratio), number.Ratio(x.Low), number.Ratio(x.High), x.Path)
 }
 
-// needText returns the line about the inconclusive ones among xs; nil if there are none.
-func needText(xs []compare.Comparison) []string {
-	text, run := decisive(xs)
+// repetitionsText returns the line about the inconclusive ones among xs; nil if there are none.
+func repetitionsText(xs []compare.Comparison) []string {
+	text, run := decidingRepetitions(xs)
 	if text == "" {
 		return nil
 	}
@@ -93,8 +93,8 @@ type doubt struct {
 	first string
 }
 
-// at returns the index of a kind of doubt, -1 if no cell has it.
-func (f *footnotes) at(id string) int {
+// indexOf returns the index of a kind of doubt, -1 if no cell has it.
+func (f *footnotes) indexOf(id string) int {
 	return slices.IndexFunc(f.doubts, func(d doubt) bool { return d.id == id })
 }
 
@@ -102,7 +102,7 @@ func (f *footnotes) at(id string) int {
 func (f *footnotes) add(c *compare.Cell) {
 	f.all++
 	for _, w := range c.Warnings {
-		i := f.at(w.ID)
+		i := f.indexOf(w.ID)
 		if i < 0 {
 			i = len(f.doubts)
 			f.doubts = append(f.doubts, doubt{id: w.ID, first: fmt.Sprintf("%s %s %s: %s", c.Profile, c.Path, c.Workload, w.Message)})
@@ -111,14 +111,14 @@ func (f *footnotes) add(c *compare.Cell) {
 	}
 }
 
-// everywhere reports whether all shown cells have footnote i; then the footnote marks no cell.
-func (f *footnotes) everywhere(i int) bool { return f.doubts[i].cells == f.all && f.all > 1 }
+// onEveryCell reports whether all shown cells have footnote i; then the footnote marks no cell.
+func (f *footnotes) onEveryCell(i int) bool { return f.doubts[i].cells == f.all && f.all > 1 }
 
-// of returns the numbers of c's footnotes.
-func (f *footnotes) of(c *compare.Cell) []int {
+// numbersOf returns the numbers of c's footnotes.
+func (f *footnotes) numbersOf(c *compare.Cell) []int {
 	var ns []int
 	for _, w := range c.Warnings {
-		if i := f.at(w.ID); i >= 0 && !f.everywhere(i) {
+		if i := f.indexOf(w.ID); i >= 0 && !f.onEveryCell(i) {
 			ns = append(ns, i+1)
 		}
 	}
@@ -126,12 +126,12 @@ func (f *footnotes) of(c *compare.Cell) []int {
 	return slices.Compact(ns)
 }
 
-func (f *footnotes) text() []string {
+func (f *footnotes) texts() []string {
 	var out []string
 	for i, d := range f.doubts {
 		where := fmt.Sprintf("%d of %d cells, first", d.cells, f.all)
 		switch {
-		case f.everywhere(i):
+		case f.onEveryCell(i):
 			where = "every cell, first"
 		case d.cells == 1:
 			where = "one cell,"
@@ -141,8 +141,8 @@ func (f *footnotes) text() []string {
 	return out
 }
 
-// marker writes footnote numbers as superscripts.
-func marker(notes []int) string {
+// superscripts writes footnote numbers as superscripts.
+func superscripts(notes []int) string {
 	const digits = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 	parts := each.Of(notes, func(n int) string {
 		return strings.Map(func(r rune) rune { return []rune(digits)[r-'0'] }, fmt.Sprint(n))
@@ -151,14 +151,14 @@ func marker(notes []int) string {
 }
 
 // Marker writes the numbers of an entry's footnotes as superscripts, "¹,²"; "" if there are none.
-func (e Entry) Marker() string { return marker(e.Notes) }
+func (e Entry) Marker() string { return superscripts(e.Notes) }
 
 // Superscript writes the number of a footnote.
-func Superscript(n int) string { return marker([]int{n}) }
+func Superscript(n int) string { return superscripts([]int{n}) }
 
-// legend describes how to read the tables of this report.
-func (b *builder) legend() []string {
-	n, tests, coverage := b.sizes()
+// legendLines describes how to read the tables of this report.
+func (b *builder) legendLines() []string {
+	n, tests, coverage := b.sampleSizes()
 	if n == "" {
 		return nil
 	}
@@ -191,11 +191,11 @@ func (b *builder) legend() []string {
 			fmt.Sprintf("Ratios are to %s. Same: the whole interval is within %s of equal (--margin). Better or worse: it excludes equal, with p <= %.2g, corrected for all comparisons of its column (Benjamini-Hochberg).", base, number.Percent(b.analysis.Margin), 1-b.analysis.Confidence),
 			"Test: "+strings.Join(tests, "; ")+".")
 	}
-	if aa := b.equalPairs(); aa != "" {
+	if aa := b.twinVerdicts(); aa != "" {
 		out = append(out, aa)
 	}
-	if paths := standIns(b.cut...); len(paths) > 0 {
-		out = append(out, fmt.Sprintf("%s has no pods: its %s is the baseline of the paths that it lacks between nodes. Those ratios include the whole cost of the path. A path within a node has no ratio to it.", base, listed(plan.Texts(paths))))
+	if paths := standInPaths(b.cut...); len(paths) > 0 {
+		out = append(out, fmt.Sprintf("%s has no pods: its %s is the baseline of the paths that it lacks between nodes. Those ratios include the whole cost of the path. A path within a node has no ratio to it.", base, joinNames(plan.Texts(paths))))
 	}
 	if b.kinds[NotServed] {
 		out = append(out, number.Absent+": the profile does not serve this path; see the reasons below.")
@@ -206,9 +206,9 @@ func (b *builder) legend() []string {
 	return out
 }
 
-// equalPairs describes what the baseline beside its twin was called, where both were raised anew: anything but the same or
+// twinVerdicts describes what the baseline beside its twin was called, where both were raised anew: anything but the same or
 // inconclusive is a false alarm. "" if there is no such pair.
-func (b *builder) equalPairs() string {
+func (b *builder) twinVerdicts() string {
 	var xs []compare.Comparison
 	for _, f := range b.analysis.Floors {
 		for _, t := range f.Twins {
@@ -223,10 +223,10 @@ func (b *builder) equalPairs() string {
 	return "A/A, the baseline against its twin: " + verdictCounts(xs) + "."
 }
 
-// standIns returns the paths of the baseline's cells that were taken for other paths.
-func standIns(cut ...compare.Table) []plan.Path {
+// standInPaths returns the paths of the baseline's cells that were taken for other paths.
+func standInPaths(cut ...compare.Table) []plan.Path {
 	var out []plan.Path
-	for _, x := range comparisons(cut...) {
+	for _, x := range tableComparisons(cut...) {
 		if x.BaselinePath != (plan.Path{}) && !slices.Contains(out, x.BaselinePath) {
 			out = append(out, x.BaselinePath)
 		}
@@ -234,12 +234,12 @@ func standIns(cut ...compare.Table) []plan.Path {
 	return out
 }
 
-// sizes describes how many repetitions the shown cells have, which tests were used, and what the intervals of cells cover
+// sampleSizes describes how many repetitions the shown cells have, which tests were used, and what the intervals of cells cover
 // that are too small for the wanted confidence.
-func (b *builder) sizes() (n string, tests []string, coverage string) {
+func (b *builder) sampleSizes() (n string, tests []string, coverage string) {
 	low, high, least := math.MaxInt, 0, 1.0
 	used := map[stat.Test]bool{}
-	for e := range entries(b.cut...) {
+	for e := range tableEntries(b.cut...) {
 		if e.Cell != nil && e.Cell.N > 0 {
 			low, high, least = min(low, e.Cell.N), max(high, e.Cell.N), min(least, e.Cell.Confidence)
 		}

@@ -50,10 +50,10 @@ func BuildPair(r PairResult) Document {
 		}
 	}
 	d.Sections = sections(metric.All(), cut, func(ms []compare.Match) string { return ms[0].Metric }, b.table)
-	d.Lines = b.answer(held)
-	d.Legend = b.legend(len(held) > 0)
-	d.Footnotes = b.notes.text()
-	d.Appendix = b.appendix(held)
+	d.Lines = b.answerLines(held)
+	d.Legend = b.legendLines(len(held) > 0)
+	d.Footnotes = b.notes.texts()
+	d.Appendix = b.appendixSections(held)
 	d.Gate = gateOf(r)
 	return d
 }
@@ -76,15 +76,17 @@ func (b *pairBuilder) cut() [][]compare.Match {
 // bySize puts what is decided before what is not, and the largest difference first.
 func bySize(x, y compare.Match) int {
 	switch {
-	case decided(x) == decided(y):
+	case isDecided(x) == isDecided(y):
 		return cmp.Compare(y.Size(), x.Size())
-	case decided(x):
+	case isDecided(x):
 		return -1
 	}
 	return 1
 }
 
-func decided(m compare.Match) bool { return m.Verdict == compare.Better || m.Verdict == compare.Worse }
+func isDecided(m compare.Match) bool {
+	return m.Verdict == compare.Better || m.Verdict == compare.Worse
+}
 
 // table writes out one metric under one workload.
 func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
@@ -107,7 +109,7 @@ func (b *pairBuilder) table(m metric.Metric, ms []compare.Match) Table {
 	if m.Better != metric.Neither {
 		t.Notes = append(append(plainNote(ms), visibleText(open, b.pair.Confidence)...), widenedNote(open)...)
 	}
-	t.Notes = append(t.Notes, needText(open)...)
+	t.Notes = append(t.Notes, repetitionsText(open)...)
 	return t
 }
 
@@ -158,8 +160,8 @@ func pairLabel(m compare.Match, path string) string {
 	return name + " " + path
 }
 
-// answer returns what the two say in a few lines: conditions, verdicts, the largest differences, budgets.
-func (b *pairBuilder) answer(held []Held) []string {
+// answerLines returns what the two say in a few lines: conditions, verdicts, the largest differences, budgets.
+func (b *pairBuilder) answerLines(held []Held) []string {
 	p := b.pair
 	lines := []string{"All recorded conditions are the same."}
 	if len(p.Differences) > 0 {
@@ -197,7 +199,7 @@ func (b *pairBuilder) answer(held []Held) []string {
 
 // largest names the largest differences that are decided.
 func (b *pairBuilder) largest(judged []compare.Match) []string {
-	ms := slices.DeleteFunc(slices.Clone(judged), func(m compare.Match) bool { return !decided(m) })
+	ms := slices.DeleteFunc(slices.Clone(judged), func(m compare.Match) bool { return !isDecided(m) })
 	slices.SortStableFunc(ms, bySize)
 	var lines []string
 	for _, m := range ms[:min(len(ms), mostNamed)] {
@@ -260,7 +262,7 @@ func holdingText(b compare.Budget, h compare.Holding) string {
 	return fmt.Sprintf("%s (at most %s, one-sided)", where, say(h.High))
 }
 
-func (b *pairBuilder) legend(budgets bool) []string {
+func (b *pairBuilder) legendLines(budgets bool) []string {
 	p := b.pair
 	alpha := 1 - p.Confidence
 	weighted, medians := statisticsOf(func(yield func(*compare.Cell) bool) {
@@ -285,12 +287,12 @@ func (b *pairBuilder) legend(budgets bool) []string {
 	return lines
 }
 
-// appendix returns what follows the tables.
-func (b *pairBuilder) appendix(held []Held) []Section {
+// appendixSections returns what follows the tables.
+func (b *pairBuilder) appendixSections(held []Held) []Section {
 	p := b.pair
 	var vary, budgets []Item
 	for _, d := range p.Differences {
-		vary = append(vary, Item{Name: number.Clean(d.Name), Text: fmt.Sprintf("A %s; B %s", recorded(d.A), recorded(d.B))})
+		vary = append(vary, Item{Name: number.Clean(d.Name), Text: fmt.Sprintf("A %s; B %s", factText(d.A), factText(d.B))})
 	}
 	for _, h := range held {
 		for _, x := range h.Holdings {
@@ -299,7 +301,7 @@ func (b *pairBuilder) appendix(held []Held) []Section {
 			}
 		}
 	}
-	return listsOf(
+	return withItems(
 		Section{Heading: "Different conditions", Items: vary},
 		Section{Heading: "Budgets not kept", Items: budgets},
 		Section{Heading: "Only in A", Items: onlyItems(p.OnlyA)},
@@ -308,7 +310,7 @@ func (b *pairBuilder) appendix(held []Held) []Section {
 	)
 }
 
-func recorded(v string) string {
+func factText(v string) string {
 	if v == "" {
 		return "not recorded"
 	}
@@ -332,7 +334,7 @@ func onlyItems(keys []compare.Key) []Item {
 	return items
 }
 
-func sideText(s compare.Side) string { return dated(number.Clean(s.Name), s.Header.Created) }
+func sideText(s compare.Side) string { return withDate(number.Clean(s.Name), s.Header.Created) }
 
 // Change writes a ratio as a change: "+12.3%", "-5%"; large ones as a factor.
 func Change(ratio float64) string {

@@ -16,8 +16,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// ReproductionSchema names the JSON format of BuildReproduction.
-const ReproductionSchema = "cnibench.reproduction/v1"
+// reproductionSchema names the JSON format of BuildReproduction.
+const reproductionSchema = "cnibench.reproduction/v1"
 
 // Reproduction is a publication beside a result that repeats it.
 type Reproduction struct {
@@ -33,7 +33,7 @@ type Reproduction struct {
 // notComparable is the word for NotTestable where a number of the publication has none beside it.
 const notComparable = "not comparable"
 
-func state(o findings.Outcome) string {
+func outcomeText(o findings.Outcome) string {
 	if o == findings.NotTestable {
 		return notComparable
 	}
@@ -58,8 +58,8 @@ type figureData struct {
 	Why       string   `json:"why"`
 }
 
-// known returns nil for a number that is not there.
-func known(v float64) *float64 {
+// knownNumber returns nil for a number that is not there.
+func knownNumber(v float64) *float64 {
 	if !number.Finite(v) {
 		return nil
 	}
@@ -70,15 +70,15 @@ func known(v float64) *float64 {
 func BuildReproduction(r Reproduction) Document {
 	var data []figureData
 	for _, f := range r.Figures {
-		d := figureData{Key: f.Published.Key, Unit: f.Published.Unit, Against: f.Against, Claimed: known(f.Claimed), Outcome: state(f.Outcome), Why: f.Why}
+		d := figureData{Key: f.Published.Key, Unit: f.Published.Unit, Against: f.Against, Claimed: knownNumber(f.Claimed), Outcome: outcomeText(f.Outcome), Why: f.Why}
 		if f.Published.N > 0 {
-			d.Published = known(f.Published.Median)
+			d.Published = knownNumber(f.Published.Median)
 		}
 		if f.Here.N > 0 {
-			d.Here, d.Low, d.High = known(f.Here.Median), known(f.Here.Low), known(f.Here.High)
+			d.Here, d.Low, d.High = knownNumber(f.Here.Median), knownNumber(f.Here.Low), knownNumber(f.Here.High)
 		}
 		if !math.IsNaN(f.Ratio.Ratio) {
-			d.Ratio, d.RatioLow, d.RatioHigh = known(f.Ratio.Ratio), known(f.Ratio.Low), known(f.Ratio.High)
+			d.Ratio, d.RatioLow, d.RatioHigh = knownNumber(f.Ratio.Ratio), knownNumber(f.Ratio.Low), knownNumber(f.Ratio.High)
 		}
 		data = append(data, d)
 	}
@@ -87,9 +87,9 @@ func BuildReproduction(r Reproduction) Document {
 	d := Document{
 		Title: r.Source.Title,
 		Answer: Answer{Lines: []string{
-			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), states(each.Of(r.Figures, outcomeOf))),
+			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), outcomeCounts(each.Of(r.Figures, outcomeOf))),
 			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"),
-				states(each.Of(r.Claims, func(j findings.Judged) findings.Outcome { return j.Outcome }))),
+				outcomeCounts(each.Of(r.Claims, func(j findings.Judged) findings.Outcome { return j.Outcome }))),
 		}},
 		Sections: []Section{r.differences()},
 		Data: struct {
@@ -98,7 +98,7 @@ func BuildReproduction(r Reproduction) Document {
 			Figures []figureData   `json:"figures"`
 			Claims  []claimData    `json:"claims"`
 			Checks  []check.Report `json:"checks"`
-		}{ReproductionSchema, r.Source.ID, data, claims, []check.Report{r.Published, r.Result}},
+		}{reproductionSchema, r.Source.ID, data, claims, []check.Report{r.Published, r.Result}},
 	}
 	claimed := claimSections([]findings.Source{{ID: r.Source.ID, Title: "Claims", Note: r.Source.Note}}, r.Claims)
 	d.Sections = append(append(append(d.Sections, r.figures()), claimed...), r.checks())
@@ -115,7 +115,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 		return compare.Key{Case: plan.Case{Workload: f.Published.Workload}, Metric: f.Published.Metric}
 	}) {
 		what := group[0].Published.Metric + " " + group[0].Published.Workload.Without("tool", "window").String()
-		g.Add(what, states(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome })))
+		g.Add(what, outcomeCounts(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome })))
 	}
 	s := &Summary{Lead: append(answer, r.others()...)}
 	if len(g.Labels) > 0 {
@@ -139,7 +139,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 	for _, o := range findings.Outcomes {
 		of := slices.DeleteFunc(slices.Clone(r.Claims), func(j findings.Judged) bool { return j.Outcome != o })
 		if len(of) > 0 {
-			claims = append(claims, Item{Name: state(o), Text: strings.Join(each.Of(of, func(j findings.Judged) string { return j.ID }), ", ")})
+			claims = append(claims, Item{Name: outcomeText(o), Text: strings.Join(each.Of(of, func(j findings.Judged) string { return j.ID }), ", ")})
 		}
 	}
 	s.Lists = append(s.Lists, Section{Heading: "Claims", Items: claims})
@@ -159,7 +159,7 @@ func (r Reproduction) others() []string {
 	if len(has) == 0 || slices.ContainsFunc(has, func(p string) bool { return slices.Contains(wanted, p) }) {
 		return nil
 	}
-	return []string{fmt.Sprintf("This run has %s; the article's figures are of %s.", listed(has), listed(wanted))}
+	return []string{fmt.Sprintf("This run has %s; the article's figures are of %s.", joinNames(has), joinNames(wanted))}
 }
 
 // left counts the figures that do not compare by the reason.
@@ -174,12 +174,12 @@ func (r Reproduction) left() []Item {
 	})
 }
 
-// states counts outcomes in words.
-func states(all []findings.Outcome) string {
+// outcomeCounts counts outcomes in words.
+func outcomeCounts(all []findings.Outcome) string {
 	var parts []string
 	for _, o := range findings.Outcomes {
 		if n := len(slices.DeleteFunc(slices.Clone(all), func(x findings.Outcome) bool { return x != o })); n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, state(o)))
+			parts = append(parts, fmt.Sprintf("%d %s", n, outcomeText(o)))
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -249,7 +249,7 @@ func figureGrid(group []findings.Figure, scale number.Scale) Grid {
 		Columns: []string{"article", "here", "ratio there", "ratio here", "state"}}
 	var reasons []string
 	for _, f := range group {
-		claimed, ratio, verdict := number.Absent, number.Absent, state(f.Outcome)
+		claimed, ratio, verdict := number.Absent, number.Absent, outcomeText(f.Outcome)
 		if !math.IsNaN(f.Claimed) {
 			claimed = number.Ratio(f.Claimed)
 		}
@@ -281,7 +281,7 @@ func cellText(c compare.Cell, scale number.Scale) string {
 	if c.N == 0 {
 		return number.Absent
 	}
-	return strings.TrimSpace(scale.Format(c.Median) + " " + spread(c.Summary))
+	return strings.TrimSpace(scale.Format(c.Median) + " " + spreadText(c.Summary))
 }
 
 // checks describes which rules found something in the publication and in the result.

@@ -58,14 +58,14 @@ func statisticsOf(cells iter.Seq[*compare.Cell]) (weighted []string, medians boo
 func valuesAre(weighted []string, medians bool, of string) string {
 	switch {
 	case len(weighted) == 0:
-		return "Each value is " + article(of) + "median" + of
+		return "Each value is " + articleFor(of) + "median" + of
 	case !medians:
 		return "Each value is a weighted mean" + of
 	}
-	return "Each value is " + article(of) + "median" + of + ", or a weighted mean (" + strings.Join(weighted, "; ") + ")"
+	return "Each value is " + articleFor(of) + "median" + of + ", or a weighted mean (" + strings.Join(weighted, "; ") + ")"
 }
 
-func article(of string) string {
+func articleFor(of string) string {
 	if of == "" {
 		return "a "
 	}

@@ -108,38 +108,38 @@ func (s Summary) Statistics() string {
 // mostNeeds is how many needs a screen has room for.
 const mostNeeds = 6
 
-// summary makes the report on one screen.
-func (b *builder) summary(d Document, file string) *Summary {
+// buildSummary makes the report on one screen.
+func (b *builder) buildSummary(d Document, file string) *Summary {
 	s := &Summary{Title: "CPU cores that each load needs: both ends, and the kernel between them"}
-	d.Needs = slices.SortedStableFunc(slices.Values(d.Needs), func(m, n Need) int { return m.place() - n.place() })
+	d.Needs = slices.SortedStableFunc(slices.Values(d.Needs), func(m, n Need) int { return m.screenRank() - n.screenRank() })
 	needs := d.Needs[:min(mostNeeds, len(d.Needs))]
 	if len(needs) == 0 {
 		s.Lead = d.Lines
 	}
-	s.Model, s.Machine, s.Lacks = b.model(), b.machine(), lacks(needs)
+	s.Model, s.Machine, s.Lacks = b.modelText(), b.machineText(), missingFunctions(needs)
 	if others := slices.DeleteFunc(slices.Clone(needs), func(n Need) bool { _, ok := n.Cores(); return ok }); len(others) > 0 {
 		s.Title = "CPU cores that each load needs; " + strings.Join(each.Of(others, func(n Need) string {
-			return n.column().Name + ": " + n.Metric.Title
+			return n.summaryColumn().Name + ": " + n.Metric.Title
 		}), "; ")
 	}
 	if !slices.ContainsFunc(needs, func(n Need) bool { _, ok := n.Cores(); return ok }) {
 		s.Title = "Values"
 	}
-	s.Columns, s.Loads = each.Of(needs, Need.column), loadsOf(needs)
+	s.Columns, s.Loads = each.Of(needs, Need.summaryColumn), columnLoads(needs)
 	for i, n := range needs {
 		var list []Item
-		list, s.Columns[i].Line, s.Columns[i].Brief = n.summed()
+		list, s.Columns[i].Line, s.Columns[i].Brief = n.answerList()
 		s.Lists = append(s.Lists, Section{
 			Heading: fmt.Sprintf("%s: %s %s, %s", n.Name, number.Clean(n.Workload.String()), n.Path, n.Metric.Title), Items: list,
 		})
 	}
 	for _, p := range b.summaryOrder(needs) {
-		row := SummaryRow{Profile: number.Clean(p), Bare: !dataplane(p), Entries: each.Of(needs, func(n Need) Entry { return b.summaryEntry(n, p) })}
-		if !dataplane(p) && !slices.ContainsFunc(row.Entries, func(e Entry) bool { return e.Kind == Value || e.Kind == Failed }) {
+		row := SummaryRow{Profile: number.Clean(p), Bare: !isDataplane(p), Entries: each.Of(needs, func(n Need) Entry { return b.summaryEntry(n, p) })}
+		if !isDataplane(p) && !slices.ContainsFunc(row.Entries, func(e Entry) bool { return e.Kind == Value || e.Kind == Failed }) {
 			continue
 		}
 		if i := slices.IndexFunc(d.Abilities, func(a Ability) bool { return a.Profile == p }); i >= 0 {
-			row.Letters, row.Proof = letters(d.Abilities[i]), d.Abilities[i].Proof.Word()
+			row.Letters, row.Proof = functionLetters(d.Abilities[i]), d.Abilities[i].Proof.Word()
 			if len(d.Abilities[i].Models) > 0 {
 				row.Proof += "*"
 			}
@@ -147,10 +147,10 @@ func (b *builder) summary(d Document, file string) *Summary {
 		s.Rows = append(s.Rows, row)
 	}
 	if len(needs) > 0 {
-		s.Letters, s.Proofs = keys(s.Rows, b.uncovered(needs, d.Abilities))
+		s.Letters, s.Proofs = tableKeys(s.Rows, b.uncoveredNeeds(needs, d.Abilities))
 	}
 	if len(needs) > 0 {
-		s.Message = needs[0].message()
+		s.Message = needs[0].shareMessage()
 	}
 	s.Margin = number.Percent(b.analysis.Margin)
 	var claims Conclusion
@@ -160,21 +160,21 @@ func (b *builder) summary(d Document, file string) *Summary {
 		ranks = append(ranks, n.Choice...)
 	}
 	if len(ranks) > 0 {
-		s.Certainty = b.certainty(claims, ranks)
+		s.Certainty = b.certaintyText(claims, ranks)
 	}
-	if _, verdicts, ok := strings.Cut(b.equalPairs(), ": "); ok {
+	if _, verdicts, ok := strings.Cut(b.twinVerdicts(), ": "); ok {
 		s.Equal = "A/A: " + verdicts
 	}
 	s.Notes = b.summaryNotes(needs, d)
 	if note := wholeNote(cellsOf(s.Rows), nil); note != "" {
 		s.Notes = append(s.Notes, note)
 	}
-	s.Next = b.next(d, file)
+	s.Next = b.nextSteps(d, file)
 	return s
 }
 
-// place returns the order of needs on the screen: requests first, then connections, then bulk, then the other paths.
-func (n Need) place() int {
+// screenRank returns the order of needs on the screen: requests first, then connections, then bulk, then the other paths.
+func (n Need) screenRank() int {
 	t := n.Workload.Traits()
 	switch {
 	case n.Name != string(n.Workload.Kind()) && !strings.HasPrefix(n.Name, n.Workload.Kind().Title()):
@@ -189,22 +189,22 @@ func (n Need) place() int {
 	return 3
 }
 
-// summed returns the answer for a need as a list and as a line, brief without its intervals.
-func (n Need) summed() (lines []Item, line, brief string) {
+// answerList returns the answer for a need as a list and as a line, brief without its intervals.
+func (n Need) answerList() (lines []Item, line, brief string) {
 	if text := n.Conclusion.Text; len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone {
 		return []Item{{Name: "answer", Text: text}}, text, text
 	}
 	first := number.Clean(n.Choice[0].Cell.Profile)
 	if len(n.Near) > 0 {
-		first += " or " + few(n.Near)
+		first += " or " + fewNames(n.Near)
 	}
 	line, brief = first, first
 	add := func(name string, s compare.Standing, x compare.Comparison) {
-		long, short := toBestOf(x)
+		long, short := distanceText(x)
 		line += "; " + name + " " + number.Clean(s.Cell.Profile) + " " + long
 		brief += "; " + strings.TrimPrefix(name, "with ") + " " + number.Clean(s.Cell.Profile) + " " + short
 	}
-	lines = []Item{{Name: "best", Text: n.standing(n.Choice, compare.Comparison{}, true)}}
+	lines = []Item{{Name: "best", Text: n.standingText(n.Choice, compare.Comparison{}, true)}}
 	if slices.ContainsFunc(n.Choice, func(s compare.Standing) bool { return s.ToBest.Verdict == compare.Inconclusive }) {
 		lines[0].Name = "leads"
 	}
@@ -215,7 +215,7 @@ func (n Need) summed() (lines []Item, line, brief string) {
 		case x.ToBest.Profile == "":
 			too = append(too, x.With.Name)
 		default:
-			lines = append(lines, Item{Name: "with " + x.With.Name, Text: n.standing(x.Choice, x.ToBest, false)})
+			lines = append(lines, Item{Name: "with " + x.With.Name, Text: n.standingText(x.Choice, x.ToBest, false)})
 			add("with "+x.With.Name, x.Choice[0], x.ToBest)
 		}
 	}
@@ -228,17 +228,17 @@ func (n Need) summed() (lines []Item, line, brief string) {
 		if len(n.Choice) == 2 {
 			name = "next"
 		}
-		lines = append(lines, Item{Name: name, Text: n.standing([]compare.Standing{last}, last.ToBest, false)})
+		lines = append(lines, Item{Name: name, Text: n.standingText([]compare.Standing{last}, last.ToBest, false)})
 		add(name, last, last.ToBest)
 	}
 	return lines, line, brief
 }
 
-// toBestOf writes a comparison with the best with its interval and without.
-func toBestOf(x compare.Comparison) (long, short string) {
+// distanceText writes a comparison with the best with its interval and without.
+func distanceText(x compare.Comparison) (long, short string) {
 	switch {
 	case x.Verdict == compare.Worse && number.Finite(x.Ratio):
-		return sized(x), number.Ratio(x.Ratio)
+		return ratioText(x), number.Ratio(x.Ratio)
 	case x.Verdict == compare.Worse:
 		return "(worse)", "(worse)"
 	case x.Verdict == compare.Same:
@@ -247,14 +247,14 @@ func toBestOf(x compare.Comparison) (long, short string) {
 	return "(undecided)", "(undecided)"
 }
 
-// message describes who is best and who is worst, "" where that is not decided.
-func (n Need) message() string {
+// shareMessage describes who is best and who is worst, "" where that is not decided.
+func (n Need) shareMessage() string {
 	last := n.Choice[len(n.Choice)-1]
 	if n.Bounds || len(n.Choice) < 2 || last.ToBest.Verdict != compare.Worse || !number.Finite(last.ToBest.Ratio) {
 		return ""
 	}
 	best := "is best"
-	if markOfFirst(n.Choice[1:2]) != compare.Better {
+	if firstVerdict(n.Choice[1:2]) != compare.Better {
 		best = "leads"
 	}
 	what := "has " + number.Ratio(last.ToBest.Ratio) + " of its " + n.Metric.Title
@@ -272,8 +272,8 @@ func (n Need) Cores() (impact.Load, bool) {
 	return impact.LoadOf(n.Workload)
 }
 
-// short returns the name of a need where there is little room, without its NIC model.
-func (n Need) short() string {
+// shortName returns the name of a need where there is little room, without its NIC model.
+func (n Need) shortName() string {
 	name, _, _ := strings.Cut(n.Name, ", ")
 	return cmp.Or(columnNames[name], name)
 }
@@ -284,8 +284,8 @@ var columnNames = map[string]string{
 	"HTTP requests": "HTTP", "From outside": "outside", "Highest rate without loss": "throughput", "Tail latency": "tail", "CPU efficiency": "CPU",
 }
 
-func (n Need) column() SummaryColumn {
-	c := SummaryColumn{Name: n.short(), Unit: n.Scale().Unit}
+func (n Need) summaryColumn() SummaryColumn {
+	c := SummaryColumn{Name: n.shortName(), Unit: n.Scale().Unit}
 	if l, ok := n.Cores(); ok {
 		c.Unit = l.Short
 	}
@@ -295,11 +295,11 @@ func (n Need) column() SummaryColumn {
 	return c
 }
 
-// loadsOf describes which workload and path the column of each need is of: "requests rr, bulk stream: pod-to-pod/cross-node".
-func loadsOf(needs []Need) string {
+// columnLoads describes which workload and path the column of each need is of: "requests rr, bulk stream: pod-to-pod/cross-node".
+func columnLoads(needs []Need) string {
 	var parts []string
 	for _, same := range Grouped(needs, func(n Need) plan.Path { return n.Path }) {
-		names := each.Of(same, func(n Need) string { return n.column().Name + " " + number.Clean(n.Workload.String()) })
+		names := each.Of(same, func(n Need) string { return n.summaryColumn().Name + " " + number.Clean(n.Workload.String()) })
 		parts = append(parts, strings.Join(names, ", ")+": "+same[0].Path.String())
 	}
 	return strings.Join(parts, "; ")
@@ -307,9 +307,9 @@ func loadsOf(needs []Need) string {
 
 // summaryOrder returns the order of rows: bare networks, then by the first need that has a profile.
 func (b *builder) summaryOrder(needs []Need) []plan.Variant {
-	out := slices.DeleteFunc(slices.Clone(b.analysis.Profiles), func(p plan.Variant) bool { return b.skipped(p) })
+	out := slices.DeleteFunc(slices.Clone(b.analysis.Profiles), func(p plan.Variant) bool { return b.wasSkipped(p) })
 	place := func(p plan.Variant) int {
-		if !dataplane(p) {
+		if !isDataplane(p) {
 			return -1
 		}
 		before := 0
@@ -335,15 +335,15 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 			return Entry{Kind: Failed, Text: fmt.Sprintf("failed %d/%d", cell.Failed, cell.Failed+cell.N)}
 		}
 		return Entry{Kind: Failed, Text: "failed " + number.Percent(cell.Lost)}
-	case !tried && b.standsIn(n, p) != nil:
-		cell = *b.standsIn(n, p)
+	case !tried && b.standInCell(n, p) != nil:
+		cell = *b.standInCell(n, p)
 	case !tried || cell.N == 0:
-		if of, ok := b.profile(p); ok && of.NotServed[n.Path.String()] != "" {
+		if of, ok := b.headerProfile(p); ok && of.NotServed[n.Path.String()] != "" {
 			return Entry{Kind: NotServed, Text: number.Absent}
 		}
 		return notMeasured
 	}
-	e := Entry{Value: valueOf(cell, n.Scale()), Spread: spread(cell.Summary), Cell: &cell}
+	e := Entry{Value: cellValue(cell, n.Scale()), Spread: spreadText(cell.Summary), Cell: &cell}
 	if l, ok := n.Cores(); ok {
 		e.Value = number.Number(l.Cores(cell.Median))
 	}
@@ -351,19 +351,19 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	switch {
 	case n.Bounds:
 	case i < 0:
-		e.Verdict = b.toBest(n, p)
+		e.Verdict = b.bareVerdict(n, p)
 	case len(n.Choice) < 2:
 	case i > 0:
 		e.Verdict = n.Choice[i].ToBest.Verdict
 	default:
-		e.Verdict = markOfFirst(n.Choice[1:])
+		e.Verdict = firstVerdict(n.Choice[1:])
 	}
 	return e
 }
 
-// markOfFirst returns the mark of the first of a choice: better if another is shown to be worse, the same if others are shown to be the
+// firstVerdict returns the mark of the first of a choice: better if another is shown to be worse, the same if others are shown to be the
 // same, and none if nothing is decided.
-func markOfFirst(others []compare.Standing) compare.Verdict {
+func firstVerdict(others []compare.Standing) compare.Verdict {
 	mark := compare.None
 	for _, s := range others {
 		switch {
@@ -376,8 +376,8 @@ func markOfFirst(others []compare.Standing) compare.Verdict {
 	return mark
 }
 
-// letters writes the functions of a profile, "-" for each that it lacks.
-func letters(a Ability) string {
+// functionLetters writes the functions of a profile, "-" for each that it lacks.
+func functionLetters(a Ability) string {
 	return strings.Join(each.Of(profile.Functions, func(f profile.Function) string {
 		if a.Functions[f.Name] == "" {
 			return "-"
@@ -394,32 +394,32 @@ var proofWords = []struct{ word, text string }{
 	{"none", "nothing is proven"},
 }
 
-// compared returns the name under which a workload was compared with a real cluster.
-func compared(w plan.Workload) string { return w.Without("congestion", "buffer", "nic").String() }
+// comparedName returns the name under which a workload was compared with a real cluster.
+func comparedName(w plan.Workload) string { return w.Without("congestion", "buffer", "nic").String() }
 
-// uncovered names the needs whose cost was not compared with a real cluster's although that of other needs was.
-func (b *builder) uncovered(needs []Need, all []Ability) []string {
+// uncoveredNeeds names the needs whose cost was not compared with a real cluster's although that of other needs was.
+func (b *builder) uncoveredNeeds(needs []Need, all []Ability) []string {
 	var names []string
 	for _, n := range needs {
 		known := slices.ContainsFunc(all, func(a Ability) bool {
 			nic := b.analysis.NIC(plan.Case{Profile: a.Profile, Workload: n.Workload})
-			return a.Proof.Word() == "both" && a.Proof.Fidelity.Covers(compared(n.Workload), string(nic))
+			return a.Proof.Word() == "both" && a.Proof.Fidelity.Covers(comparedName(n.Workload), string(nic))
 		})
-		if name := strings.TrimSuffix(n.short()+" with "+b.nicLabel(n.Workload), " with "); !known && !slices.Contains(names, name) {
+		if name := strings.TrimSuffix(n.shortName()+" with "+b.nicLabel(n.Workload), " with "); !known && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// keys explain the letters and words that rows have. uncovered are needs that "both" does not hold for.
-func keys(rows []SummaryRow, uncovered []string) (functions, proofs string) {
+// tableKeys explain the letters and words that rows have. uncovered are needs that "both" does not hold for.
+func tableKeys(rows []SummaryRow, uncovered []string) (functions, proofs string) {
 	var words []string
 	for _, x := range proofWords {
 		if slices.ContainsFunc(rows, func(r SummaryRow) bool { return strings.TrimSuffix(r.Proof, "*") == x.word }) {
 			text := x.word + ": " + x.text
 			if x.word == "both" && len(uncovered) > 0 {
-				text += ", but not for " + listed(uncovered)
+				text += ", but not for " + joinNames(uncovered)
 			}
 			words = append(words, text)
 		}
@@ -443,24 +443,24 @@ func (b *builder) summaryNotes(needs []Need, d Document) []string {
 	if _, measured, enough := b.analysis.Undisturbed(); measured && !enough {
 		notes = append(notes, "The machine was never quiet: differences may be those of its other work.")
 	}
-	notes = append(notes, doubts(needs)...)
+	notes = append(notes, doubtNotes(needs)...)
 	if text := b.aheadOfHost(needs); text != "" {
 		notes = append(notes, text)
 	}
-	if base := b.analysis.Baseline; slices.ContainsFunc(needs, func(n Need) bool { return b.standsIn(n, base) != nil }) {
+	if base := b.analysis.Baseline; slices.ContainsFunc(needs, func(n Need) bool { return b.standInCell(n, base) != nil }) {
 		notes = append(notes, fmt.Sprintf("%s is the baseline, measured host to host.", number.Clean(base)))
 	}
 	if len(needs) > 0 && len(needs[0].Best) > 0 {
 		for i, x := range needs[0].Best {
 			if !slices.ContainsFunc(needs, func(n Need) bool { return len(n.Best) > i && len(n.Best[i].Choice) > 0 }) {
-				notes = append(notes, fmt.Sprintf("With %s: none was measured; %s.", x.With.Name, others(x.With)))
+				notes = append(notes, fmt.Sprintf("With %s: none was measured; %s.", x.With.Name, profilesWith(x.With)))
 			}
 		}
 	}
-	if left := b.leftOut(); len(left) > 0 {
+	if left := b.skippedItems(); len(left) > 0 {
 		notes = append(notes, "Not measured here: "+withReasons(left)+".")
 	}
-	if text := b.equalPairs(); text != "" && len(needs) > 0 {
+	if text := b.twinVerdicts(); text != "" && len(needs) > 0 {
 		notes = append(notes, text)
 	}
 	if more := len(d.Needs) - len(needs); more > 0 {
@@ -482,9 +482,9 @@ func withReasons(left []Item) string {
 	return strings.Join(said, "; ")
 }
 
-// doubts describes which trials failed, and which values a check doubts in half of their trials or more: fewer do not move a
+// doubtNotes describes which trials failed, and which values a check doubts in half of their trials or more: fewer do not move a
 // median, and what repetitions say of each other is in the verdicts already.
-func doubts(needs []Need) []string {
+func doubtNotes(needs []Need) []string {
 	var notes, kinds []string
 	counts := map[string]int{}
 	shown := 0
@@ -492,7 +492,7 @@ func doubts(needs []Need) []string {
 		for _, s := range n.Standings {
 			shown++
 			if s.Cell.Failed > 0 {
-				notes = append(notes, fmt.Sprintf("%s, %s: %s.", number.Clean(s.Cell.Profile), n.short(), failures(s.Cell)))
+				notes = append(notes, fmt.Sprintf("%s, %s: %s.", number.Clean(s.Cell.Profile), n.shortName(), failureText(s.Cell)))
 			}
 			for _, w := range s.Cell.Warnings {
 				if id := number.Clean(w.ID); w.Trials > 0 && 2*w.Trials >= s.Cell.N {
@@ -514,8 +514,8 @@ func doubts(needs []Need) []string {
 	return notes
 }
 
-// others names the profiles that have a function.
-func others(f profile.Function) string {
+// profilesWith names the profiles that have a function.
+func profilesWith(f profile.Function) string {
 	var names []string
 	for _, p := range profile.All() {
 		if f.By(p) != "" {
@@ -525,12 +525,12 @@ func others(f profile.Function) string {
 	if len(names) == 1 {
 		return names[0] + " has it"
 	}
-	return few(names) + " have it"
+	return fewNames(names) + " have it"
 }
 
-// next describes what to do with the result.
-func (b *builder) next(d Document, file string) []Item {
-	file = quote(cmp.Or(file, "result.jsonl"))
+// nextSteps describes what to do with the result.
+func (b *builder) nextSteps(d Document, file string) []Item {
+	file = shellQuote(cmp.Or(file, "result.jsonl"))
 	items := []Item{
 		{Name: "all tables", Text: "cnibench report --all " + file, Code: true},
 		{Name: "a page to share", Text: "cnibench report -f html " + file + " > report.html", Code: true},
@@ -539,8 +539,8 @@ func (b *builder) next(d Document, file string) []Item {
 	for _, n := range d.Needs {
 		open = append(open, n.Conclusion.Ties...)
 	}
-	if _, run := decisive(open); run > 0 && b.header.Origin == "" {
-		items = append(items, Item{Name: "decide the rest" + b.lasting(d.Run, run), Text: fmt.Sprintf("cnibench run --resume -o %s --repetitions %d", file, run), Code: true})
+	if _, run := decidingRepetitions(open); run > 0 && b.header.Origin == "" {
+		items = append(items, Item{Name: "decide the rest" + b.remainingTime(d.Run, run), Text: fmt.Sprintf("cnibench run --resume -o %s --repetitions %d", file, run), Code: true})
 	}
 	if b.inLab() {
 		items = append(items, Item{Name: "on your cluster", Text: "cnibench run --env kubernetes", Code: true})
@@ -548,8 +548,8 @@ func (b *builder) next(d Document, file string) []Item {
 	return items
 }
 
-// lasting returns how long further repetitions up to that number take, from what those before took: ", 4 min"; "" if not known.
-func (b *builder) lasting(r Run, repetitions int) string {
+// remainingTime returns how long further repetitions up to that number take, from what those before took: ", 4 min"; "" if not known.
+func (b *builder) remainingTime(r Run, repetitions int) string {
 	done := 0
 	for i := range b.analysis.Cells {
 		done = max(done, b.analysis.Cells[i].N)

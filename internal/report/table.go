@@ -57,8 +57,8 @@ func byTable[T any](xs []T, key func(T) compare.Key) [][]T {
 	})
 }
 
-// entries returns the places of tables in reading order.
-func entries(cut ...compare.Table) iter.Seq[compare.Entry] {
+// tableEntries returns the places of tables in reading order.
+func tableEntries(cut ...compare.Table) iter.Seq[compare.Entry] {
 	return func(yield func(compare.Entry) bool) {
 		for _, t := range cut {
 			for _, row := range t.Rows {
@@ -75,7 +75,7 @@ func entries(cut ...compare.Table) iter.Seq[compare.Entry] {
 // cellsIn returns the cells of tables.
 func cellsIn(cut ...compare.Table) iter.Seq[*compare.Cell] {
 	return func(yield func(*compare.Cell) bool) {
-		for e := range entries(cut...) {
+		for e := range tableEntries(cut...) {
 			if !yield(e.Cell) {
 				return
 			}
@@ -83,10 +83,10 @@ func cellsIn(cut ...compare.Table) iter.Seq[*compare.Cell] {
 	}
 }
 
-// comparisons returns those of tables.
-func comparisons(cut ...compare.Table) []compare.Comparison {
+// tableComparisons returns those of tables.
+func tableComparisons(cut ...compare.Table) []compare.Comparison {
 	var out []compare.Comparison
-	for e := range entries(cut...) {
+	for e := range tableEntries(cut...) {
 		if e.Comparison != nil {
 			out = append(out, *e.Comparison)
 		}
@@ -94,10 +94,10 @@ func comparisons(cut ...compare.Table) []compare.Comparison {
 	return out
 }
 
-// medians returns those of all cells of a table.
-func medians(t compare.Table) []float64 {
+// tableMedians returns those of all cells of a table.
+func tableMedians(t compare.Table) []float64 {
 	var out []float64
-	for e := range entries(t) {
+	for e := range tableEntries(t) {
 		if e.Cell != nil {
 			out = append(out, e.Cell.Median)
 		}
@@ -119,21 +119,21 @@ func (f *footnotes) entry(c *compare.Cell, scale number.Scale) Entry {
 	switch {
 	case c.N > 0:
 		e = summaryEntry(c.Summary, scale)
-		e.Value = valueOf(*c, scale)
+		e.Value = cellValue(*c, scale)
 	case c.Failed > 0:
 		e = Entry{Kind: Failed, Text: fmt.Sprintf("failed (%d of %[1]d)", c.Failed), Short: fmt.Sprintf("failed %d/%[1]d", c.Failed)}
 	}
-	e.Cell, e.Notes = c, f.of(c)
+	e.Cell, e.Notes = c, f.numbersOf(c)
 	return e
 }
 
 // summaryEntry writes out a median with its interval.
 func summaryEntry(s stat.Summary, scale number.Scale) Entry {
-	return Entry{Value: scale.Format(s.Median), Spread: spread(s)}
+	return Entry{Value: scale.Format(s.Median), Spread: spreadText(s)}
 }
 
-// spread writes the longer arm of the interval, "" for a single value.
-func spread(s stat.Summary) string {
+// spreadText writes the longer arm of the interval, "" for a single value.
+func spreadText(s stat.Summary) string {
 	if h := s.HalfWidth(); !math.IsNaN(h) {
 		return "±" + number.Percent(h)
 	}
@@ -149,8 +149,8 @@ func (e *Entry) judge(v compare.Verdict, ratio float64) {
 	}
 }
 
-// dated adds the time of a result to its name.
-func dated(name string, created time.Time) string {
+// withDate adds the time of a result to its name.
+func withDate(name string, created time.Time) string {
 	if created.IsZero() {
 		return name
 	}

@@ -23,14 +23,14 @@ var besideMetrics = []string{
 	metric.RTT + ".p50", metric.RTT + ".p99", metric.ResponseTime + ".p50", metric.ResponseTime + ".p99",
 }
 
-// beside sets each case that a tool has measured beside the same case by our engine.
-func (b *builder) beside() []Item {
+// toolItems sets each case that a tool has measured beside the same case by our engine.
+func (b *builder) toolItems() []Item {
 	var items []Item
 	for c := range b.cases() {
 		if c.Workload.Tool == "" || c.Profile.IsTwin() {
 			continue
 		}
-		if item, ok := b.besideOne(c); ok {
+		if item, ok := b.toolItem(c); ok {
 			items = append(items, item)
 		}
 	}
@@ -40,8 +40,8 @@ func (b *builder) beside() []Item {
 	return items
 }
 
-// besideOne sets a case of a tool beside that of our engine; false if they have no number in common.
-func (b *builder) besideOne(theirs plan.Case) (Item, bool) {
+// toolItem sets a case of a tool beside that of our engine; false if they have no number in common.
+func (b *builder) toolItem(theirs plan.Case) (Item, bool) {
 	own := theirs
 	own.Workload.Tool = ""
 	var parts []string
@@ -62,9 +62,9 @@ func (b *builder) besideOne(theirs plan.Case) (Item, bool) {
 	return Item{Name: number.Clean(own.Key()), Text: strings.Join(parts, "; ")}, len(parts) > 0
 }
 
-// byUs returns the workloads that our engine sends; all, if tools send every one. What a tool measured is shown, but it
+// ownWorkloads returns the workloads that our engine sends; all, if tools send every one. What a tool measured is shown, but it
 // answers no question twice.
-func byUs(all []plan.Workload) []plan.Workload {
+func ownWorkloads(all []plan.Workload) []plan.Workload {
 	own := slices.DeleteFunc(slices.Clone(all), func(w plan.Workload) bool { return w.Tool != "" })
 	if len(own) == 0 {
 		return all

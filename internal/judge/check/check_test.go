@@ -199,7 +199,7 @@ func TestParseClaim(t *testing.T) {
 		"rtt.p50 of a on pod-to-pod/cross-node under rr is second":                                     {Metric: "rtt.p50", A: "a", Word: "second"},
 		"  rtt.p50 of a on pod-to-pod/cross-node under http(threads=4,connections=500) = 1.50 ms     ": {Metric: "rtt.p50", A: "a", Low: 1.5e6, High: 1.5e6, Step: 1e4},
 	} {
-		c, err := ParseClaim(text)
+		c, err := parseClaim(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -232,7 +232,7 @@ func TestParseClaimRefuses(t *testing.T) {
 		"goodput of a on pod-to-pod/cross-node under stram = 9 Gbit/s":     `unknown workload "stram"`,
 		"goodput of a on pod-to-pod/cross-node under stream = 9 furlong/s": "unknown unit",
 	} {
-		if c, err := ParseClaim(text); err == nil || !strings.Contains(err.Error(), want) {
+		if c, err := parseClaim(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %+v, %v, want %q", text, c, err, want)
 		}
 	}
@@ -244,7 +244,7 @@ func FuzzParseClaim(f *testing.F) {
 	f.Add("goodput of canal on pod-to-pod/cross-node under stream is second", -1.0)
 	f.Add("goodput of canal over ptp on pod-to-pod/cross-node under stream is same; x", 1e300)
 	f.Fuzz(func(t *testing.T, text string, x float64) {
-		if c, err := ParseClaim(text); err == nil && (c.A == "" || c.Metric == "" || c.Low > c.High || math.IsNaN(c.Low)) {
+		if c, err := parseClaim(text); err == nil && (c.A == "" || c.Metric == "" || c.Low > c.High || math.IsNaN(c.Low)) {
 			t.Fatalf("%q gives %+v", text, c)
 		}
 		v := New(result.Header{Facts: facts.Facts{"claim": text}, Origin: "x"})

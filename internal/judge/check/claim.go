@@ -53,7 +53,7 @@ func claimsOf(f facts.Facts) ([]Claim, map[string]error) {
 			if len(texts) > 1 {
 				id = fmt.Sprintf("%s(%d)", name, i+1)
 			}
-			c, err := ParseClaim(text)
+			c, err := parseClaim(text)
 			if err != nil {
 				broken[id] = err
 				continue
@@ -65,8 +65,8 @@ func claimsOf(f facts.Facts) ([]Claim, map[string]error) {
 	return list, broken
 }
 
-// ParseClaim reads one sentence. The error says what it lacks.
-func ParseClaim(text string) (Claim, error) {
+// parseClaim reads one sentence. The error says what it lacks.
+func parseClaim(text string) (Claim, error) {
 	c := Claim{Text: strings.TrimSpace(text)}
 	var who, path, rest string
 	rest = c.Text

@@ -156,8 +156,8 @@ func (a *Analysis) Cell(k Key) (Cell, bool) {
 	return *c, true
 }
 
-// Served says whether profile has any trial on path, finished or failed.
-func (a *Analysis) Served(profile plan.Variant, path plan.Path) bool {
+// servesPath reports whether profile has any trial on path, finished or failed.
+func (a *Analysis) servesPath(profile plan.Variant, path plan.Path) bool {
 	return a.served[placeOf(profile, path)]
 }
 

@@ -149,7 +149,7 @@ func (b Budget) hold(h *Holding, confidence float64) {
 		h.Low, h.High, point, covered = s.Low, s.High, s.Median, s.Confidence
 	}
 	switch {
-	case h.Adjusted <= 1-confidence && b.Relative && h.Crowded():
+	case h.Adjusted <= 1-confidence && b.Relative && h.crowded():
 		h.Why = "the machine was never quiet"
 	case h.Adjusted <= 1-confidence:
 		h.State = Broken

@@ -88,17 +88,17 @@ func (s Sample) moment() moment { return moment{s.session, s.Repetition, 0} }
 
 // Doubts that this package adds to those of trials and of package stat.
 const (
-	// SomeFailed means that the median stands on the survivors of failed trials.
-	SomeFailed = "failed-trials"
-	// Missing means that finished trials have no such number, so that the median stands on the others: as a rule the
+	// someFailed means that the median stands on the survivors of failed trials.
+	someFailed = "failed-trials"
+	// missingValues means that finished trials have no such number, so that the median stands on the others: as a rule the
 	// slow ones, whose exchanges are too few for a percentile, are the ones that lack it.
-	Missing = "missing-values"
-	// Thinned means that a part of the values stands for all, since the result is too large.
-	Thinned = "thinned"
-	// ManyFailed means that so much of the work failed that the cell is never called better.
-	ManyFailed = "many-failed"
-	// NotFinite means that a value was infinite or not a number and was left out.
-	NotFinite = "not-finite"
+	missingValues = "missing-values"
+	// thinned means that a part of the values stands for all, since the result is too large.
+	thinned = "thinned"
+	// manyFailed means that so much of the work failed that the cell is never called better.
+	manyFailed = "many-failed"
+	// notFinite means that a value was infinite or not a number and was left out.
+	notFinite = "not-finite"
 )
 
 // Recorded returns the typical estimate, whose samples are the numbers in the result file.
@@ -283,20 +283,20 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 		if a.failure.text != "" {
 			why = ": " + a.failure.text
 		}
-		add(SomeFailed, a.failed, "%d of %s failed%s", a.failed, number.Counted(a.trials, "trial"), why)
+		add(someFailed, a.failed, "%d of %s failed%s", a.failed, number.Counted(a.trials, "trial"), why)
 	}
 	if missing := a.trials - a.failed - s.valued - s.odd; missing > 0 && !slices.Contains(metric.Counted, name) {
-		add(Missing, missing, "%d of %d finished trials have no such number and are not in the median", missing, a.trials-a.failed)
+		add(missingValues, missing, "%d of %d finished trials have no such number and are not in the median", missing, a.trials-a.failed)
 	}
 	a.failures(&cell)
 	if cell.Lost > mostLost {
-		add(ManyFailed, 0, "%.2g %% of its work failed: it is not ranked and never called better", 100*cell.Lost)
+		add(manyFailed, 0, "%.2g %% of its work failed: it is not ranked and never called better", 100*cell.Lost)
 	}
 	if s.odd > 0 {
-		add(NotFinite, s.odd, "a value that is not a finite number was left out")
+		add(notFinite, s.odd, "a value that is not a finite number was left out")
 	}
 	if s.valued > len(s.samples) {
-		add(Thinned, 0, "the result is too large to be kept whole: %d repetitions, drawn without regard to their values, stand for %d", len(s.samples), s.valued)
+		add(thinned, 0, "the result is too large to be kept whole: %d repetitions, drawn without regard to their values, stand for %d", len(s.samples), s.valued)
 	}
 	cell.Warnings = append(cell.Warnings, stat.Examine(cell.Values(), cell.Summary)...)
 	return cell

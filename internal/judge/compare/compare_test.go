@@ -123,7 +123,7 @@ func TestCounted(t *testing.T) {
 		sampled("raw", 60e3, 60.1e3, 59.9e3, 60e3, 60.2e3)[1:], sampled("canal", 90e3, 90.1e3, 89.9e3, 90e3, 90.2e3)[1:])
 	k := Key{plan.Case{Profile: "canal", Path: podPod, Workload: rr}, metric.Instructions}
 	cell, ok := a.Cell(k)
-	if !ok || cell.N != 4 || cell.Unit != "1/transaction" || cell.Median < 89e3 || slices.ContainsFunc(cell.Warnings, func(w stat.Warning) bool { return w.ID == Missing }) {
+	if !ok || cell.N != 4 || cell.Unit != "1/transaction" || cell.Median < 89e3 || slices.ContainsFunc(cell.Warnings, func(w stat.Warning) bool { return w.ID == missingValues }) {
 		t.Errorf("%+v", cell)
 	}
 	i := slices.IndexFunc(a.Comparisons, func(x Comparison) bool { return x.Key == k })
@@ -239,7 +239,7 @@ func TestCells(t *testing.T) {
 			t.Errorf("failed case, %s: %v %+v", name, ok, c)
 		}
 	}
-	if c, ok := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: rr}, "rtt.p50"}); !ok || c.N != 0 || !slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == NotFinite }) {
+	if c, ok := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: rr}, "rtt.p50"}); !ok || c.N != 0 || !slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == notFinite }) {
 		t.Errorf("a NaN: %v %+v", ok, c)
 	}
 	// Two of the three finished trials have no median: that it stands on one is said, and only there.
@@ -275,7 +275,7 @@ func TestPairs(t *testing.T) {
 		{s(1, 2, 3), s(1, 2, 3), 3}, {s(1, 3, 5), s(2, 3, 4, 5), 2}, {nil, s(1), 0}, {s(1, 1, 2), s(1, 1), 2}, {s(9), s(1, 2), 0},
 	} {
 		var a, b []Sample
-		for x, y := range Pairs(c.x, c.y) {
+		for x, y := range pairsOf(c.x, c.y) {
 			a, b = append(a, x), append(b, y)
 		}
 		if len(a) != c.want || !slices.Equal(a, b) {
@@ -293,7 +293,7 @@ func TestResumedRepetitionsAreNotPairs(t *testing.T) {
 		a := analyse(t, header("raw", "x"), recs...)
 		one, _ := a.Cell(Key{plan.Case{Profile: "raw", Path: podPod, Workload: rr}, metric.ServiceDemand})
 		two, _ := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: rr}, metric.ServiceDemand})
-		for range Pairs(one.Samples, two.Samples) {
+		for range pairsOf(one.Samples, two.Samples) {
 			pairs++
 		}
 		return pairs
@@ -460,7 +460,7 @@ func TestWarningsAreInTheManual(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{SomeFailed, Missing, Thinned, NotFinite, stat.Few, stat.Spread, stat.Outlier, stat.Trend} {
+	for _, id := range []string{someFailed, missingValues, thinned, notFinite, stat.Few, stat.Spread, stat.Outlier, stat.Trend} {
 		if !strings.Contains(string(manual), "\n| `"+id+"` |") {
 			t.Errorf("docs/reference/warnings.md does not say what %s means", id)
 		}

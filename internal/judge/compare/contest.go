@@ -49,7 +49,7 @@ func (a *Analysis) contest(cells []*Cell) *contest {
 	c.size, c.level = len(pairs), (1-a.Confidence)/float64(max(1, len(pairs)))
 	c.takeMoments()
 	ps := each.Of(pairs, func(p two) float64 {
-		return widen(a.Widening(cells[p.i], cells[p.j]), c.by(p.i, p.j, a.Confidence)).P
+		return widen(a.widening(cells[p.i], cells[p.j]), c.by(p.i, p.j, a.Confidence)).P
 	})
 	adjusted, factors := stat.Holm(ps), stat.HolmFactors(ps, 1-a.Confidence)
 	for n, p := range pairs {
@@ -62,7 +62,7 @@ func (a *Analysis) contest(cells []*Cell) *contest {
 // the verdict is better or worse.
 func (c *contest) compare(i, j int) Comparison {
 	cell, base := c.cells[i], c.cells[j]
-	x := Comparison{Key: cell.Key, Baseline: base.Profile, Widened: c.Widening(cell, base)}
+	x := Comparison{Key: cell.Key, Baseline: base.Profile, Widened: c.widening(cell, base)}
 	x.compared(c.by(i, j, c.Confidence), c.Margin)
 	x.Adjusted = x.P
 	single, at := x, two{max(i, j), min(i, j)}
@@ -103,7 +103,7 @@ func (c *contest) by(i, j int, confidence float64) tested {
 		}
 	}
 	var p, q []float64
-	for x, y := range Pairs(x, y) {
+	for x, y := range pairsOf(x, y) {
 		p, q = append(p, x.Value), append(q, y.Value)
 	}
 	switch {

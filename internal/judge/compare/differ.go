@@ -23,9 +23,9 @@ var indifferent = []string{
 	"name", "profiles", "paths", "workloads", "baseline", "twin", "repetitions", "max_repetitions", "precision", "margin", "budget", "seed",
 }
 
-// Differ returns the conditions in which two results differ: facts but for those of the moment, settings of the plan,
+// conditionsDiffer returns the conditions in which two results differ: facts but for those of the moment, settings of the plan,
 // and what stood in for a profile that both have. The order is facts, settings, profiles, each by name.
-func Differ(a, b result.Header) []Difference {
+func conditionsDiffer(a, b result.Header) []Difference {
 	var out []Difference
 	add := func(name, x, y string) {
 		if x != y {

@@ -75,7 +75,7 @@ func (a *Analysis) standIn(key Key, baseline plan.Variant, other plan.Path) *Cel
 	path := key.Path
 	key.Profile = baseline
 	base, ok := a.at[key]
-	if floor := baseline == profile.Raw || baseline == profile.Host; !ok && floor && !a.Served(baseline, path) {
+	if floor := baseline == profile.Raw || baseline == profile.Host; !ok && floor && !a.servesPath(baseline, path) {
 		key.Path = other
 		base = a.at[key]
 	}
@@ -92,7 +92,7 @@ func locality(p plan.Path) plan.Locality {
 
 // compare sets c beside base.
 func (a *Analysis) compare(c, base *Cell) pending {
-	x := &Comparison{Key: c.Key, Baseline: base.Profile, Widened: a.Widening(c, base)}
+	x := &Comparison{Key: c.Key, Baseline: base.Profile, Widened: a.widening(c, base)}
 	x.compared(a.between(c, base), a.Margin)
 	if base.Path != c.Path {
 		x.BaselinePath = base.Path
@@ -108,7 +108,7 @@ func (a *Analysis) Between(c, base *Cell) stat.Effect { return a.compare(c, base
 // Apart sets c beside base, two cells of one run whose trials are not pairs: those of two workloads.
 func (a *Analysis) Apart(c, base *Cell) stat.Effect {
 	mine, theirs := valuesOf(c.units()), valuesOf(base.units())
-	return widen(a.Widening(c, base), func(factor float64) stat.Effect {
+	return widen(a.widening(c, base), func(factor float64) stat.Effect {
 		return stat.Unpaired(scaled(mine, factor), theirs, a.Confidence)
 	})
 }
@@ -126,7 +126,7 @@ func (a *Analysis) between(c, base *Cell) tested {
 	mine, theirs := both[0].units(), both[1].units()
 	var p, q []float64
 	if (instances(mine) == len(mine)) == (instances(theirs) == len(theirs)) { // units of one kind
-		for x, y := range Pairs(mine, theirs) {
+		for x, y := range pairsOf(mine, theirs) {
 			p, q = append(p, x.Value), append(q, y.Value)
 		}
 	}
@@ -138,12 +138,12 @@ func (a *Analysis) between(c, base *Cell) tested {
 	}
 }
 
-// Widening is the share by which the interval between cells is widened: 0 where each comes from several
+// widening is the share by which the interval between cells is widened: 0 where each comes from several
 // instances.
-func (a *Analysis) Widening(cells ...*Cell) float64 {
+func (a *Analysis) widening(cells ...*Cell) float64 {
 	for _, c := range cells {
 		if c.Instances < 2 {
-			return a.Floor(c.Workload, c.Metric).Share
+			return a.floorOf(c.Workload, c.Metric).Share
 		}
 	}
 	return 0
@@ -182,9 +182,9 @@ func beyond(margin, share float64, test tested) float64 {
 	return max(low.P, high.P) / 2
 }
 
-// Pairs are the samples of the repetitions that both have and that one invocation measured; both are in the order of
+// pairsOf are the samples of the repetitions that both have and that one invocation measured; both are in the order of
 // repetition.
-func Pairs(x, y []Sample) iter.Seq2[Sample, Sample] {
+func pairsOf(x, y []Sample) iter.Seq2[Sample, Sample] {
 	return func(yield func(Sample, Sample) bool) {
 		for i, j := 0, 0; i < len(x) && j < len(y); {
 			switch order := cmp.Compare(x[i].Repetition, y[j].Repetition); {

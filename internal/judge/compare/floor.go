@@ -43,8 +43,8 @@ type Twin struct {
 	Verdict Verdict `json:"verdict"`
 }
 
-// Floor is the floor of a workload and metric: the least one where none was measured.
-func (a *Analysis) Floor(w plan.Workload, metric string) Floor {
+// floorOf is the floor of a workload and metric: the least one where none was measured.
+func (a *Analysis) floorOf(w plan.Workload, metric string) Floor {
 	if f, ok := a.floor[Key{plan.Case{Workload: w}, metric}]; ok {
 		return f
 	}

@@ -99,7 +99,7 @@ func (h *Historian) Add(s Side) {
 		if c.N == 0 || !h.follows(c.Metric) || !Chosen(h.Filters, c.Key) {
 			continue
 		}
-		f := followed{cell: c, floor: s.Widening(c)}
+		f := followed{cell: c, floor: s.widening(c)}
 		if common != "" && c.Profile != common {
 			f.base = s.moment(c.Key, common)
 		}
@@ -129,7 +129,7 @@ func (h *Historian) History() (*History, error) {
 	out := &History{Confidence: h.confidence, Margin: h.margin}
 	for i, run := range h.runs {
 		if i > 0 {
-			run.Changed = Differ(h.runs[i-1].header, run.header)
+			run.Changed = conditionsDiffer(h.runs[i-1].header, run.header)
 		}
 		out.Runs = append(out.Runs, run.HistoryRun)
 	}

@@ -225,7 +225,7 @@ func TestThinning(t *testing.T) {
 	}
 	said := func(c Cell) bool {
 		for _, w := range c.Warnings {
-			if w.ID == Thinned {
+			if w.ID == thinned {
 				return true
 			}
 		}

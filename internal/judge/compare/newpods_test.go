@@ -73,7 +73,7 @@ func TestFailuresAreNeverBetter(t *testing.T) {
 			}
 		}
 		c, _ := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: ttfr}, metric.FromDue + ".p50"})
-		if said := slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == ManyFailed }); said != (tc.lost > 0.05) {
+		if said := slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == manyFailed }); said != (tc.lost > 0.05) {
 			t.Errorf("%+v: %v", tc, c.Warnings)
 		}
 	}

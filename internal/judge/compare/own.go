@@ -10,9 +10,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// SlowMoments means that whole windows of a cell are further from their undisturbed slices than those of the other profiles in
+// slowMoments means that whole windows of a cell are further from their undisturbed slices than those of the other profiles in
 // the same repetitions: slow moments of the path's own, which its value holds.
-const SlowMoments = "slow-moments"
+const slowMoments = "slow-moments"
 
 const (
 	// surely is the confidence that what a cell loses is its own, from both sides: 1 cell of 1000 that does not differ is
@@ -74,7 +74,7 @@ func (c *Cell) giveBack(more stat.Summary, sign, confidence float64) {
 	}
 	c.Estimate = estimateOf(samples, confidence)
 	if more.Median > 1+toldOwn {
-		c.Warnings = append(c.Warnings, stat.Warning{ID: SlowMoments, Message: fmt.Sprintf(
+		c.Warnings = append(c.Warnings, stat.Warning{ID: slowMoments, Message: fmt.Sprintf(
 			"whole windows differ from their undisturbed slices by %s more than those of other profiles in the same repetitions: the path has slow moments of its own, and the value holds them",
 			number.Percent(more.Median-1))})
 	}

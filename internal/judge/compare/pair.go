@@ -65,8 +65,8 @@ type Match struct {
 // Lost says whether A has a number and every trial of B failed.
 func (m Match) Lost() bool { return m.A.N > 0 && m.B.N == 0 && m.B.Failed > 0 }
 
-// Crowded says whether one of the two was never measured on a quiet machine.
-func (m Match) Crowded() bool { return m.A.Crowded || m.B.Crowded }
+// crowded says whether one of the two was never measured on a quiet machine.
+func (m Match) crowded() bool { return m.A.Crowded || m.B.Crowded }
 
 // Identical says whether the two are the very same trials, as in a result set beside itself. Nothing differs then,
 // however wide the interval is.
@@ -99,7 +99,7 @@ func NewPair(a, b Side, names map[plan.Variant]plan.Variant) (*Pair, error) {
 		slices.SortFunc(errs, func(x, y error) int { return strings.Compare(x.Error(), y.Error()) })
 		return nil, errors.Join(errs...)
 	}
-	p := &Pair{A: a, B: b, Confidence: a.Confidence, Margin: a.Margin, Differences: Differ(a.Header, b.Header)}
+	p := &Pair{A: a, B: b, Confidence: a.Confidence, Margin: a.Margin, Differences: conditionsDiffer(a.Header, b.Header)}
 	p.match(names)
 	if len(p.Matches) == 0 {
 		return nil, advice.With(fmt.Errorf("%s and %s have no cell in common", a.Name, b.Name),
@@ -142,7 +142,7 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 			p.quotients(&m, p.A.base(c.Key, common), p.B.base(k, common))
 		}
 		if m.Widened > 0 && m.Common != "" {
-			before, after := p.A.Floor(k.Workload, k.Metric).Share, p.B.Floor(k.Workload, k.Metric).Share
+			before, after := p.A.floorOf(k.Workload, k.Metric).Share, p.B.floorOf(k.Workload, k.Metric).Share
 			m.Widened = (1+before)*(1+after) - 1 // each quotient is of two instances
 		}
 		m.allow(allowed)
@@ -173,7 +173,7 @@ func (p *Pair) beside(c, other *Cell) Match {
 		m.Plain = m.by(stat.StudentT, p.Confidence)(1)
 	}
 	if min(c.Instances, other.Instances) < 2 {
-		m.Widened = max(p.A.Floor(c.Workload, c.Metric).Share, p.B.Floor(c.Workload, c.Metric).Share)
+		m.Widened = max(p.A.floorOf(c.Workload, c.Metric).Share, p.B.floorOf(c.Workload, c.Metric).Share)
 	}
 	return m
 }
@@ -255,7 +255,7 @@ func (p *Pair) quotients(m *Match, below, under []*Cell) {
 func quotientsOf(c, base Estimate) []float64 {
 	units := c.units()
 	var out []float64
-	for x, y := range Pairs(units, base.units()) {
+	for x, y := range pairsOf(units, base.units()) {
 		if !(x.Value > 0) || !(y.Value > 0) {
 			return nil
 		}
@@ -306,7 +306,7 @@ func (p *Pair) judge() {
 		switch {
 		case m.N == 0:
 			m.Need = 0 // more of the same would not help
-		case m.Crowded() && (m.Verdict == Better || m.Verdict == Worse):
+		case m.crowded() && (m.Verdict == Better || m.Verdict == Worse):
 			m.Verdict = Inconclusive // it may be what others did at that time
 		case m.Identical() && m.Verdict != None:
 			m.Verdict, m.Need = Same, 0

@@ -29,7 +29,7 @@ type Entry struct {
 
 // Table cuts out the table of one workload and metric; false if it has no cell.
 func (a *Analysis) Table(w plan.Workload, name string) (Table, bool) {
-	t := Table{Workload: w, Metric: name, Baseline: a.Baseline, Profiles: a.Profiles, Paths: a.Paths, Floor: a.Floor(w, name)}
+	t := Table{Workload: w, Metric: name, Baseline: a.Baseline, Profiles: a.Profiles, Paths: a.Paths, Floor: a.floorOf(w, name)}
 	for range t.Paths {
 		t.Rows = append(t.Rows, make([]Entry, len(t.Profiles)))
 	}

@@ -12,13 +12,13 @@ const kubeProxy = "kube-proxy"
 
 var proxyDefaults = values{reader: kubeProxy, defaults: map[string]string{"mode": "iptables"}}
 
-// ProxyKeys are the names under which ConfigMaps of kube-proxy hold its configuration; kubeadm's is the first.
-var ProxyKeys = []string{"config.conf", "config", "kube-proxy.yaml", "config.yaml"}
+// proxyKeys are the names under which ConfigMaps of kube-proxy hold its configuration; kubeadm's is the first.
+var proxyKeys = []string{"config.conf", "config", "kube-proxy.yaml", "config.yaml"}
 
 // ProxyConfig returns the mode and the clusterCIDR in the data of kube-proxy's ConfigMap. ok is false if the data has no
 // KubeProxyConfiguration. It fails if the text is not YAML.
 func ProxyConfig(data map[string]string) (mode, clusterCIDR string, ok bool, err error) {
-	for _, key := range ProxyKeys {
+	for _, key := range proxyKeys {
 		var faults position.Faults
 		for _, n := range position.Parse(position.Source{Name: key, Text: data[key]}, &faults) {
 			if n.ScalarAt("kind") == "KubeProxyConfiguration" {

@@ -143,7 +143,7 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 		return readInto(&j.endpoint, values{reader: calico}, s, "data", data)
 	}
 	found := false
-	for _, key := range append([]string{"net-conf.json"}, ProxyKeys...) {
+	for _, key := range append([]string{"net-conf.json"}, proxyKeys...) {
 		content := data.At(key)
 		if content == nil || content.Kind != position.Scalar || key != "net-conf.json" && !strings.Contains(name, "kube-proxy") {
 			continue

@@ -130,7 +130,7 @@ func (a attribution) resolved(open map[opened]float64, but prefixes) map[string]
 		share := b.share()
 		out[o.id] += w * (1 - share)
 		if share > 0 {
-			out[Switch.ID] += w * share
+			out[switchPart.ID] += w * share
 		}
 	}
 	return out
@@ -291,7 +291,7 @@ func (a attribution) told(of func(string) string) map[string]float64 {
 		if by[at] == nil {
 			by[at] = map[string]float64{}
 		}
-		if part, other := of(o.id), of(Switch.ID); part != other {
+		if part, other := of(o.id), of(switchPart.ID); part != other {
 			by[at][part] += w
 			by[at][other] += w
 		}

@@ -77,7 +77,7 @@ func drawnTrials(r *rand.Rand, trials, samples int, scatter float64) *sampled {
 			case n%sample.FollowEvery != 0 && receipt != "":
 				count(opened{p.id, receipt})
 			case ofSwitch:
-				count(opened{Switch.ID, ""})
+				count(opened{switchPart.ID, ""})
 				t.followed.add(receipt, 1, 1, true)
 			default:
 				count(opened{p.id, ""})
@@ -93,13 +93,13 @@ func drawnTrials(r *rand.Rand, trials, samples int, scatter float64) *sampled {
 // truth is the share of a part.
 func truth(id string) (sum float64) {
 	if id == "bridge and switch" {
-		return truth("bridge") + truth(Switch.ID)
+		return truth("bridge") + truth(switchPart.ID)
 	}
 	for _, p := range places {
 		switch id {
 		case p.id:
 			sum += p.share * (1 - p.switched)
-		case Switch.ID:
+		case switchPart.ID:
 			sum += p.share * p.switched
 		}
 	}
@@ -120,7 +120,7 @@ func TestSharesAreHeld(t *testing.T) {
 			s := drawnTrials(r, c.trials, 230, c.scatter)
 			units := s.units(func(trial, slice) float64 { return 1 })
 			all := shares(units, itself)
-			all["bridge and switch"] = shares(units, func(id string) string { return fmt.Sprint(id == "bridge" || id == Switch.ID) })["true"]
+			all["bridge and switch"] = shares(units, func(id string) string { return fmt.Sprint(id == "bridge" || id == switchPart.ID) })["true"]
 			for id, p := range all {
 				x := p.of(1, 0)
 				if x.Low <= truth(id) && truth(id) <= x.High {

@@ -44,7 +44,7 @@ func TestDiffuse(t *testing.T) {
 		t.Errorf("the lines add up to %.1f of %.1f ns", sum, d.Total.Value)
 	}
 	said := strings.Join(d.Findings(), " ")
-	if !d.Spread() || d.Rest.Noise || d.Rest.By.Value < 0.5*d.Total.Value || !strings.Contains(said, "is spread over") {
+	if !d.spreadOut() || d.Rest.Noise || d.Rest.By.Value < 0.5*d.Total.Value || !strings.Contains(said, "is spread over") {
 		t.Errorf("%.0f of %.0f ns are of %d parts together (%+v): %s", d.Rest.By.Value, d.Total.Value, d.Unnamed, d.Rest.By, said)
 	}
 }

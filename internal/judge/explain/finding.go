@@ -22,8 +22,8 @@ func (d Difference) Named(c Change) bool {
 	return c.ID == Unexplained.ID || !c.Noise && math.Abs(c.By.Value) >= minor*max(math.Abs(d.Total.Value), d.A.Demand.Value*minor)
 }
 
-// Spread says whether a share of the difference that matters is spread over parts each of which is within the noise.
-func (d Difference) Spread() bool {
+// spreadOut says whether a share of the difference that matters is spread over parts each of which is within the noise.
+func (d Difference) spreadOut() bool {
 	return !d.Nothing && !d.Rest.Noise && d.Unnamed > 1 && math.Abs(d.Rest.By.Value) >= spread*math.Abs(d.Total.Value)
 }
 
@@ -56,7 +56,7 @@ func (d Difference) Findings() []string {
 	if named := d.largest(scale); named != "" {
 		said = append(said, named)
 	}
-	if d.Spread() {
+	if d.spreadOut() {
 		said = append(said, fmt.Sprintf("%s of the difference (%s) is spread over %d parts, each within its error.",
 			number.Percent(d.Rest.By.Value/d.Total.Value), scale.Format(math.Abs(d.Rest.By.Value)), d.Unnamed))
 	}

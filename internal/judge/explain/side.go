@@ -192,8 +192,8 @@ func (s Side) Times() []Valued {
 
 // part is that of an id.
 func (c *Collector) part(id string) Part {
-	if id == Switch.ID {
-		return Switch
+	if id == switchPart.ID {
+		return switchPart
 	}
 	return c.titles[id]
 }

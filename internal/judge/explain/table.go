@@ -26,8 +26,8 @@ type Part struct {
 // load generator does itself.
 var (
 	Unexplained = Part{"unexplained", "not explained", "not explained"}
-	Switch      = Part{"switch", "switch", "the switch between nodes"}
-	User        = Part{"user", "system", "load generator (user space)"}
+	switchPart  = Part{"switch", "switch", "the switch between nodes"}
+	userPart    = Part{"user", "system", "load generator (user space)"}
 )
 
 // rule says which part a function belongs to, as called by caller if that is set.
@@ -148,10 +148,10 @@ func (t *table) attribute(stack []string) Part {
 		return Unexplained
 	}
 	if stack[0] == sample.SwitchSpace {
-		return Switch
+		return switchPart
 	}
 	if isUser(stack[len(stack)-1]) {
-		return User
+		return userPart
 	}
 	own, border := Unexplained, false
 	for i := len(stack) - 1; i > 0 && !isUser(stack[i]); i-- {

@@ -129,8 +129,8 @@ type Failure struct {
 	Kind string `json:"kind"`
 }
 
-// ErrNothing means that the result has no cluster beside the lab, or too few repetitions.
-var ErrNothing = errors.New("not a result of `cnibench fidelity`: no profile was measured twice, with its bare node, in the lab and a cluster")
+// errNothing means that the result has no cluster beside the lab, or too few repetitions.
+var errNothing = errors.New("not a result of `cnibench fidelity`: no profile was measured twice, with its bare node, in the lab and a cluster")
 
 // Assess judges a result.
 func Assess(h result.Header, recs []result.Record) (*Page, error) {
@@ -153,7 +153,7 @@ func Assess(h result.Header, recs []result.Record) (*Page, error) {
 		}
 	}
 	if len(p.Demand)+len(p.Rates) == 0 {
-		return nil, ErrNothing
+		return nil, errNothing
 	}
 	bareFirst := func(r, s Row) int {
 		switch {

@@ -139,7 +139,7 @@ func TestKsoftirqd(t *testing.T) {
 }
 
 func TestNothingToCompare(t *testing.T) {
-	if _, err := Assess(world(1, places(10000, 5000, 12000, 5000))); !errors.Is(err, ErrNothing) {
+	if _, err := Assess(world(1, places(10000, 5000, 12000, 5000))); !errors.Is(err, errNothing) {
 		t.Errorf("one repetition: %v", err)
 	}
 	for _, cost := range []map[string]float64{
@@ -147,7 +147,7 @@ func TestNothingToCompare(t *testing.T) {
 		{"host@a": 1, "flannel-vxlan@a": 2},
 		{},
 	} {
-		if _, err := Assess(world(5, cost)); !errors.Is(err, ErrNothing) {
+		if _, err := Assess(world(5, cost)); !errors.Is(err, errNothing) {
 			t.Errorf("%v: %v", cost, err)
 		}
 	}

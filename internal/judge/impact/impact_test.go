@@ -92,7 +92,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(works) == 0 || len(works) > len(Kinds) {
+		if len(works) == 0 || len(works) > len(allKinds) {
 			t.Fatalf("%q: %d works", s, len(works))
 		}
 		for _, w := range works {

@@ -25,8 +25,8 @@ const (
 	Connections Kind = "connections"
 )
 
-// Kinds are all kinds, in the order of help.
-var Kinds = []Kind{Transfer, Sync, Requests, Connections}
+// allKinds are all kinds, in the order of help.
+var allKinds = []Kind{Transfer, Sync, Requests, Connections}
 
 // networkShare is the key of the share that holds for all work without one of its own.
 const networkShare = "network-share"
@@ -69,7 +69,7 @@ func Parse(s string) ([]Work, error) {
 			if rest, err = percent(value); err != nil {
 				err = fmt.Errorf("%s: %w", key, err)
 			}
-		case !slices.Contains(Kinds, Kind(key)):
+		case !slices.Contains(allKinds, Kind(key)):
 			err = fmt.Errorf("unknown work %q: there are %s and %s", key, list(), networkShare)
 		default:
 			var w Work
@@ -92,7 +92,7 @@ func Parse(s string) ([]Work, error) {
 }
 
 func list() string {
-	return strings.Join(each.Of(Kinds, func(k Kind) string { return string(k) }), ", ")
+	return strings.Join(each.Of(allKinds, func(k Kind) string { return string(k) }), ", ")
 }
 
 // work reads an amount and its share.

@@ -18,8 +18,8 @@ type Estimate struct {
 	High  float64 `json:"high"`
 }
 
-// Has says whether the interval has a value.
-func (e Estimate) Has(v float64) bool { return e.Low <= v && v <= e.High }
+// contains says whether the interval has a value.
+func (e Estimate) contains(v float64) bool { return e.Low <= v && v <= e.High }
 
 // Probes is what the probes cost that a journey was followed with, and what is left without them. Times are in ns.
 //
@@ -206,7 +206,7 @@ func probes(t journey.Trace, whole, few followed) (p Probes) {
 	for i, to := range []*Estimate{&p.Sum, &p.Event, &p.Call, &p.Total, &p.Outside, &p.Unprobed, &p.Off} {
 		*to = jackknifed(*middle.all()[i], each.Of(left, func(f figures) float64 { return *f.all()[i] }))
 	}
-	p.Meets = p.Off.Has(0)
+	p.Meets = p.Off.contains(0)
 	for _, x := range probed(whole.without(none)) {
 		p.steps = append(p.steps, x.cost(p.Call.Value))
 	}

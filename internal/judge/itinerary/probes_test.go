@@ -148,7 +148,7 @@ func TestLessProbesIntervals(t *testing.T) {
 			t.Fatal(p.Unknown)
 		}
 		// Undisturbed transactions have the median of the noise, too.
-		if p.Total.Has(w.total() * (1 + usual*w.noise)) {
+		if p.Total.contains(w.total() * (1 + usual*w.noise)) {
 			total++
 		}
 		if p.Meets {

@@ -55,7 +55,7 @@ func All(d report.Document) []report.Figure {
 	s := d.Series()
 	var out, after []report.Figure
 	if answer, ok := Glance(d, s, false); ok {
-		out = append(out, report.Figure{Kind: Answer, Heading: answer.Title, Drawing: answer, Numbers: glanced(*d.Summary, s), Wide: true})
+		out = append(out, report.Figure{Kind: Answer, Heading: answer.Title, Drawing: answer, Numbers: glanceNumbers(*d.Summary, s), Wide: true})
 	}
 	for _, x := range d.Sections {
 		if x.Lead {
@@ -75,8 +75,8 @@ func Tables(d report.Document) []report.Figure {
 	}
 	for _, sec := range d.Sections {
 		for _, t := range sec.Tables {
-			out = append(out, heat(t, d.Series(), d.Validated()))
-			out = append(out, dots(d.Analysis, t, d.Series())...)
+			out = append(out, heatMap(t, d.Series(), d.Validated()))
+			out = append(out, dotPlots(d.Analysis, t, d.Series())...)
 		}
 	}
 	return out

@@ -16,15 +16,15 @@ func Glance(d report.Document, s report.Series, stacked bool) (out plot.Drawing,
 	if d.Summary == nil || len(d.Summary.Columns) == 0 || len(d.Summary.Rows) == 0 {
 		return out, false
 	}
-	return bars(*d.Summary, s, stacked).Draw(), true
+	return glanceBars(*d.Summary, s, stacked).Draw(), true
 }
 
-func bars(sum report.Summary, s report.Series, stacked bool) plot.Bars {
+func glanceBars(sum report.Summary, s report.Series, stacked bool) plot.Bars {
 	b := plot.Bars{Title: sum.Title, Stacked: stacked}
 	var said []string
 	for j, c := range sum.Columns {
 		b.Columns = append(b.Columns, plot.BarColumn{Name: c.Name, Unit: c.Unit})
-		said = append(said, c.Name+", "+c.Unit+": "+column(sum, j))
+		said = append(said, c.Name+", "+c.Unit+": "+columnText(sum, j))
 	}
 	for _, r := range sum.Rows {
 		row := plot.BarRow{Name: r.Profile}
@@ -32,7 +32,7 @@ func bars(sum report.Summary, s report.Series, stacked bool) plot.Bars {
 			if e.Cell != nil {
 				row.Series = s[e.Cell.Profile]
 			}
-			row.Bars = append(row.Bars, bar(e, longest(sum, j), best(sum, j)))
+			row.Bars = append(row.Bars, entryBar(e, longestBar(sum, j), bestValue(sum, j)))
 		}
 		b.Rows = append(b.Rows, row)
 	}
@@ -40,8 +40,8 @@ func bars(sum report.Summary, s report.Series, stacked bool) plot.Bars {
 	return b
 }
 
-// glanced returns the same in numbers.
-func glanced(sum report.Summary, s report.Series) (out report.Numbers) {
+// glanceNumbers returns the same in numbers.
+func glanceNumbers(sum report.Summary, s report.Series) (out report.Numbers) {
 	for _, c := range sum.Columns {
 		out.Columns = append(out.Columns, c.Name+", "+c.Unit)
 	}
@@ -58,8 +58,8 @@ func glanced(sum report.Summary, s report.Series) (out report.Numbers) {
 	return out
 }
 
-// column writes the values of a column.
-func column(sum report.Summary, j int) string {
+// columnText writes the values of a column.
+func columnText(sum report.Summary, j int) string {
 	var said []string
 	for _, r := range sum.Rows {
 		said = append(said, r.Profile+" "+r.Entries[j].Value+r.Entries[j].Text)
@@ -67,8 +67,8 @@ func column(sum report.Summary, j int) string {
 	return strings.Join(said, "; ")
 }
 
-// longest returns the value that the longest bar of a column stands for.
-func longest(sum report.Summary, j int) float64 {
+// longestBar returns the value that the longest bar of a column stands for.
+func longestBar(sum report.Summary, j int) float64 {
 	most := 0.0
 	for _, r := range sum.Rows {
 		if c := r.Entries[j].Cell; c != nil && r.Entries[j].Kind == report.Value {
@@ -80,8 +80,8 @@ func longest(sum report.Summary, j int) float64 {
 	return most
 }
 
-// best returns the value of the best dataplane of a column, NaN where none is shown to be the best.
-func best(sum report.Summary, j int) float64 {
+// bestValue returns the value of the best dataplane of a column, NaN where none is shown to be the best.
+func bestValue(sum report.Summary, j int) float64 {
 	for _, r := range sum.Rows {
 		if e := r.Entries[j]; e.Cell != nil && e.Verdict == compare.Better && !r.Bare {
 			return e.Cell.Median
@@ -90,8 +90,8 @@ func best(sum report.Summary, j int) float64 {
 	return math.NaN()
 }
 
-// bar returns the bar of an entry: coloured by its verdict to the best of the column, the worse by how many times.
-func bar(e report.Entry, most, best float64) plot.Bar {
+// entryBar returns the bar of an entry: coloured by its verdict to the best of the column, the worse by how many times.
+func entryBar(e report.Entry, most, best float64) plot.Bar {
 	out := plot.Bar{Text: e.Text, Share: math.NaN(), Low: math.NaN(), High: math.NaN(), Color: plot.BarOther}
 	if e.Kind != report.Value || e.Cell == nil || !(most > 0) {
 		out.Text += e.Value
@@ -107,7 +107,7 @@ func bar(e report.Entry, most, best float64) plot.Bar {
 	case compare.Same:
 		out.Color = plot.BarSame
 	case compare.Worse:
-		out.Color = plot.BarWorse(step(e.Cell.Median / best))
+		out.Color = plot.BarWorse(shadeStep(e.Cell.Median / best))
 	}
 	return out
 }
@@ -134,5 +134,5 @@ func Card(d report.Document) (out plot.Drawing, ok bool) {
 	if model, _, _ := strings.Cut(strings.TrimSuffix(sum.Model, "."), ";"); model != "" { // columns name what is beside it
 		under = model + ". " + under
 	}
-	return plot.Card(title, under, [2]string{foot, d.Citation}, bars(sum, nil, false)), true
+	return plot.Card(title, under, [2]string{foot, d.Citation}, glanceBars(sum, nil, false)), true
 }

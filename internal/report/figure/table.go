@@ -27,8 +27,8 @@ func scaleOf(t report.Table) number.Scale {
 	return number.Common(base, medians...)
 }
 
-// heat returns the map of a table: profiles down, paths across. note is a line below it.
-func heat(t report.Table, s report.Series, note string) report.Figure {
+// heatMap returns the map of a table: profiles down, paths across. note is a line below it.
+func heatMap(t report.Table, s report.Series, note string) report.Figure {
 	p := plot.Heat{Note: note, Title: t.Title, Desc: "Heat map: profiles down, paths across. " + strings.Join(t.Notes, " "), Unit: t.Unit}
 	n := report.Numbers{}
 	for _, r := range t.Rows {
@@ -55,9 +55,9 @@ func Shade(e report.Entry) plot.Color {
 	case compare.Same:
 		return plot.Same
 	case compare.Better:
-		return plot.Level(size(e.Comparison))
+		return plot.Level(ratioShade(e.Comparison))
 	case compare.Worse:
-		return plot.Level(-size(e.Comparison))
+		return plot.Level(-ratioShade(e.Comparison))
 	}
 	return plot.Neutral
 }
@@ -65,15 +65,15 @@ func Shade(e report.Entry) plot.Color {
 // Steps are the ratios at which a heat map takes the next shade; the last shade is for all above.
 var Steps = [plot.Levels - 1]float64{1.1, 1.5, 2.5}
 
-// size returns the shade of a ratio, 1 to plot.Levels; that of the least where there is no ratio.
-func size(x *compare.Comparison) int {
+// ratioShade returns the shade of a ratio, 1 to plot.Levels; that of the least where there is no ratio.
+func ratioShade(x *compare.Comparison) int {
 	if x == nil {
 		return 1
 	}
-	return step(x.Ratio)
+	return shadeStep(x.Ratio)
 }
 
-func step(ratio float64) int {
+func shadeStep(ratio float64) int {
 	n := 1
 	for _, above := range Steps {
 		if ratio > 0 && math.Exp(math.Abs(math.Log(ratio))) > above {
@@ -83,8 +83,8 @@ func step(ratio float64) int {
 	return n
 }
 
-// dots returns the plots of a table, one per path, on one scale.
-func dots(a *compare.Analysis, t report.Table, s report.Series) []report.Figure {
+// dotPlots returns the plots of a table, one per path, on one scale.
+func dotPlots(a *compare.Analysis, t report.Table, s report.Series) []report.Figure {
 	scale := scaleOf(t)
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, r := range t.Rows {
@@ -105,7 +105,7 @@ func dots(a *compare.Analysis, t report.Table, s report.Series) []report.Figure 
 			n.Rows = append(n.Rows, dotNumbers(row, e, scale))
 			said = append(said, row.Name+" "+row.Value)
 			if x := e.Comparison; x != nil && x.Ratio > 0 && e.Cell != nil && p.ReferenceName == "" {
-				p.Reference, p.ReferenceName = reference(a, x, scale)
+				p.Reference, p.ReferenceName = baselineValue(a, x, scale)
 			}
 		}
 		p.Desc = "Every sample, the value and its interval in " + scale.Unit + ": " + strings.Join(said, "; ") + "."
@@ -116,8 +116,8 @@ func dots(a *compare.Analysis, t report.Table, s report.Series) []report.Figure 
 	return out
 }
 
-// reference returns the median of the baseline's cell that x stands on.
-func reference(a *compare.Analysis, x *compare.Comparison, scale number.Scale) (float64, string) {
+// baselineValue returns the median of the baseline's cell that x stands on.
+func baselineValue(a *compare.Analysis, x *compare.Comparison, scale number.Scale) (float64, string) {
 	key := x.Key
 	key.Profile = x.Baseline
 	if x.BaselinePath != (plan.Path{}) {

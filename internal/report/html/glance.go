@@ -15,8 +15,8 @@ import (
 // anchor returns the address of a list within the page.
 func anchor(heading string) string { return "list-" + figure.Slug(heading) }
 
-// unique returns the address of a table or a cell: it follows from its names, so links to it hold for as long as the names do.
-func (b *builder) unique(names string) string {
+// uniqueAnchor returns the address of a table or a cell: it follows from its names, so links to it hold for as long as the names do.
+func (b *builder) uniqueAnchor(names string) string {
 	id := figure.Slug(names)
 	if b.anchors[id]++; b.anchors[id] > 1 {
 		id = fmt.Sprintf("%s--%d", id, b.anchors[id])
@@ -24,8 +24,8 @@ func (b *builder) unique(names string) string {
 	return id
 }
 
-// glance draws the answer in bars, and the image to share.
-func (b *builder) glance(v *view) {
+// addGlance draws the answer in bars, and the image to share.
+func (b *builder) addGlance(v *view) {
 	if b.d.Summary != nil {
 		v.Ground = b.d.Summary.Ground()
 	}
@@ -37,7 +37,7 @@ func (b *builder) glance(v *view) {
 	narrow, _ := figure.Glance(b.d, b.series, true)
 	v.Glance, v.GlanceNarrow = b.svg(broad), b.svg(narrow)
 	v.GlanceTitle = b.d.Summary.Title
-	v.GlanceNote = b.d.Summary.Statistics() + " The line on it is the interval. Blue is the best of a column, pale blue the same, grey undecided. Orange is worse: " + shades() + ". " + b.d.Validated()
+	v.GlanceNote = b.d.Summary.Statistics() + " The line on it is the interval. Blue is the best of a column, pale blue the same, grey undecided. Orange is worse: " + shadeSteps() + ". " + b.d.Validated()
 	var file bytes.Buffer
 	if err := plot.WriteLight(&file, card); err != nil && b.err == nil {
 		b.err = err
@@ -46,14 +46,14 @@ func (b *builder) glance(v *view) {
 	v.CardName = "cnibench-" + b.d.RunID() + ".svg"
 }
 
-// icon returns the page's sign in a tab: three bars.
-func icon() template.URL {
+// pageIcon returns the page's sign in a tab: three bars.
+func pageIcon() template.URL {
 	const drawing = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path d="M2 3h5v2H2zM2 7h8v2H2zM2 11h12v2H2z" fill="#2286bd"/></svg>`
 	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString([]byte(drawing)))
 }
 
-// shades says at which ratio to the best a bar takes the next shade of orange.
-func shades() string {
+// shadeSteps says at which ratio to the best a bar takes the next shade of orange.
+func shadeSteps() string {
 	steps := each.Of(figure.Steps[:], func(s float64) string { return fmt.Sprintf("%gx", s) })
 	return "its next shades begin at " + strings.Join(steps[:len(steps)-1], ", ") + " and " + steps[len(steps)-1] + " of the best"
 }

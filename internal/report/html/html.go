@@ -33,7 +33,7 @@ var styleText string
 var scriptText string
 
 var page = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("page").Funcs(template.FuncMap{"groups": groups, "anchor": anchor}).Parse(pageText))
+	return template.Must(template.New("page").Funcs(template.FuncMap{"groups": findingGroups, "anchor": anchor}).Parse(pageText))
 })
 
 // Render writes d as a page. A document without Details has no distributions.

@@ -33,8 +33,8 @@ type rawRow struct {
 	Fields []string `json:"fields"`
 }
 
-// raw returns every cell of the analysis as a row, with the columns of the format csv.
-func (b *builder) raw() (heads []rawHead, rows []rawRow) {
+// allNumbers returns every cell of the analysis as a row, with the columns of the format csv.
+func (b *builder) allNumbers() (heads []rawHead, rows []rawRow) {
 	for _, c := range spreadsheet.Columns {
 		heads = append(heads, rawHead{c, slices.Contains(spreadsheet.Numbers, c)})
 	}
@@ -45,8 +45,8 @@ func (b *builder) raw() (heads []rawHead, rows []rawRow) {
 	return heads, rows
 }
 
-// later puts figures into the pack and returns their number, 0 for no figures.
-func (b *builder) later(figures []picture) int {
+// packFigures puts figures into the pack and returns their number, 0 for no figures.
+func (b *builder) packFigures(figures []picture) int {
 	if len(figures) == 0 {
 		return 0
 	}
@@ -58,8 +58,8 @@ func (b *builder) later(figures []picture) int {
 	return len(b.pack.Parts)
 }
 
-// packed writes the pack for the page, nothing if it is empty. Its letters are those of base64, so it is text anywhere.
-func (b *builder) packed() template.HTML {
+// encodePack writes the pack for the page, nothing if it is empty. Its letters are those of base64, so it is text anywhere.
+func (b *builder) encodePack() template.HTML {
 	if len(b.pack.Rows) == 0 && len(b.pack.Parts) == 0 {
 		return ""
 	}

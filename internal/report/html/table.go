@@ -29,7 +29,7 @@ func (b *builder) sections(figures []report.Figure) []section {
 
 func (b *builder) table(t report.Table, figures []report.Figure) table {
 	id := "t " + t.Metric + " " + t.Workload.String()
-	out := table{ID: b.unique(id), W: b.load[t.Workload], M: b.metric[t.Metric], Title: t.Title, Unit: t.Unit, Notes: t.Notes}
+	out := table{ID: b.uniqueAnchor(id), W: b.load[t.Workload], M: b.metric[t.Metric], Title: t.Title, Unit: t.Unit, Notes: t.Notes}
 	for _, r := range t.Rows {
 		ends, where, _ := strings.Cut(r.Label, "/")
 		out.Columns = append(out.Columns, column{b.path[r.Path], ends, where})
@@ -41,7 +41,7 @@ func (b *builder) table(t report.Table, figures []report.Figure) table {
 			e := r.Entries[j]
 			doubts = append(doubts, e.Notes...)
 			row.Cells = append(row.Cells, cell{
-				ID: b.unique(id + " " + r.Label + " " + name), L: b.path[r.Path], Color: figure.Shade(e), Value: e.Value + e.Text, Spread: e.Spread,
+				ID: b.uniqueAnchor(id + " " + r.Label + " " + name), L: b.path[r.Path], Color: figure.Shade(e), Value: e.Value + e.Text, Spread: e.Spread,
 				Claim: e.Claim(), Notes: b.notesOf(e.Notes),
 			})
 		}
@@ -58,7 +58,7 @@ func (b *builder) table(t report.Table, figures []report.Figure) table {
 			samples = append(samples, b.picture(f))
 		}
 	}
-	out.Samples = b.later(samples)
+	out.Samples = b.packFigures(samples)
 	return out
 }
 
@@ -96,7 +96,7 @@ func (b *builder) pictures(lead bool) []pictures {
 		}
 		for i := range p.Parts {
 			if s.Folded {
-				p.Parts[i].Later, p.Parts[i].Figures = b.later(p.Parts[i].Figures), nil
+				p.Parts[i].Later, p.Parts[i].Figures = b.packFigures(p.Parts[i].Figures), nil
 			}
 		}
 		out = append(out, p)

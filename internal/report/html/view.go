@@ -82,8 +82,8 @@ type plain struct {
 	report.Section
 }
 
-// groups returns the findings by rule, safe to print.
-func groups(fs []finding.Finding) [][]finding.Finding {
+// findingGroups returns the findings by rule, safe to print.
+func findingGroups(fs []finding.Finding) [][]finding.Finding {
 	fs = slices.Clone(fs)
 	for i := range fs {
 		fs[i].Where, fs[i].Saw = number.Clean(fs[i].Where), number.Clean(fs[i].Saw)
@@ -202,7 +202,7 @@ type builder struct {
 func viewOf(d report.Document) (view, error) {
 	b := &builder{d: d, series: d.Series(), path: map[plan.Path]int{}, load: map[plan.Workload]int{}, metric: map[string]int{}, anchors: map[string]int{}}
 	v := view{Appendix: d.Appendix}
-	v.Title, v.Sub, v.Banners, v.Answer, v.Legend, v.Missing = d.Title, sub(d), d.Banners, d.Lines, d.Legend, number.Absent
+	v.Title, v.Sub, v.Banners, v.Answer, v.Legend, v.Missing = d.Title, subtitle(d), d.Banners, d.Lines, d.Legend, number.Absent
 	for i, text := range d.Footnotes {
 		v.Footnotes = append(v.Footnotes, footnote{i + 1, text})
 	}
@@ -211,7 +211,7 @@ func viewOf(d report.Document) (view, error) {
 		enumerate(b.load, a.Workloads)
 		enumerate(b.metric, a.Metrics)
 		v.Filters = b.filters()
-		b.pack.Heads, b.pack.Rows = b.raw()
+		b.pack.Heads, b.pack.Rows = b.allNumbers()
 		if n := len(b.pack.Rows); n > 0 {
 			v.Raw = number.Counted(n, "row")
 		}
@@ -223,16 +223,16 @@ func viewOf(d report.Document) (view, error) {
 		}
 	}
 	v.Needs = b.needs()
-	b.glance(&v)
+	b.addGlance(&v)
 	v.Answer = v.Answer[min(len(d.Needs), len(v.Answer)):] // the cards of the needs say those lines
 	v.Sections = b.sections(figure.Tables(d))
 	if len(v.Sections) > 0 {
-		v.Scale = scale()
+		v.Scale = shadeScale()
 	}
 	v.Lead, v.Pictures = b.pictures(true), b.pictures(false)
-	v.Nav = nav(v)
-	v.Description, v.Icon = description(d), icon()
-	v.Pack = b.packed()
+	v.Nav = navigation(v)
+	v.Description, v.Icon = description(d), pageIcon()
+	v.Pack = b.encodePack()
 	return v, b.err
 }
 
@@ -253,8 +253,8 @@ func (b *builder) svg(d plot.Drawing) template.HTML {
 	return s
 }
 
-// sub returns the line below the title.
-func sub(d report.Document) string {
+// subtitle returns the line below the title.
+func subtitle(d report.Document) string {
 	if d.Analysis == nil {
 		return ""
 	}
@@ -271,7 +271,7 @@ func sub(d report.Document) string {
 // description returns the page in a sentence or two, for those who show a link to it.
 func description(d report.Document) string {
 	if len(d.Lines) == 0 {
-		return sub(d)
+		return subtitle(d)
 	}
 	return d.Lines[0]
 }
@@ -306,8 +306,8 @@ func options[T any](xs []T) []option {
 	return out
 }
 
-// scale explains the shades of a heat map.
-func scale() []shade {
+// shadeScale explains the shades of a heat map.
+func shadeScale() []shade {
 	upTo := func(n int, word string) string {
 		if n <= len(figure.Steps) {
 			return fmt.Sprintf("%s, up to %gx", word, figure.Steps[n-1])
@@ -325,8 +325,8 @@ func scale() []shade {
 	return append(out, shade{plot.Neutral, "inconclusive"})
 }
 
-// nav names the sections that the page has.
-func nav(v view) []link {
+// navigation names the sections that the page has.
+func navigation(v view) []link {
 	out := []link{{"answer", "Answer"}}
 	add := func(has bool, id, text string) {
 		if has {

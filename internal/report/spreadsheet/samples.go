@@ -16,8 +16,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// SampleColumns are the names of the fields that Samples writes.
-var SampleColumns = []string{"profile", "path", "workload", "repetition", "metric", "value", "unit", "status", "window", "note"}
+// sampleColumns are the names of the fields that Samples writes.
+var sampleColumns = []string{"profile", "path", "workload", "repetition", "metric", "value", "unit", "status", "window", "note"}
 
 // Samples writes the trials of a result, one row per number. A failed trial is a row without a number, with the reason as
 // its note. A warning is a row with the status "warning", its id as metric and its message as note. Observations and metrics that
@@ -38,7 +38,7 @@ func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
 		return nil, err
 	}
 	s := &Samples{rows: csv.NewWriter(w)}
-	return s, s.rows.Write(SampleColumns)
+	return s, s.rows.Write(sampleColumns)
 }
 
 // reserved are names of facts that say something about the run.

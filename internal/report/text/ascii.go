@@ -10,8 +10,8 @@ import (
 // signs are the letters beyond ASCII that a report uses, in ASCII.
 var signs = strings.NewReplacer("µ", "u", "±", "+-", "─", "-", "–", "-", "…", "~", "≈", "same", "▲", "better", "▼", "worse", "×", "x")
 
-// plain writes s in ASCII if the output asks for it, superscript numbers in brackets; the letters of foreign names stay.
-func (p *printer) plain(s string) string {
+// toASCII writes s in ASCII if the output asks for it, superscript numbers in brackets; the letters of foreign names stay.
+func (p *printer) toASCII(s string) string {
 	if !p.ascii {
 		return s
 	}

@@ -35,7 +35,7 @@ func Frame(i report.Interim, at Progress, o Options, height int) []string {
 	p := printer{width: max(20, o.Width), color: o.Color, ascii: o.ASCII, live: true}
 	p.line(p.bar(at))
 	if at.Doing != "" {
-		p.line(p.style(number.Truncate(p.plain(number.Clean(at.Doing)), p.width), dim))
+		p.line(p.style(number.Truncate(p.toASCII(number.Clean(at.Doing)), p.width), dim))
 	}
 	if room := height - lines(p.String()) - 1; i.Summary != nil && room > tableLines+1 {
 		p.summaryTable(i.Summary, room)

@@ -10,20 +10,20 @@ import (
 // grid writes g in blocks of columns that fit, as a table is.
 func (p *printer) grid(g report.Grid) {
 	if g.Title != "" {
-		p.apart()
+		p.blankLine()
 		p.heading(g.Title)
 	}
 	var l layout
 	for _, label := range g.Labels {
-		label = number.Truncate(p.plain(number.Clean(label)), 40)
+		label = number.Truncate(p.toASCII(number.Clean(label)), 40)
 		l.labels = append(l.labels, label)
 		l.label = max(l.label, number.Width(label))
 	}
 	for j, name := range g.Columns {
-		name = p.plain(name)
+		name = p.toASCII(name)
 		c := column{heading: []string{name}, width: number.Width(name)}
 		for _, row := range g.Cells {
-			text := p.plain(number.Clean(row[j]))
+			text := p.toASCII(number.Clean(row[j]))
 			c.entries = append(c.entries, cell{plain: text, styled: text})
 			c.width = max(c.width, number.Width(text))
 		}
@@ -32,7 +32,7 @@ func (p *printer) grid(g report.Grid) {
 	if g.Prose && p.prose(l) {
 		return
 	}
-	p.cut(&l)
+	p.cutBlocks(&l)
 	if len(g.Labels) > 0 {
 		p.blocks(l)
 	}
@@ -55,7 +55,7 @@ func (p *printer) prose(l layout) bool {
 		for _, c := range l.columns[:last] {
 			lead += number.Left(text(c), c.width) + gap
 		}
-		p.hang(lead, text(l.columns[last]))
+		p.hangingText(lead, text(l.columns[last]))
 	}
 	if slices.ContainsFunc(l.columns, func(c column) bool { return c.heading[0] != "" }) {
 		row("", func(c column) string { return c.heading[0] })

@@ -20,17 +20,17 @@ const fewRows = 8
 func (p *printer) summary(d report.Document) {
 	s := d.Summary
 	p.letters = p.ascii && p.summaryWidth(s) > p.width
-	head := p.part(func(p *printer) { p.answers(d) })
-	needs := p.part(func(p *printer) { p.needs(s) })
-	tail := p.part(func(p *printer) { p.reading(s) })
+	head := p.captured(func(p *printer) { p.answers(d) })
+	needs := p.captured(func(p *printer) { p.needs(s) })
+	tail := p.captured(func(p *printer) { p.readingLines(s) })
 	var next string
 	if len(s.Next) > 0 {
-		next = p.part(func(p *printer) { p.line(""); p.items(s.Next) })
+		next = p.captured(func(p *printer) { p.line(""); p.items(s.Next) })
 	}
 	p.WriteString(head)
 	if len(s.Columns) > 0 {
 		room := max(screen-lines(head+needs+tail+next), min(len(s.Rows), fewRows)+tableLines)
-		p.WriteString(p.part(func(p *printer) { p.summaryTable(s, room) }))
+		p.WriteString(p.captured(func(p *printer) { p.summaryTable(s, room) }))
 	}
 	if over := lines(p.String()+needs+tail+next) - screen; over > 0 {
 		kept := strings.SplitAfter(tail, "\n")
@@ -76,15 +76,15 @@ func (p *printer) needs(s *report.Summary) {
 	p.line("")
 	for j, c := range s.Columns {
 		lead, text := "  "+number.Left(names[j], name)+"  ", c.Line
-		if number.Width(p.plain(lead+text)) > p.width {
+		if number.Width(p.toASCII(lead+text)) > p.width {
 			text = c.Brief
 		}
-		p.hang(lead, text)
+		p.hangingText(lead, text)
 	}
 }
 
-// part returns what write writes.
-func (p *printer) part(write func(*printer)) string {
+// captured returns what write writes.
+func (p *printer) captured(write func(*printer)) string {
 	q := *p
 	q.Builder = strings.Builder{}
 	write(&q)
@@ -93,8 +93,8 @@ func (p *printer) part(write func(*printer)) string {
 
 func lines(s string) int { return strings.Count(s, "\n") }
 
-// reading says how to read the table.
-func (p *printer) reading(s *report.Summary) {
+// readingLines says how to read the table.
+func (p *printer) readingLines(s *report.Summary) {
 	if len(s.Columns) > 0 {
 		seen := map[compare.Verdict]bool{}
 		for _, r := range s.Rows {
@@ -205,12 +205,12 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 		if after != "" {
 			end = gap + number.Left(r.Letters, letters) + gap + r.Proof
 		}
-		p.line(row(number.Truncate(p.plain(r.Profile), name), func(c column) string {
+		p.line(row(number.Truncate(p.toASCII(r.Profile), name), func(c column) string {
 			return c.entries[i].styled + strings.Repeat(" ", max(0, c.width-number.Width(c.entries[i].plain)))
 		}, end))
 	}
 	if more := len(s.Rows) - len(rows); more > 0 {
-		p.bullets(number.Counted(more, "more profile") + p.elsewhere())
+		p.bullets(number.Counted(more, "more profile") + p.allHint())
 	}
 	switch {
 	case len(left) > 0 && p.live: // in one line
@@ -240,7 +240,7 @@ func (p *printer) fitting(s *report.Summary, all []column, used int) (columns []
 	}
 	for j, c := range all {
 		if gone[j] {
-			left = append(left, p.plain(s.Columns[j].Name+" ("+s.Columns[j].Unit+")"))
+			left = append(left, p.toASCII(s.Columns[j].Name+" ("+s.Columns[j].Unit+")"))
 			continue
 		}
 		columns = append(columns, c)
@@ -248,8 +248,8 @@ func (p *printer) fitting(s *report.Summary, all []column, used int) (columns []
 	return columns, left
 }
 
-// elsewhere ends a sentence about what has no room.
-func (p *printer) elsewhere() string {
+// allHint ends a sentence about what has no room.
+func (p *printer) allHint() string {
 	if p.live {
 		return "."
 	}
@@ -258,22 +258,22 @@ func (p *printer) elsewhere() string {
 
 // summaryColumn lines up the values of a need.
 func (p *printer) summaryColumn(c report.SummaryColumn, entries []report.Entry) column {
-	out := column{heading: append([]string{p.plain(c.Name)}, strings.Split(p.plain(c.Unit), ", ")...)}
+	out := column{heading: append([]string{p.toASCII(c.Name)}, strings.Split(p.toASCII(c.Unit), ", ")...)}
 	value, spread := 0, 0
 	for _, e := range entries {
 		value = max(value, number.Width(e.Value))
 		if p.live {
-			spread = max(spread, len(gap)-1+number.Width(p.plain(e.Spread)))
+			spread = max(spread, len(gap)-1+number.Width(p.toASCII(e.Spread)))
 		}
 	}
 	for _, e := range entries {
-		text := p.plain(e.Text)
+		text := p.toASCII(e.Text)
 		styled := p.style(text, dim)
 		if e.Kind == report.Value {
 			mark := p.toBest(e.Verdict)
 			pad := number.Right(e.Value, value) + " "
 			if spread > 0 {
-				pad = number.Right(e.Value, value) + number.Right(p.plain(e.Spread), spread) + " "
+				pad = number.Right(e.Value, value) + number.Right(p.toASCII(e.Spread), spread) + " "
 			}
 			text, styled = pad+mark, pad+p.style(mark, verdictStyle[e.Verdict])
 		}

@@ -97,27 +97,27 @@ func (p *printer) heading(s string) {
 
 // styled writes s in as many lines as it takes.
 func (p *printer) styled(s, code string) {
-	for _, l := range number.Wrap(p.plain(s), p.width) {
+	for _, l := range number.Wrap(p.toASCII(s), p.width) {
 		p.line(p.style(l, code))
 	}
 }
 
-// hang writes text after a lead, further lines below it.
-func (p *printer) hang(lead, text string) {
-	lead = p.plain(lead)
-	for _, l := range number.Hang(lead, strings.Repeat(" ", number.Width(lead)), p.plain(text), p.width) {
+// hangingText writes text after a lead, further lines below it.
+func (p *printer) hangingText(lead, text string) {
+	lead = p.toASCII(lead)
+	for _, l := range number.Hang(lead, strings.Repeat(" ", number.Width(lead)), p.toASCII(text), p.width) {
 		p.line(l)
 	}
 }
 
 func (p *printer) bullets(texts ...string) {
 	for _, s := range texts {
-		p.hang("  ", s)
+		p.hangingText("  ", s)
 	}
 }
 
-// apart writes an empty line, but not at the top.
-func (p *printer) apart() {
+// blankLine writes an empty line, but not at the top.
+func (p *printer) blankLine() {
 	if p.Len() > 0 {
 		p.line("")
 	}
@@ -128,10 +128,10 @@ func (p *printer) section(s report.Section) (short bool) {
 	if s.Pictured() {
 		return false
 	}
-	p.apart()
+	p.blankLine()
 	p.heading(number.Clean(s.Heading))
 	for _, n := range s.Notes {
-		p.hang("", number.Clean(n))
+		p.hangingText("", number.Clean(n))
 	}
 	for _, t := range s.Tables {
 		short = p.table(t) || short
@@ -156,18 +156,18 @@ func (p *printer) findings(group []finding.Finding) {
 	p.line("")
 	p.styled(fmt.Sprintf("%s: %s (%s)", strings.ToUpper(string(f.Severity)), f.Title, f.ID), style)
 	for _, f := range group {
-		p.hang("  - ", number.Clean(f.Text()))
+		p.hangingText("  - ", number.Clean(f.Text()))
 	}
 	for _, x := range []struct{ lead, text string }{{"  why: ", f.Why}, {"  do:  ", f.Do}, {"  see: ", f.Source}} {
 		if x.text != "" {
-			p.hang(x.lead, number.Clean(x.text))
+			p.hangingText(x.lead, number.Clean(x.text))
 		}
 	}
 }
 
 func (p *printer) legend(d report.Document, short bool) {
 	if len(d.Legend) > 0 || len(d.Footnotes) > 0 {
-		p.apart()
+		p.blankLine()
 		p.heading("How to read this")
 	}
 	p.bullets(d.Legend...)
@@ -178,7 +178,7 @@ func (p *printer) legend(d report.Document, short bool) {
 		p.bullets("The terminal is narrow: spreads are omitted and names of paths are short (pod-svc remote is pod-to-service/remote). A wider terminal shows all.")
 	}
 	for i, f := range d.Footnotes {
-		p.hang("  "+report.Superscript(i+1)+" ", f)
+		p.hangingText("  "+report.Superscript(i+1)+" ", f)
 	}
 }
 
@@ -202,7 +202,7 @@ func (p *printer) items(items []report.Item) {
 			p.line("  " + i.Name)
 			lead = "    "
 		}
-		p.hang(lead, i.Text)
+		p.hangingText(lead, i.Text)
 	}
 }
 
@@ -238,7 +238,7 @@ func (p *printer) conclusions(all []report.Conclusion, l layout) {
 		if l.short {
 			label = c.Short
 		}
-		for _, line := range number.Hang("  ", "    ", p.plain(label+": "+c.Brief), p.width-2) {
+		for _, line := range number.Hang("  ", "    ", p.toASCII(label+": "+c.Brief), p.width-2) {
 			p.line(line)
 		}
 	}
@@ -281,7 +281,7 @@ func (p *printer) layout(t report.Table, short bool) layout {
 		if short {
 			label = r.Short
 		}
-		label = number.Truncate(p.plain(label), max(40, p.width-20)) // so that a stranger's name leaves room for a column
+		label = number.Truncate(p.toASCII(label), max(40, p.width-20)) // so that a stranger's name leaves room for a column
 		l.labels = append(l.labels, label)
 		l.label = max(l.label, number.Width(label))
 	}
@@ -289,12 +289,12 @@ func (p *printer) layout(t report.Table, short bool) layout {
 		entries := each.Of(t.Rows, func(r report.Row) report.Entry { return r.Entries[j] })
 		l.columns = append(l.columns, p.column(name, entries, short))
 	}
-	p.cut(&l)
+	p.cutBlocks(&l)
 	return l
 }
 
-// cut cuts the columns into blocks that fit side by side.
-func (p *printer) cut(l *layout) {
+// cutBlocks cuts the columns into blocks that fit side by side.
+func (p *printer) cutBlocks(l *layout) {
 	for from := 0; from < len(l.columns); {
 		to, used := from, l.label
 		for to < len(l.columns) && (to == from || used+len(gap)+l.columns[to].width <= p.width) {
@@ -310,8 +310,8 @@ func (p *printer) cut(l *layout) {
 func (p *printer) column(name string, entries []report.Entry, short bool) column {
 	var value, spread, ratio, note int
 	for _, e := range entries {
-		value, spread, ratio = max(value, number.Width(p.plain(e.Value))), max(spread, number.Width(p.plain(e.Spread))), max(ratio, number.Width(p.claim(e)))
-		note = max(note, number.Width(p.plain(e.Marker())))
+		value, spread, ratio = max(value, number.Width(p.toASCII(e.Value))), max(spread, number.Width(p.toASCII(e.Spread))), max(ratio, number.Width(p.claim(e)))
+		note = max(note, number.Width(p.toASCII(e.Marker())))
 	}
 	c := column{}
 	for _, e := range entries {
@@ -320,7 +320,7 @@ func (p *printer) column(name string, entries []report.Entry, short bool) column
 		c.width = max(c.width, number.Width(out.plain))
 	}
 	const narrowest = 8
-	c.heading = wrapName(p.plain(name), max(c.width, narrowest))
+	c.heading = wrapName(p.toASCII(name), max(c.width, narrowest))
 	for _, h := range c.heading {
 		c.width = max(c.width, number.Width(h))
 	}
@@ -334,7 +334,7 @@ func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 		if short {
 			s = e.Short
 		}
-		s = p.plain(s + e.Marker())
+		s = p.toASCII(s + e.Marker())
 		styled := p.style(s, dim)
 		if e.Kind == report.Failed {
 			styled = p.style(s, red)
@@ -343,9 +343,9 @@ func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 		pad := strings.Repeat(" ", max(0, widths[0]-number.Width(s)))
 		return cell{pad + s, pad + styled}
 	}
-	plain := number.Right(p.plain(e.Value), widths[0])
+	plain := number.Right(p.toASCII(e.Value), widths[0])
 	if !short && widths[1] > 0 {
-		plain += " " + number.Right(p.plain(e.Spread), widths[1])
+		plain += " " + number.Right(p.toASCII(e.Spread), widths[1])
 	}
 	styled := plain
 	if widths[2] > 0 {
@@ -356,7 +356,7 @@ func (p *printer) entry(e report.Entry, short bool, widths [4]int) cell {
 		styled += pad + p.style(claim, verdictStyle[e.Verdict])
 	}
 	if widths[3] > 0 {
-		note := number.Left(p.plain(e.Marker()), widths[3])
+		note := number.Left(p.toASCII(e.Marker()), widths[3])
 		plain, styled = plain+note, styled+note
 	}
 	return cell{plain, styled}
@@ -409,7 +409,7 @@ func (p *printer) block(l layout, b [2]int) {
 		}
 		p.line(p.style(strings.TrimRight(line, " "), bold))
 	}
-	p.line(strings.Repeat(p.plain("─"), min(total, max(p.width, l.label))))
+	p.line(strings.Repeat(p.toASCII("─"), min(total, max(p.width, l.label))))
 	for i, label := range l.labels {
 		line := number.Left(label, l.label)
 		for _, c := range columns {
