@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/env/kube"
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/kubetext"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -37,7 +37,7 @@ func (a *podArgs) bind(cmd *cobra.Command, usage string) {
 
 // check returns what is wrong with them.
 func (a podArgs) check() []error {
-	faults := plan.SecretFaults(a.pull)
+	faults := kubetext.SecretFaults(a.pull)
 	if len(a.pull) > 0 && a.image == "" {
 		faults = append(faults, errors.New("--pull-secrets goes with --image"))
 	}
@@ -72,7 +72,7 @@ func (p *program) kubeAccessCommand() *cobra.Command {
 		Use: "access", Short: "Say which rights a run needs on a cluster, and which are missing", Long: kubeAccessLong,
 		Example: "  cnibench kube access\n  cnibench kube access --manifest | kubectl apply -f -", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(plan.SecretFaults(pull)...); err != nil {
+			if err := errors.Join(kubetext.SecretFaults(pull)...); err != nil {
 				return usageOf(cmd, err)
 			}
 			if manifest {

@@ -30,11 +30,11 @@ func allPlanFlags() []plan.Setting {
 		}
 		all = append(all, s)
 		if s.Key == "workloads" {
-			all = append(all, plan.Setting{Key: s.Key, Flag: "load", Where: plan.Everywhere, Set: setLoads,
+			all = append(all, plan.Setting{Key: s.Key, Flag: "load", Set: setLoads,
 				Help: "`shares` of the capacity, such as 10%..95% or 50%: each rr, crr and http runs in an open loop once per share"})
 		}
 	}
-	return append(all, plan.Setting{Key: "workloads", Flag: toolFlag, Where: plan.Everywhere, Words: plan.ToolNames(),
+	return append(all, plan.Setting{Key: "workloads", Flag: toolFlag, Words: plan.ToolNames(),
 		Help: "`programs` that send the workloads too, beside our engine: " + strings.Join(plan.ToolNames(), ", ")})
 }
 
@@ -303,9 +303,9 @@ func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) plan.Faults {
 	switch {
 	case p.Environment == "" || p.Environment == plan.EnvLab:
 		refuse("is for a cluster, and this plan measures the lab: add --env kubernetes",
-			append([]string{"kubeconfig", chartsFlag}, flagsOf(plan.OnClusters)...)...)
+			append([]string{"kubeconfig", chartsFlag}, flagsOf(plan.Setting.OnClusters)...)...)
 	case p.OnCluster() && !a.labToo:
-		refuse("is for the lab, and a cluster is measured as it is: leave it out, or add --env lab", flagsOf(plan.InLab)...)
+		refuse("is for the lab, and a cluster is measured as it is: leave it out, or add --env lab", flagsOf(plan.Setting.InLab)...)
 	}
 	if p.Environment == plan.EnvKind {
 		refuse("is for an existing cluster, and --env kind makes its own: leave it out, or take --env kubernetes", "kubeconfig", "context")
@@ -317,10 +317,10 @@ func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) plan.Faults {
 }
 
 // flagsOf returns the flags of the settings that have a meaning in one place only.
-func flagsOf(where plan.Where) []string {
+func flagsOf(is func(plan.Setting) bool) []string {
 	var names []string
 	for _, f := range planFlags() {
-		if f.Where == where {
+		if is(f) {
 			names = append(names, f.Flag)
 		}
 	}

@@ -134,7 +134,7 @@ func (c *Client) Start(ctx context.Context, delay time.Duration) error {
 func (c *Client) RoundTrip() time.Duration { return c.roundTrip }
 
 // ask sends m and waits until have is true of what was heard.
-func (c *Client) ask(ctx context.Context, m Message, have func(answers) bool, want Type) (answers, error) {
+func (c *Client) ask(ctx context.Context, m Message, have func(answers) bool, want messageType) (answers, error) {
 	begin := time.Now()
 	if err := c.send(ctx, m); err != nil {
 		return answers{}, err
@@ -259,7 +259,7 @@ func (c *Client) send(ctx context.Context, m Message) error {
 
 // await returns what was heard as soon as have is true of it, because want has come, or why there is nothing to wait for
 // any more.
-func (c *Client) await(ctx context.Context, want Type, have func(answers) bool) (answers, error) {
+func (c *Client) await(ctx context.Context, want messageType, have func(answers) bool) (answers, error) {
 	limit := c.HeartbeatLimit
 	if want == TypeHello {
 		limit = helloLimit
@@ -294,7 +294,7 @@ func (c *Client) await(ctx context.Context, want Type, have func(answers) bool) 
 
 // LateError is the error of a wait that its context has ended: for which word of the agent, and what its trial was doing.
 type LateError struct {
-	Want   Type
+	Want   messageType
 	Stands string
 	Err    error
 }

@@ -84,7 +84,7 @@ func (d *Decoder) next() ([]byte, error) {
 
 // check refuses a message whose type is unknown or whose part for that type is missing, so that no reader meets a nil.
 func (m Message) check() error {
-	whole, known := map[Type]bool{
+	whole, known := map[messageType]bool{
 		TypeHello: m.Hello != nil, TypePrepare: m.Prepare != nil, TypeReady: m.Ready != nil, TypeDone: m.Done != nil,
 		TypeError: m.Error != nil, TypeLeave: m.Leave != nil, TypeStart: m.Start != nil, TypeReturn: true, TypeRolled: true,
 		TypeStarted: true, TypeHeartbeat: true, TypeFinish: true, TypeCancel: true,

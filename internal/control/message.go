@@ -42,30 +42,30 @@ const Version = 6
 // maxLine bounds one message in bytes; a longer line is an error.
 const maxLine = 16 << 20
 
-// Type says which field of a Message counts.
-type Type string
+// messageType says which field of a Message counts.
+type messageType string
 
 // The message types, in the order of a trial.
 const (
-	TypeHello     Type = "hello"
-	TypePrepare   Type = "prepare"
-	TypeReady     Type = "ready"
-	TypeStart     Type = "start"
-	TypeStarted   Type = "started"
-	TypeHeartbeat Type = "heartbeat"
-	TypeDone      Type = "done"
-	TypeError     Type = "error"
-	TypeLeave     Type = "leave"
-	TypeReturn    Type = "return"
-	TypeRolled    Type = "rolled"
-	TypeFinish    Type = "finish"
-	TypeCancel    Type = "cancel"
+	TypeHello     messageType = "hello"
+	TypePrepare   messageType = "prepare"
+	TypeReady     messageType = "ready"
+	TypeStart     messageType = "start"
+	TypeStarted   messageType = "started"
+	TypeHeartbeat messageType = "heartbeat"
+	TypeDone      messageType = "done"
+	TypeError     messageType = "error"
+	TypeLeave     messageType = "leave"
+	TypeReturn    messageType = "return"
+	TypeRolled    messageType = "rolled"
+	TypeFinish    messageType = "finish"
+	TypeCancel    messageType = "cancel"
 )
 
 // Message is one line. Trial numbers the trial it belongs to, so that a late answer to an abandoned trial is not taken
 // for an answer to the next.
 type Message struct {
-	Type    Type                `json:"type"`
+	Type    messageType         `json:"type"`
 	Trial   uint64              `json:"trial,omitempty"`
 	Hello   *Hello              `json:"hello,omitempty"`
 	Prepare *Prepare            `json:"prepare,omitempty"`

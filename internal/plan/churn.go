@@ -13,8 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// Churn is changes of one kind of object at a rate, while it is measured. The zero value changes nothing.
-type Churn struct {
+// churn is changes of one kind of object at a rate, while it is measured. The zero value changes nothing.
+type churn struct {
 	// Of is the kind of the changed object.
 	Of ChurnKind
 	// Rate is the number of changes per second.
@@ -44,10 +44,10 @@ const (
 )
 
 // IsZero says whether c changes nothing.
-func (c Churn) IsZero() bool { return c.Of == "" }
+func (c churn) IsZero() bool { return c.Of == "" }
 
 // String returns the text that parseChurn reads.
-func (c Churn) String() string {
+func (c churn) String() string {
 	if c.IsZero() {
 		return noChurn
 	}
@@ -55,18 +55,18 @@ func (c Churn) String() string {
 }
 
 // MarshalText returns String.
-func (c Churn) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+func (c churn) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
-func (c *Churn) UnmarshalText(b []byte) (err error) {
+func (c *churn) UnmarshalText(b []byte) (err error) {
 	*c, err = parseChurn(string(b))
 	return err
 }
 
 // parseChurn reads KIND=RATE/s such as services=10/s. A rate alone is of endpoints. "none" changes nothing.
-func parseChurn(text string) (Churn, error) {
+func parseChurn(text string) (churn, error) {
 	if text == noChurn || text == "" {
-		return Churn{}, nil
+		return churn{}, nil
 	}
 	kind, rate, ok := strings.Cut(strings.ReplaceAll(text, " ", ""), "=")
 	if !ok {
@@ -85,13 +85,13 @@ func parseChurn(text string) (Churn, error) {
 		wrong = append(wrong, fmt.Sprintf("%s is out of range: want %v to %v changes per second", rate, minChurnRate, maxChurnRate))
 	}
 	if wrong != nil {
-		return Churn{}, fmt.Errorf("%s: want KIND=RATE/s such as services=10/s, or none", strings.Join(wrong, "; "))
+		return churn{}, fmt.Errorf("%s: want KIND=RATE/s such as services=10/s, or none", strings.Join(wrong, "; "))
 	}
-	return Churn{ChurnKind(kind), math.Round(per*1e3) / 1e3}, nil
+	return churn{ChurnKind(kind), math.Round(per*1e3) / 1e3}, nil
 }
 
 // churns are the values of the setting.
-var churns = values[Churn]{parse: parseChurn, format: Churn.String, schema: shape.Text,
+var churns = values[churn]{parse: parseChurn, format: churn.String, schema: shape.Text,
 	rang: fmt.Sprintf("endpoints, services or policies, each =%v/s to %v/s, or none", minChurnRate, maxChurnRate)}
 
 // Unchanged says why objects of a kind cannot change under a profile, "" if they can.

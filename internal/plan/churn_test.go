@@ -14,7 +14,7 @@ func TestParseChurn(t *testing.T) {
 		if err != nil || c.String() != want {
 			t.Errorf("%q: %q, %v; want %q", text, c, err, want)
 		}
-		var again Churn
+		var again churn
 		if b, err := c.MarshalText(); err != nil || again.UnmarshalText(b) != nil || again != c {
 			t.Errorf("%q is read again as %q (%v)", b, again, err)
 		}

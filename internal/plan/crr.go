@@ -22,12 +22,12 @@ type CRR struct {
 }
 
 var crrKind = kind{name: "crr", about: "a connection for each request and response", title: "A connection for each request", zero: CRR{}, options: slices.Concat(
-	[]Option{
+	[]option{
 		only[CRR](TCP),
 		field("flows", "flows", "threads, each with one connection at a time", whole(1, MaxFlows), func(s *CRR) *int { return &s.Flows }),
 	},
 	pacing(func(s *CRR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
-	[]Option{
+	[]option{
 		field("requestSize", "request", "payload of a request", sizes(MaxRequest), func(s *CRR) *int { return &s.RequestSize }),
 		field("responseSize", "response", "payload of a response", sizes(MaxRequest), func(s *CRR) *int { return &s.ResponseSize }),
 		field("close", "close", "how the client ends a connection", oneOf("rst", "fin"), func(s *CRR) *string { return &s.Close }),

@@ -16,7 +16,7 @@ const GSO = "gso"
 
 // Limits and defaults of datagrams. The least one carries a sequence number and a time.
 const (
-	DefaultDatagram = 1400
+	defaultDatagram = 1400
 	MinDatagram     = 16
 	MaxDatagram     = 65507
 )
@@ -32,9 +32,9 @@ var Payloads = []int{18, 18, 524, 18, 18, 524, 18, 1472, 524, 18, 18, 524}
 const MeanPayload = (7*18 + 4*524 + 1472 + 11) / 12
 
 // messages returns the option for the size of messages, or their mix.
-func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) Option {
+func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) option {
 	v := sizes(high)
-	return Option{Key: "messageSize", Word: "message", Help: "payload of one send call; imix mixes datagram sizes", Values: v.describe() + ", imix", schema: shape.AnyOf(v.schema, shape.Enum(IMIX)),
+	return option{Key: "messageSize", Word: "message", Help: "payload of one send call; imix mixes datagram sizes", Values: v.describe() + ", imix", schema: shape.AnyOf(v.schema, shape.Enum(IMIX)),
 		set: func(w *Workload, text string) error {
 			s := w.Spec.(S)
 			size, mix := fields(&s)
@@ -61,7 +61,7 @@ func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) Opti
 
 // datagramForm returns the size and the mode of datagrams with their defaults.
 func datagramForm(size int, mix, mode string) (int, string) {
-	size = cmp.Or(size, DefaultDatagram)
+	size = cmp.Or(size, defaultDatagram)
 	if mix != "" {
 		size = MeanPayload
 	}

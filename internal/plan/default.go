@@ -25,8 +25,8 @@ const (
 
 // What Fit does when a plan leaves the window open.
 const (
-	// ShortestFit and LongestFit bound the window that is chosen.
-	ShortestFit = 60 * time.Millisecond
+	// shortestFit and LongestFit bound the window that is chosen.
+	shortestFit = 60 * time.Millisecond
 	LongestFit  = time.Second
 	// fitShare is the part of the budget that windows shall take; the rest is for raising the lab, for warm-ups, for
 	// the time between trials, and for a machine that has other things to do. A plan that may add repetitions keeps
@@ -160,7 +160,7 @@ func (p Plan) Settle() Plan {
 }
 
 // Fit returns p with its window chosen, if p leaves it open: as long as the budget allows for this number of cases,
-// between ShortestFit and LongestFit.
+// between shortestFit and LongestFit.
 func (p Plan) Fit(cases int) Plan {
 	if p.Duration != 0 {
 		return p
@@ -183,7 +183,7 @@ func (p Plan) shortestFit() time.Duration {
 	case p.OnCluster():
 		return shortestClusterFit
 	}
-	return ShortestFit
+	return shortestFit
 }
 
 // FitRepetitions returns p with as many repetitions, up to mostFit, as leave windows of fitWindow within the budget; at

@@ -43,9 +43,9 @@ const (
 )
 
 var httpKind = kind{name: "http", about: "HTTP/1.1 requests", title: "HTTP requests", zero: HTTP{}, options: slices.Concat(
-	[]Option{only[HTTP](TCP)},
+	[]option{only[HTTP](TCP)},
 	pacing(func(s *HTTP) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
-	[]Option{
+	[]option{
 		field("responseSize", "response", "length of the body", sizes(MaxRequest), func(s *HTTP) *int { return &s.ResponseSize }),
 		field("threads", "threads", "threads of the client", whole(1, MaxThreads), func(s *HTTP) *int { return &s.Threads }),
 		field("connections", "connections", "connections of the client, at least one for each thread", whole(1, MaxConnections),

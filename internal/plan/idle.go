@@ -11,15 +11,15 @@ import (
 type Idle struct{}
 
 const (
-	// DefaultIdleWindow is the window of idle, leastIdleWindow the shortest that spans two samples of a kubelet, which are up to
+	// defaultIdleWindow is the window of idle, leastIdleWindow the shortest that spans two samples of a kubelet, which are up to
 	// 20 s apart.
-	DefaultIdleWindow = time.Minute
+	defaultIdleWindow = time.Minute
 	leastIdleWindow   = 30 * time.Second
 	// sampleWait is about how long a trial of idle waits for samples besides.
 	sampleWait = 20 * time.Second
 )
 
-var idleKind = kind{name: "idle", about: "nothing: it reads what the nodes of a cluster and their daemons use at rest", title: "Nodes and daemons at rest", zero: Idle{}, options: []Option{byWindow}}
+var idleKind = kind{name: "idle", about: "nothing: it reads what the nodes of a cluster and their daemons use at rest", title: "Nodes and daemons at rest", zero: Idle{}, options: []option{byWindow}}
 
 func (s Idle) kind() *kind { return &idleKind }
 

@@ -9,7 +9,7 @@ import (
 // TestIdle: its window is its own, not the plan's, long enough for two samples of a kubelet, and on one path alone.
 func TestIdle(t *testing.T) {
 	w, err := ParseWorkload("idle")
-	if err != nil || w.Window != DefaultIdleWindow || w.String() != "idle" {
+	if err != nil || w.Window != defaultIdleWindow || w.String() != "idle" {
 		t.Errorf("%v %v %s", err, w.Window, w)
 	}
 	if w, err = ParseWorkload("idle(window=30s)"); err != nil || w.String() != "idle(window=30s)" || w.Rests(w.Window) != nil {
@@ -33,7 +33,7 @@ func TestMeanWindow(t *testing.T) {
 	p := small()
 	p.Duration, p.Paths = time.Second, []Path{{Pod, Pod, CrossNode}, {Pod, Pod, SameNode}, {Pod, Host, CrossNode}}
 	p.Workloads = []Workload{{Spec: RR{}}, Workload{Spec: Idle{}}.Normalize()}
-	if got, want := p.meanWindow(), (3*time.Second+DefaultIdleWindow+sampleWait)/4; got != want {
+	if got, want := p.meanWindow(), (3*time.Second+defaultIdleWindow+sampleWait)/4; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

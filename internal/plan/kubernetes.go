@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/plan/kubetext"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -155,7 +156,7 @@ func (p Plan) everyContext() Plan {
 // labOnly reports whether a key of a plan file applies to the lab only. A cluster has its own nodes, wires, Services and
 // policies.
 func labOnly(field string) bool {
-	return slices.ContainsFunc(Settings(), func(s Setting) bool { return s.Key == field && s.Where == InLab })
+	return slices.ContainsFunc(Settings(), func(s Setting) bool { return s.Key == field && s.Where == inLab })
 }
 
 // WithoutLab returns p with the defaults of everything that applies to the lab only, and the keys that differed. A plan file for
@@ -164,7 +165,7 @@ func (p Plan) WithoutLab() (Plan, []string) {
 	usual := Default()
 	var changed []string
 	for _, s := range Settings() {
-		if s.Where == InLab && s.Text(p) != s.Text(usual) {
+		if s.Where == inLab && s.Text(p) != s.Text(usual) {
 			changed = append(changed, s.Key)
 			_ = s.Set(&p, s.Text(usual)) // what Text writes, Set reads
 		}
@@ -296,10 +297,10 @@ func (fs *faults) validCluster(p Plan) {
 	}
 	fs.validTTL(p)
 	for _, name := range slices.Sorted(maps.Keys(c.NodeSelector)) {
-		if !isQualified(name) {
+		if !kubetext.IsQualified(name) {
 			fs.AddItem("kubernetes.nodeSelector", name, "%q is not the name of a label: want name or prefix/name, such as pool or example.com/pool", name)
 		}
-		if value := c.NodeSelector[name]; !isLabelValue(value) {
+		if value := c.NodeSelector[name]; !kubetext.IsLabelValue(value) {
 			fs.AddItem("kubernetes.nodeSelector", name, "%q is not the value of a label (%s): want at most 63 letters, digits, -, _ and ., "+
 				"the first and the last of them a letter or digit", value, name)
 		}
@@ -313,11 +314,11 @@ func (fs *faults) validCluster(p Plan) {
 		}
 	}
 	for _, t := range c.Tolerations {
-		if _, err := ParseToleration(t); err != nil {
+		if _, err := kubetext.ParseToleration(t); err != nil {
 			fs.Add("kubernetes.tolerations", "%s", err)
 		}
 	}
-	for _, err := range SecretFaults(c.PullSecrets) {
+	for _, err := range kubetext.SecretFaults(c.PullSecrets) {
 		fs.Add("kubernetes.pullSecrets", "%s", err)
 	}
 	for _, r := range []struct{ key, request, limit, limitKey string }{
@@ -362,4 +363,17 @@ func amount(text string) float64 {
 		return number * multiples[m[2]]
 	}
 	return number
+}
+
+// validBalancer refuses a class and annotations that Services of type LoadBalancer cannot have.
+func (fs *faults) validBalancer(c Cluster) {
+	const want = "want name or prefix/name, such as internal or example.com/internal"
+	if c.LoadBalancerClass != "" && !kubetext.IsQualified(c.LoadBalancerClass) {
+		fs.Add("kubernetes.loadBalancerClass", "class %q: %s", c.LoadBalancerClass, want)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.ServiceAnnotations)) {
+		if !kubetext.IsQualified(strings.ToLower(name)) { // as Kubernetes does, which takes the prefix of annotations in any case
+			fs.AddItem("kubernetes.serviceAnnotations", name, "annotation %q: %s", name, want)
+		}
+	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/plan/kubetext"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 func onCluster(t *testing.T, change func(*Plan)) Plan {
@@ -160,7 +162,7 @@ func TestClusterFaults(t *testing.T) {
 func TestWithoutLab(t *testing.T) {
 	p := onCluster(t, func(p *Plan) {
 		p.Lab = Lab{Nodes: 3, PodsPerNode: 4, NIC: "wire", GRO: condition.GROUDP, BigTCP: condition.BigTCPOn, CPU: "split", RPS: condition.RPSOff, MTU: 9000, LineRate: 1e9, Delay: time.Millisecond, Loss: 0.01,
-			Services: 5, Iptables: "nft", ServiceProxy: "ipvs", Family: 6, TrafficPolicy: "Local", Policies: 1, PoliciesUnselected: 2, Connections: 7, Churn: Churn{ChurnServices, 5}, Conntrack: condition.ConntrackOff, BridgeNetfilter: condition.BridgeNetfilterOff}
+			Services: 5, Iptables: "nft", ServiceProxy: "ipvs", Family: 6, TrafficPolicy: "Local", Policies: 1, PoliciesUnselected: 2, Connections: 7, Churn: churn{ChurnServices, 5}, Conntrack: condition.ConntrackOff, BridgeNetfilter: condition.BridgeNetfilterOff}
 	})
 	kept, fields := p.WithoutLab()
 	want := Default().Lab
@@ -196,7 +198,7 @@ func TestParseAnnotations(t *testing.T) {
 		"=1":                       nil,
 		"":                         nil,
 	} {
-		got, err := parseAnnotations(text)
+		got, err := kubetext.ParseAnnotations(text)
 		if diff := cmp.Diff(want, got); diff != "" || (err != nil) != (want == nil) {
 			t.Errorf("%q: %v, %s", text, err, diff)
 		}
@@ -340,7 +342,7 @@ func FuzzParseToleration(f *testing.F) {
 	f.Add("a=b:NoSchedule")
 	f.Add("*:NoExecute")
 	f.Fuzz(func(t *testing.T, s string) {
-		if tol, err := ParseToleration(s); err == nil && tol.Exists && tol.Value != "" {
+		if tol, err := kubetext.ParseToleration(s); err == nil && tol.Exists && tol.Value != "" {
 			t.Errorf("%q: %+v", s, tol)
 		}
 	})
@@ -421,13 +423,44 @@ func TestBroughtProfiles(t *testing.T) {
 // Lists of CPUs as the kernel writes them, and what is none.
 func TestParseCPUs(t *testing.T) {
 	for list, want := range map[string][]int{"0\n": {0}, "0-2,5\n": {0, 1, 2, 5}, "3,1": {1, 3}} {
-		if got, err := ParseCPUs(list); err != nil || !slices.Equal(got, want) {
+		if got, err := number.ParseCPUs(list); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v", list, got, err)
 		}
 	}
 	for _, list := range []string{"", "a", "2-1", "0-99999999"} {
-		if got, err := ParseCPUs(list); err == nil {
+		if got, err := number.ParseCPUs(list); err == nil {
 			t.Errorf("%q: %v", list, got)
 		}
+	}
+}
+
+// TestRequestWithinLimit compares quantities in every way of writing them.
+func TestRequestWithinLimit(t *testing.T) {
+	for _, tt := range []struct {
+		request, limit string
+		wrong          bool
+	}{
+		{"500m", "2", false}, {"700m", "0.7", false}, {"0.7", "700m", false}, {"1", "1", false}, {"4", "", false}, {"", "1", false},
+		{"2", "500m", true}, {"1.001", "1", true}, {"1k", "999", true}, {"1Ki", "1k", true},
+	} {
+		p := onCluster(t, func(p *Plan) { p.Cluster.CPURequest, p.Cluster.CPULimit = tt.request, tt.limit })
+		err := p.Validate()
+		if (err != nil) != tt.wrong || err != nil && !strings.HasPrefix(err.Error(), "kubernetes.cpuRequest: "+tt.request+" is more than the limit of "+tt.limit) {
+			t.Errorf("%q of %q: %v", tt.request, tt.limit, err)
+		}
+	}
+}
+
+// TestSecretFaults: the plan names all of them at once.
+func TestSecretFaults(t *testing.T) {
+	text := strings.Replace(clusterFile, "pullSecrets: [pull]", "pullSecrets: [pull, a/b/c, team/pull, team/other]", 1)
+	_, err := Parse("plan.yaml", strings.NewReader(text))
+	for _, want := range []string{`plan.yaml:12: kubernetes.pullSecrets: image pull Secret "a/b/c"`, `"pull" and "team/pull": the copies of both would be called pull`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is not in\n%v", want, err)
+		}
+	}
+	if err != nil && strings.Contains(err.Error(), "other") {
+		t.Errorf("a good one is a fault: %v", err)
 	}
 }

@@ -35,7 +35,7 @@ const (
 )
 
 // pacing returns the options for when requests are scheduled.
-func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []Option {
+func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []option {
 	arrivals := oneOf(Constant, Poisson, Saturate)
 	arrivals.format = func(s string) string { return strings.TrimPrefix(s, Poisson) } // the default of those with a rate or a load
 	load := field("load", "load", "intended share of the capacity, which is measured first", loads, func(s *S) *float64 { _, l, _ := fields(s); return l })
@@ -43,7 +43,7 @@ func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []
 		loads, err := ParseLoads(s)
 		return each.Of(loads, FormatShare), err
 	}
-	return []Option{
+	return []option{
 		field("arrival", "arrival", "when requests are scheduled; without it, after each response", arrivals, func(s *S) *string { _, _, a := fields(s); return a }),
 		field("rate", "rate", "intended requests per second", requestRates, func(s *S) *float64 { r, _, _ := fields(s); return r }),
 		load,
@@ -169,7 +169,7 @@ func ParseLoads(s string) ([]float64, error) {
 }
 
 // try reads s as the option of a workload, and returns it, or the texts of what it stands for.
-func (o Option) try(w Workload, s string) ([]string, error) {
+func (o option) try(w Workload, s string) ([]string, error) {
 	if o.spread != nil {
 		return o.spread(s)
 	}

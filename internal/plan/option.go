@@ -11,9 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Option is one setting of a workload. Plan files, the command line, result files and the reference page all derive from
+// option is one setting of a workload. Plan files, the command line, result files and the reference page all derive from
 // it.
-type Option struct {
+type option struct {
 	// Key is the name in a plan file, Word that on the command line.
 	Key, Word string
 	// Help says what the option sets, Values which values it takes.
@@ -35,13 +35,13 @@ type Option struct {
 const protocolKey = "protocol"
 
 // over returns the option for one transport alone.
-func (o Option) over(p Protocol) Option {
+func (o option) over(p Protocol) option {
 	o.Needs = p
 	return o
 }
 
 // Default returns the value that the option has when it is left out, "" for none.
-func (o Option) Default(k Kind) string {
+func (o option) Default(k Kind) string {
 	found := k.entry()
 	w := Workload{Spec: found.zero}
 	if o.Needs == UDP {
@@ -51,8 +51,8 @@ func (o Option) Default(k Kind) string {
 }
 
 // field returns the option for a field of a spec. A zero value is written as "".
-func field[S Spec, T comparable](key, word, help string, v values[T], at func(s *S) *T) Option {
-	return Option{Key: key, Word: word, Help: help, Values: v.describe(), schema: v.schema,
+func field[S Spec, T comparable](key, word, help string, v values[T], at func(s *S) *T) option {
+	return option{Key: key, Word: word, Help: help, Values: v.describe(), schema: v.schema,
 		set: func(w *Workload, text string) error {
 			read, err := v.parse(text)
 			if err != nil {
@@ -80,14 +80,14 @@ func field[S Spec, T comparable](key, word, help string, v values[T], at func(s 
 }
 
 // truth returns the option for a field that is true or false; the text form has its word alone.
-func truth[S Spec](key, help string, at func(s *S) *bool) Option {
+func truth[S Spec](key, help string, at func(s *S) *bool) option {
 	o := field(key, key, help, trueOrFalse, at)
 	o.bare = true
 	return o
 }
 
 // transport returns the option for the transport of a kind, one of among.
-func transport[S Spec](at func(s *S) *Protocol, among ...Protocol) Option {
+func transport[S Spec](at func(s *S) *Protocol, among ...Protocol) option {
 	v := oneOf(among...)
 	v.parse = func(s string) (Protocol, error) {
 		name, err := word(s, string(TCP), string(UDP), string(ICMP))
@@ -100,12 +100,12 @@ func transport[S Spec](at func(s *S) *Protocol, among ...Protocol) Option {
 }
 
 // only returns the option for the transport of a kind that has one. The spec does not keep it, so that it is never written.
-func only[S Spec](p Protocol) Option {
+func only[S Spec](p Protocol) option {
 	return transport(func(*S) *Protocol { return new(Protocol) }, p)
 }
 
 // byTool is the option for the program that sends the workload. Its values are Own and ToolNames.
-var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or the name of a supported program", schema: shape.Enum(append([]string{Own}, ToolNames()...)...),
+var byTool = option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or the name of a supported program", schema: shape.Enum(append([]string{Own}, ToolNames()...)...),
 	set: func(w *Workload, s string) error {
 		name, err := word(s, append([]string{Own}, ToolNames()...)...)
 		if name == Own {
@@ -118,9 +118,9 @@ var byTool = Option{Key: "tool", Word: "tool", Help: "program that sends the wor
 }
 
 // byWindow is the option for a measurement window of the workload's own.
-var byWindow = func() Option {
+var byWindow = func() option {
 	v := spans(minWindow, maxWindow)
-	return Option{Key: "window", Word: "window", Help: "measurement window of this workload; otherwise that of the plan", Values: v.describe(), schema: v.schema,
+	return option{Key: "window", Word: "window", Help: "measurement window of this workload; otherwise that of the plan", Values: v.describe(), schema: v.schema,
 		set: func(w *Workload, s string) error {
 			d, err := v.parse(s)
 			if fault := v.wrong(d); err == nil && fault != "" {
@@ -139,10 +139,10 @@ var byWindow = func() Option {
 }()
 
 // option returns the option of this key; false if the kind has none.
-func (k *kind) option(key string) (Option, bool) {
-	i := slices.IndexFunc(k.options, func(o Option) bool { return o.Key == key })
+func (k *kind) option(key string) (option, bool) {
+	i := slices.IndexFunc(k.options, func(o option) bool { return o.Key == key })
 	if i < 0 {
-		return Option{}, false
+		return option{}, false
 	}
 	return k.options[i], true
 }
@@ -151,7 +151,7 @@ func (k *kind) option(key string) (Option, bool) {
 func (k Kind) Words() []string { return k.entry().words() }
 
 func (k *kind) words() []string {
-	return each.Of(k.options, func(o Option) string { return o.Word })
+	return each.Of(k.options, func(o option) string { return o.Word })
 }
 
 // ParseWorkload reads what Workload.String writes: a kind, or a kind with options in parentheses, for example "rr" or

@@ -19,7 +19,7 @@ type Ping struct {
 // defaultPingPayload is that of ping(8).
 const defaultPingPayload = 56
 
-var pingKind = kind{name: "ping", about: "ICMP echoes", title: "Echo", zero: Ping{}, options: []Option{
+var pingKind = kind{name: "ping", about: "ICMP echoes", title: "Echo", zero: Ping{}, options: []option{
 	only[Ping](ICMP),
 	field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *Ping) *int { return &s.Flows }),
 	field("messageSize", "message", "payload of an echo", sizes(MaxDatagram), func(s *Ping) *int { return &s.MessageSize }),

@@ -103,8 +103,8 @@ type Lab struct {
 	PoliciesUnselected int `json:"policies_unselected,omitempty"`
 	// Connections is how many connections stand in each node's table of connections besides the measured ones.
 	Connections int `json:"connections,omitempty"`
-	// Churn changes one kind of object at a rate during the trials.
-	Churn Churn `json:"churn,omitzero"`
+	// churn changes one kind of object at a rate during the trials.
+	Churn churn `json:"churn,omitzero"`
 	// Conntrack says whether nodes track connections between pods. If not, Services are not served.
 	Conntrack condition.Conntrack `json:"conntrack,omitempty"`
 	// BridgeNetfilter says whether netfilter sees the packets that a bridge switches between pods.

@@ -131,7 +131,7 @@ func TestPresetsAreValidAndFit(t *testing.T) {
 		}
 		cases := len(p.Cases())
 		p = p.Fit(cases)
-		if p.Duration < ShortestFit || p.Duration > LongestFit {
+		if p.Duration < shortestFit || p.Duration > LongestFit {
 			t.Errorf("%s: window %s", name, p.Duration)
 		}
 		if all := p.Expected(cases); all > p.Budget {
@@ -151,7 +151,7 @@ func TestFit(t *testing.T) {
 	}{
 		{0, 0, 100, LongestFit},
 		{0, time.Minute, 0, LongestFit},
-		{0, time.Second, 1000, ShortestFit},
+		{0, time.Second, 1000, shortestFit},
 		{0, time.Hour, 1, LongestFit},
 		{3 * time.Second, time.Second, 1000, 3 * time.Second},
 		{0, 100 * time.Second, 100, 112 * time.Millisecond},

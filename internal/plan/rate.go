@@ -24,9 +24,9 @@ func formatRate(r float64) string {
 	return strconv.FormatFloat(r, 'f', -1, 64)
 }
 
-// ParseRate reads a rate in bit/s: a number, with a suffix K, M, G or T for powers of 1000 if wanted ("1G", "2.5M",
+// parseBitRate reads a rate in bit/s: a number, with a suffix K, M, G or T for powers of 1000 if wanted ("1G", "2.5M",
 // "1500"). The result is whole bit/s from 0 to MaxRate.
-func ParseRate(s string) (float64, error) { return parseRate(s, 1) }
+func parseBitRate(s string) (float64, error) { return parseRate(s, 1) }
 
 // parseRate reads a rate and rounds it to a part of one.
 func parseRate(s string, part float64) (float64, error) {

@@ -38,12 +38,12 @@ const Spin = "spin"
 var waits = oneOf("sleep", Spin)
 
 var rrKind = kind{name: "rr", about: "requests and responses over standing flows", title: "Requests on standing connections", zero: RR{}, options: slices.Concat(
-	[]Option{
+	[]option{
 		transport(func(s *RR) *Protocol { return &s.Protocol }, TCP, UDP),
 		field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *RR) *int { return &s.Flows }),
 	},
 	pacing(func(s *RR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
-	[]Option{
+	[]option{
 		field("requestSize", "request", "payload of a request", sizes(MaxRequest), func(s *RR) *int { return &s.RequestSize }),
 		field("responseSize", "response", "payload of a response", sizes(MaxRequest), func(s *RR) *int { return &s.ResponseSize }),
 		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *RR) *string { return &s.Congestion }).over(TCP),

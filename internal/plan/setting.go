@@ -19,7 +19,7 @@ type Setting struct {
 	// Range says in words which values are allowed, "" where Words says it.
 	Range string
 	// Where says in which environments it has a meaning.
-	Where Where
+	Where where
 	// PerVariant says that the variants of one run may differ in it.
 	PerVariant bool
 	// Common flags are on the first page of help.
@@ -66,15 +66,20 @@ func (s Setting) Group() Group {
 	return GroupTime
 }
 
-// Where says in which environments a setting has a meaning.
-type Where string
+// where says in which environments a setting has a meaning.
+type where string
 
-// Everywhere, InLab and OnClusters are the places of settings.
 const (
-	Everywhere Where = "lab and clusters"
-	InLab      Where = "lab"
-	OnClusters Where = "clusters"
+	everywhere where = "lab and clusters"
+	inLab      where = "lab"
+	onClusters where = "clusters"
 )
+
+// InLab reports whether s has a meaning in the lab alone.
+func (s Setting) InLab() bool { return s.Where == inLab }
+
+// OnClusters reports whether s has a meaning on clusters alone.
+func (s Setting) OnClusters() bool { return s.Where == onClusters }
 
 // SettingOf returns the setting of a flag.
 func SettingOf(flag string) (Setting, bool) {

@@ -103,7 +103,7 @@ func orZero[T cmp.Ordered](v values[T], meaning string) values[T] {
 
 // lineRates are the rates of a shaped NIC, from 100 kbit/s.
 func lineRates() values[float64] {
-	v := values[float64]{parse: ParseRate, format: formatRate, schema: shape.Rate}
+	v := values[float64]{parse: parseBitRate, format: formatRate, schema: shape.Rate}
 	_, v.wrong = between(1e5, MaxRate, formatRate)
 	v.rang = "100K to 1T bit/s"
 	return orZero(v, " for unshaped")
@@ -240,7 +240,7 @@ func sizes(high int) values[int] {
 
 // rates are in bit/s, requestRates in requests per second, to a thousandth. loads and losses are shares.
 var (
-	rates        = values[float64]{rang: "0 to 1T bit/s", parse: ParseRate, format: formatRate, schema: shape.Rate}
+	rates        = values[float64]{rang: "0 to 1T bit/s", parse: parseBitRate, format: formatRate, schema: shape.Rate}
 	requestRates = values[float64]{rang: "0 to 100M requests per second", format: formatRate, schema: shape.Rate,
 		parse: func(s string) (float64, error) { return parseRate(s, 1e3) }}
 	loads  = shares("load", minLoad, maxLoad, "0.1% to 200%, or a range such as 10%..90%", shape.Load)

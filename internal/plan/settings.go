@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/plan/kubetext"
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/plan/shape"
 	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // settings are made when they are first asked for, because an agent needs none.
@@ -31,47 +33,47 @@ func Settings() []Setting {
 // measureSettings say what is measured, how long and how often.
 func measureSettings() []Setting {
 	return []Setting{
-		setting(Setting{Key: "name", Where: Everywhere, Help: "`text` for reports"}, text(nil), func(p *Plan) *string { return &p.Name }),
-		setting(Setting{Key: "environment", Flag: "env", Where: Everywhere, Common: true, Always: true, Help: "`environment`: lab, kubernetes or kind"},
+		setting(Setting{Key: "name", Where: everywhere, Help: "`text` for reports"}, text(nil), func(p *Plan) *string { return &p.Name }),
+		setting(Setting{Key: "environment", Flag: "env", Where: everywhere, Common: true, Always: true, Help: "`environment`: lab, kubernetes or kind"},
 			oneOf(environments...), func(p *Plan) *string { return &p.Environment }),
-		setting(Setting{Key: "profiles", Flag: "profiles", Where: Everywhere, Common: true, Always: true,
+		setting(Setting{Key: "profiles", Flag: "profiles", Where: everywhere, Common: true, Always: true,
 			Help: "`names` of profiles or variants, separated by commas (cnibench list profiles)"},
 			lists(ParseVariant, variantSchema(), (*decoder).profiles), func(p *Plan) *[]Variant { return &p.Profiles }),
-		setting(Setting{Key: "sweep", Flag: "sweep", Where: InLab, Common: true,
+		setting(Setting{Key: "sweep", Flag: "sweep", Where: inLab, Common: true,
 			Help: "`values` of one condition, such as services=0,1K,10K: each profile is measured at each of them"},
 			sweeps(), func(p *Plan) *Sweep { return &p.Sweep }),
-		setting(Setting{Key: "paths", Flag: "paths", Where: Everywhere, Common: true, Always: true,
+		setting(Setting{Key: "paths", Flag: "paths", Where: everywhere, Common: true, Always: true,
 			Help: "`names` of paths, separated by commas; all is every path but external-to-loadbalancer (cnibench list paths)"},
 			pathLists(), func(p *Plan) *[]Path { return &p.Paths }),
-		setting(Setting{Key: "workloads", Flag: "workloads", Where: Everywhere, Common: true, Always: true,
+		setting(Setting{Key: "workloads", Flag: "workloads", Where: everywhere, Common: true, Always: true,
 			Help: "`workloads`, separated by commas, such as rr,stream(udp,rate=1G) (cnibench list workloads)"},
 			lists(ParseWorkload, workloadSchema(), (*decoder).workloads), func(p *Plan) *[]Workload { return &p.Workloads }),
-		setting(Setting{Key: "flows", Flag: "flows", Where: InLab, PerVariant: true, Help: "`number` of flows of every workload; 0 is as each says"},
+		setting(Setting{Key: "flows", Flag: "flows", Where: inLab, PerVariant: true, Help: "`number` of flows of every workload; 0 is as each says"},
 			whole(0, MaxFlows), func(p *Plan) *int { return &p.Flows }),
-		setting(Setting{Key: "message", Flag: "message", Where: InLab, PerVariant: true, Help: "`bytes` of every message, request and response; 0 is as each workload says"},
+		setting(Setting{Key: "message", Flag: "message", Where: inLab, PerVariant: true, Help: "`bytes` of every message, request and response; 0 is as each workload says"},
 			whole(0, MaxRequest), func(p *Plan) *int { return &p.Message }),
-		setting(Setting{Key: "repetitions", Flag: "repetitions", Where: Everywhere, Common: true, Always: true, Help: "`number` of times that each case is measured at least"},
+		setting(Setting{Key: "repetitions", Flag: "repetitions", Where: everywhere, Common: true, Always: true, Help: "`number` of times that each case is measured at least"},
 			whole(1, MaxRepetitionsLimit), func(p *Plan) *int { return &p.Repetitions }),
-		setting(Setting{Key: "maxRepetitions", Flag: "max-repetitions", Where: Everywhere, Help: "`number` of times at most, to reach the precision"},
+		setting(Setting{Key: "maxRepetitions", Flag: "max-repetitions", Where: everywhere, Help: "`number` of times at most, to reach the precision"},
 			whole(0, MaxRepetitionsLimit), func(p *Plan) *int { return &p.MaxRepetitions }),
-		setting(Setting{Key: "precision", Flag: "precision", Where: Everywhere, Help: "measure on until decided or of this half-width, a `share` such as 0.05 or 5%"},
+		setting(Setting{Key: "precision", Flag: "precision", Where: everywhere, Help: "measure on until decided or of this half-width, a `share` such as 0.05 or 5%"},
 			precisions, func(p *Plan) *float64 { return &p.Precision }),
-		setting(Setting{Key: "margin", Flag: "margin", Where: Everywhere, Help: "`share` up to which a difference does not matter, such as 3%; 0 is 3%"},
+		setting(Setting{Key: "margin", Flag: "margin", Where: everywhere, Help: "`share` up to which a difference does not matter, such as 3%; 0 is 3%"},
 			precisions, func(p *Plan) *float64 { return &p.Margin }),
-		setting(Setting{Key: "duration", Flag: "duration", Where: Everywhere, Common: true, Always: true, Help: "measurement `window` of each trial, such as 500ms"},
+		setting(Setting{Key: "duration", Flag: "duration", Where: everywhere, Common: true, Always: true, Help: "measurement `window` of each trial, such as 500ms"},
 			windows(), func(p *Plan) *time.Duration { return &p.Duration }),
-		setting(Setting{Key: "warmup", Flag: "warmup", Where: Everywhere, Help: "`time` that is discarded before each window"},
+		setting(Setting{Key: "warmup", Flag: "warmup", Where: everywhere, Help: "`time` that is discarded before each window"},
 			spans(0, maxWindow), func(p *Plan) *time.Duration { return &p.Warmup }),
-		setting(Setting{Key: "budget", Flag: "budget", Where: Everywhere, Common: true, Always: true, Help: "`time` that the whole run may take, 0 for any"},
+		setting(Setting{Key: "budget", Flag: "budget", Where: everywhere, Common: true, Always: true, Help: "`time` that the whole run may take, 0 for any"},
 			anySpan, func(p *Plan) *time.Duration { return &p.Budget }),
-		setting(Setting{Key: "baseline", Flag: "baseline", Where: Everywhere, Common: true, Help: "`variant` that the others are compared with"},
+		setting(Setting{Key: "baseline", Flag: "baseline", Where: everywhere, Common: true, Help: "`variant` that the others are compared with"},
 			values[Variant]{parse: ParseVariant, format: func(v Variant) string { return string(v) }, schema: shape.Text}, func(p *Plan) *Variant { return &p.Baseline }),
-		setting(Setting{Key: "twin", Where: Everywhere, Help: "measure the baseline twice: a pair of equals in every run"}, trueOrFalse, func(p *Plan) *bool { return &p.Twin }),
-		setting(Setting{Key: "explain", Flag: "explain", Where: Everywhere, Switch: true, Common: true, Help: "add a sampled trial after each trial: where the CPU time goes, in parts"},
+		setting(Setting{Key: "twin", Where: everywhere, Help: "measure the baseline twice: a pair of equals in every run"}, trueOrFalse, func(p *Plan) *bool { return &p.Twin }),
+		setting(Setting{Key: "explain", Flag: "explain", Where: everywhere, Switch: true, Common: true, Help: "add a sampled trial after each trial: where the CPU time goes, in parts"},
 			trueOrFalse, func(p *Plan) *bool { return &p.Explain }),
-		setting(Setting{Key: "sequential", Flag: "sequential", Where: Everywhere, Switch: true, Help: "measure one profile after the other as published comparisons do; nothing is shuffled"},
+		setting(Setting{Key: "sequential", Flag: "sequential", Where: everywhere, Switch: true, Help: "measure one profile after the other as published comparisons do; nothing is shuffled"},
 			trueOrFalse, func(p *Plan) *bool { return &p.Sequential }),
-		setting(Setting{Key: "seed", Flag: "seed", Where: Everywhere, Always: true, Help: "`number` that decides the order; chosen if not given"},
+		setting(Setting{Key: "seed", Flag: "seed", Where: everywhere, Always: true, Help: "`number` that decides the order; chosen if not given"},
 			seeds, func(p *Plan) *uint64 { return &p.Seed }),
 	}
 }
@@ -88,53 +90,53 @@ func ParsePaths(s string) ([]Path, error) {
 // labSettings are the conditions of the lab.
 func labSettings() []Setting {
 	return []Setting{
-		setting(Setting{Key: "lab.nodes", Flag: "nodes", Where: InLab, PerVariant: true, Help: "`number` of nodes of each profile"},
+		setting(Setting{Key: "lab.nodes", Flag: "nodes", Where: inLab, PerVariant: true, Help: "`number` of nodes of each profile"},
 			whole(2, MaxNodes), func(p *Plan) *int { return &p.Lab.Nodes }),
-		setting(Setting{Key: "lab.podsPerNode", Flag: "pods-per-node", Where: InLab, PerVariant: true, Help: "`number` of pods on each node"},
+		setting(Setting{Key: "lab.podsPerNode", Flag: "pods-per-node", Where: inLab, PerVariant: true, Help: "`number` of pods on each node"},
 			whole(2, MaxPodsPerNode), func(p *Plan) *int { return &p.Lab.PodsPerNode }),
-		setting(Setting{Key: "lab.nic", Flag: "nic", Where: InLab, PerVariant: true, Help: "NIC `model`: ideal (super-packets cross) or wire (segmentation off)"},
+		setting(Setting{Key: "lab.nic", Flag: "nic", Where: inLab, PerVariant: true, Help: "NIC `model`: ideal (super-packets cross) or wire (segmentation off)"},
 			oneOf(NICIdeal, NICWire), func(p *Plan) *NIC { return &p.Lab.NIC }),
-		setting(Setting{Key: "lab.gro", Flag: "gro", Where: InLab, PerVariant: true, Help: "`merging` of received frames at NICs and tunnels: off, on, or udp for forwarded UDP, too"},
+		setting(Setting{Key: "lab.gro", Flag: "gro", Where: inLab, PerVariant: true, Help: "`merging` of received frames at NICs and tunnels: off, on, or udp for forwarded UDP, too"},
 			oneOf(condition.GROOff, condition.GROOn, condition.GROUDP), func(p *Plan) *condition.GRO { return &p.Lab.GRO }),
-		setting(Setting{Key: "lab.bigTCP", Flag: "big-tcp", Where: InLab, PerVariant: true, Help: "super-packets `limit`: off is 64 KiB, on 192 KiB (BIG TCP), with nic ideal"},
+		setting(Setting{Key: "lab.bigTCP", Flag: "big-tcp", Where: inLab, PerVariant: true, Help: "super-packets `limit`: off is 64 KiB, on 192 KiB (BIG TCP), with nic ideal"},
 			oneOf(condition.BigTCPOff, condition.BigTCPOn), func(p *Plan) *condition.BigTCP { return &p.Lab.BigTCP }),
-		setting(Setting{Key: "lab.cpu", Flag: "cpu", Where: InLab, Help: "CPU `placement`: one CPU, split between nodes, or auto"},
+		setting(Setting{Key: "lab.cpu", Flag: "cpu", Where: inLab, Help: "CPU `placement`: one CPU, split between nodes, or auto"},
 			oneOf(condition.PlacementAuto, condition.PlacementOne, condition.PlacementSplit), func(p *Plan) *condition.Placement { return &p.Lab.CPU }),
-		setting(Setting{Key: "lab.rps", Flag: "rps", Where: InLab, PerVariant: true, Help: "receive packet `steering` to each node's CPUs, on or off; auto is on with cpu split"},
+		setting(Setting{Key: "lab.rps", Flag: "rps", Where: inLab, PerVariant: true, Help: "receive packet `steering` to each node's CPUs, on or off; auto is on with cpu split"},
 			oneOf(condition.RPSAuto, condition.RPSOn, condition.RPSOff), func(p *Plan) *condition.RPS { return &p.Lab.RPS }),
-		setting(Setting{Key: "lab.mtu", Flag: "mtu", Where: InLab, PerVariant: true, Help: "MTU of the switch and the node NICs in `bytes`"},
+		setting(Setting{Key: "lab.mtu", Flag: "mtu", Where: inLab, PerVariant: true, Help: "MTU of the switch and the node NICs in `bytes`"},
 			whole(1280, 9000), func(p *Plan) *int { return &p.Lab.MTU }),
-		setting(Setting{Key: "lab.delay", Flag: "delay", Where: InLab, PerVariant: true, Help: "`time` that each wire delays, to test the measurement"},
+		setting(Setting{Key: "lab.delay", Flag: "delay", Where: inLab, PerVariant: true, Help: "`time` that each wire delays, to test the measurement"},
 			spans(0, maxDelay), func(p *Plan) *time.Duration { return &p.Lab.Delay }),
-		setting(Setting{Key: "lab.loss", Flag: "loss", Where: InLab, PerVariant: true, Help: "`share` that each wire loses, such as 1%, to test the measurement"},
+		setting(Setting{Key: "lab.loss", Flag: "loss", Where: inLab, PerVariant: true, Help: "`share` that each wire loses, such as 1%, to test the measurement"},
 			losses, func(p *Plan) *float64 { return &p.Lab.Loss }),
-		setting(Setting{Key: "lab.lineRate", Flag: "line-rate", Where: InLab, Help: "`rate` of each node NIC, such as 1G; 0 is unshaped"},
+		setting(Setting{Key: "lab.lineRate", Flag: "line-rate", Where: inLab, Help: "`rate` of each node NIC, such as 1G; 0 is unshaped"},
 			lineRates(), func(p *Plan) *float64 { return &p.Lab.LineRate }),
-		setting(Setting{Key: "lab.services", Flag: "services", Where: InLab, PerVariant: true, Help: "`number` of Services besides the measured ones"},
+		setting(Setting{Key: "lab.services", Flag: "services", Where: inLab, PerVariant: true, Help: "`number` of Services besides the measured ones"},
 			whole(0, MaxServices), func(p *Plan) *int { return &p.Lab.Services }),
-		setting(Setting{Key: "lab.endpoints", Flag: "endpoints", Where: InLab, PerVariant: true, Help: "`number` of endpoints of each of these Services"},
+		setting(Setting{Key: "lab.endpoints", Flag: "endpoints", Where: inLab, PerVariant: true, Help: "`number` of endpoints of each of these Services"},
 			whole(1, maxEndpoints), func(p *Plan) *int { return &p.Lab.Endpoints }),
-		setting(Setting{Key: "lab.position", Flag: "position", Where: InLab, PerVariant: true, Help: "`place` of the measured Services among them: first, middle or last"},
+		setting(Setting{Key: "lab.position", Flag: "position", Where: inLab, PerVariant: true, Help: "`place` of the measured Services among them: first, middle or last"},
 			oneOf(condition.PositionFirst, condition.PositionMiddle, condition.PositionLast), func(p *Plan) *condition.Position { return &p.Lab.Position }),
-		setting(Setting{Key: "lab.serviceProxy", Flag: "service-proxy", Where: InLab, PerVariant: true, Help: "kube-proxy `mode`: iptables, nftables or ipvs"},
+		setting(Setting{Key: "lab.serviceProxy", Flag: "service-proxy", Where: inLab, PerVariant: true, Help: "kube-proxy `mode`: iptables, nftables or ipvs"},
 			oneOf(condition.ProxyIptables, condition.ProxyNftables, condition.ProxyIPVS), func(p *Plan) *condition.ProxyMode { return &p.Lab.ServiceProxy }),
-		setting(Setting{Key: "lab.family", Flag: "family", Where: Everywhere, Help: "`version` of IP: 4 or 6"},
+		setting(Setting{Key: "lab.family", Flag: "family", Where: everywhere, Help: "`version` of IP: 4 or 6"},
 			families, func(p *Plan) *int { return &p.Lab.Family }),
-		setting(Setting{Key: "lab.trafficPolicy", Flag: "traffic-policy", Where: Everywhere, PerVariant: true, Help: "`externalTrafficPolicy` of the measured Services: Cluster or Local"},
+		setting(Setting{Key: "lab.trafficPolicy", Flag: "traffic-policy", Where: everywhere, PerVariant: true, Help: "`externalTrafficPolicy` of the measured Services: Cluster or Local"},
 			oneOf(condition.TrafficCluster, condition.TrafficLocal), func(p *Plan) *condition.TrafficPolicy { return &p.Lab.TrafficPolicy }),
-		setting(Setting{Key: "lab.policies", Flag: "policies", Where: InLab, PerVariant: true, Help: "`number` of NetworkPolicies that select every pod"},
+		setting(Setting{Key: "lab.policies", Flag: "policies", Where: inLab, PerVariant: true, Help: "`number` of NetworkPolicies that select every pod"},
 			whole(0, maxPolicies), func(p *Plan) *int { return &p.Lab.Policies }),
-		setting(Setting{Key: "lab.policiesUnselected", Flag: "policies-unselected", Where: InLab, PerVariant: true, Help: "`number` of NetworkPolicies that select no pod"},
+		setting(Setting{Key: "lab.policiesUnselected", Flag: "policies-unselected", Where: inLab, PerVariant: true, Help: "`number` of NetworkPolicies that select no pod"},
 			whole(0, maxPolicies), func(p *Plan) *int { return &p.Lab.PoliciesUnselected }),
-		setting(Setting{Key: "lab.connections", Flag: "connections", Where: InLab, PerVariant: true, Help: "`number` of other connections that each node tracks meanwhile"},
+		setting(Setting{Key: "lab.connections", Flag: "connections", Where: inLab, PerVariant: true, Help: "`number` of other connections that each node tracks meanwhile"},
 			whole(0, maxStanding), func(p *Plan) *int { return &p.Lab.Connections }),
-		setting(Setting{Key: "lab.churn", Flag: "churn", Where: InLab, PerVariant: true, Help: "`changes` during the trials: endpoints=10/s, services=10/s or policies=10/s"},
-			churns, func(p *Plan) *Churn { return &p.Lab.Churn }),
-		setting(Setting{Key: "lab.conntrack", Flag: "conntrack", Where: InLab, PerVariant: true, Help: "`tracking` of connections between pods: on, or off by notrack rules, without Services"},
+		setting(Setting{Key: "lab.churn", Flag: "churn", Where: inLab, PerVariant: true, Help: "`changes` during the trials: endpoints=10/s, services=10/s or policies=10/s"},
+			churns, func(p *Plan) *churn { return &p.Lab.Churn }),
+		setting(Setting{Key: "lab.conntrack", Flag: "conntrack", Where: inLab, PerVariant: true, Help: "`tracking` of connections between pods: on, or off by notrack rules, without Services"},
 			oneOf(condition.ConntrackOn, condition.ConntrackOff), func(p *Plan) *condition.Conntrack { return &p.Lab.Conntrack }),
-		setting(Setting{Key: "lab.bridgeNetfilter", Flag: "bridge-netfilter", Where: InLab, PerVariant: true, Help: "`netfilter` of bridged packets: on, as Kubernetes requires, or off"},
+		setting(Setting{Key: "lab.bridgeNetfilter", Flag: "bridge-netfilter", Where: inLab, PerVariant: true, Help: "`netfilter` of bridged packets: on, as Kubernetes requires, or off"},
 			oneOf(condition.BridgeNetfilterOn, condition.BridgeNetfilterOff), func(p *Plan) *condition.BridgeNetfilter { return &p.Lab.BridgeNetfilter }),
-		setting(Setting{Key: "lab.iptables", Flag: "iptables", Where: InLab, Help: "iptables `backend`: nft, legacy or auto"},
+		setting(Setting{Key: "lab.iptables", Flag: "iptables", Where: inLab, Help: "iptables `backend`: nft, legacy or auto"},
 			oneOf(condition.IptablesAuto, condition.IptablesNFT, condition.IptablesLegacy), func(p *Plan) *condition.IptablesBackend { return &p.Lab.Iptables }),
 	}
 }
@@ -149,12 +151,12 @@ func clusterSettings() []Setting {
 		setting(Setting{Key: "kubernetes.serverNode", Flag: "server-node", Help: "`node` of the server; chosen if not given"},
 			text(wrongNode), func(p *Plan) *string { return &p.Cluster.ServerNode }),
 		setting(Setting{Key: "kubernetes.nodeSelector", Flag: "node-selector", Help: "`labels` of the nodes to choose from, such as pool=net"},
-			labels(parseLabels), func(p *Plan) *map[string]string { return &p.Cluster.NodeSelector }),
+			labels(kubetext.ParseLabels), func(p *Plan) *map[string]string { return &p.Cluster.NodeSelector }),
 		setting(Setting{Key: "kubernetes.tolerations", Flag: "tolerations", Help: "`taints` that are tolerated, such as dedicated=net:NoSchedule, separated by commas; * is all"},
 			texts, func(p *Plan) *[]string { return &p.Cluster.Tolerations }),
 		setting(Setting{Key: "kubernetes.image", Flag: "image", Help: "`image` of the agents (cnibench image makes one of this version)"},
 			text(func(s string) string {
-				if imageReference.MatchString(s) {
+				if kubetext.ImageReference.MatchString(s) {
 					return ""
 				}
 				return fmt.Sprintf("%q is not an image reference: want REGISTRY/PATH:TAG, the path in small letters, no spaces and no https://", s)
@@ -172,7 +174,7 @@ func clusterSettings() []Setting {
 		setting(Setting{Key: "kubernetes.backendCPULimit", Flag: "backend-cpu-limit", Help: "`quantity` of CPU that each backend of a workload with several may use"},
 			quantities, func(p *Plan) *string { return &p.Cluster.BackendCPULimit }),
 		setting(Setting{Key: "kubernetes.cpus", Flag: "load-cpus", Help: "`CPUs` of the nodes that load runs on, such as 1 or 2-3"},
-			values[[]int]{parse: ParseCPUs, format: func(v []int) string { return strings.Join(each.Of(v, strconv.Itoa), ",") }, schema: shape.Text, wrong: func(v []int) string {
+			values[[]int]{parse: number.ParseCPUs, format: func(v []int) string { return strings.Join(each.Of(v, strconv.Itoa), ",") }, schema: shape.Text, wrong: func(v []int) string {
 				for _, cpu := range v {
 					if cpu < 0 || cpu > 4095 {
 						return fmt.Sprintf("%d is not a CPU number", cpu)
@@ -183,7 +185,7 @@ func clusterSettings() []Setting {
 		setting(Setting{Key: "kubernetes.loadBalancerClass", Flag: "load-balancer-class", Help: "`class` of the load balancer of external-to-loadbalancer; the cluster's own if not given"},
 			text(nil), func(p *Plan) *string { return &p.Cluster.LoadBalancerClass }),
 		setting(Setting{Key: "kubernetes.serviceAnnotations", Flag: "service-annotations", Help: "`annotations` of its Services, [prefix/]name=value separated by commas: clouds choose a balancer by them"},
-			labels(parseAnnotations), func(p *Plan) *map[string]string { return &p.Cluster.ServiceAnnotations }),
+			labels(kubetext.ParseAnnotations), func(p *Plan) *map[string]string { return &p.Cluster.ServiceAnnotations }),
 		setting(Setting{Key: "kubernetes.loadBalancerTimeout", Flag: "load-balancer-timeout", Help: "`time` to wait for its address, 0 for two minutes; without an address the path is not served"},
 			orZero(spans(time.Second, time.Hour), ""), func(p *Plan) *time.Duration { return &p.Cluster.LoadBalancerTimeout }),
 		setting(Setting{Key: "kubernetes.ttl", Flag: "ttl", Help: "`time` after which what a killed run left may be removed; default twice the run"},
@@ -196,7 +198,7 @@ func clusterSettings() []Setting {
 			trueOrFalse, func(p *Plan) *bool { return &p.Cluster.Install }),
 	}
 	for i := range all {
-		all[i].Where = OnClusters
+		all[i].Where = onClusters
 	}
 	return all
 }
@@ -229,7 +231,7 @@ func windows() values[time.Duration] {
 }
 
 func wrongNode(name string) string {
-	if isSubdomain(name) {
+	if kubetext.IsSubdomain(name) {
 		return ""
 	}
 	return fmt.Sprintf("%q is not the name of a node: want small letters, digits, - and . (kubectl get nodes)", name)

@@ -39,7 +39,7 @@ const (
 	maxMessage           = 16 << 20
 )
 
-var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bulk transfer", zero: Stream{}, options: []Option{
+var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bulk transfer", zero: Stream{}, options: []option{
 	transport(func(s *Stream) *Protocol { return &s.Protocol }, TCP, UDP),
 	field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *Stream) *int { return &s.Flows }),
 	messages(maxMessage, func(s *Stream) (*int, *string) { return &s.MessageSize, &s.Mix }),

@@ -27,7 +27,7 @@ const maxLoss = 0.5
 // maxDelay is the most that a lab may delay what a host sends.
 const maxDelay = time.Second
 
-var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highest rate without loss", title: "Highest rate without loss", zero: Throughput{}, options: []Option{
+var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highest rate without loss", title: "Highest rate without loss", zero: Throughput{}, options: []option{
 	only[Throughput](UDP),
 	field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *Throughput) *int { return &s.Flows }),
 	messages(maxMessage, func(s *Throughput) (*int, *string) { return &s.MessageSize, &s.Mix }),

@@ -23,7 +23,7 @@ const (
 	defaultPodRate    = 2
 	minPodRate        = 0.01
 	maxPodRate        = 200
-	DefaultPodTimeout = 5 * time.Second
+	defaultPodTimeout = 5 * time.Second
 	// fitPods is how many new pods a window that is chosen has: the fewest that a median is reported for.
 	fitPods = 20
 	// longestPodFit bounds that window.
@@ -40,7 +40,7 @@ var podRates = values[float64]{rang: "0.01 to 200 pods per second", format: form
 		return v, err
 	}}
 
-var ttfrKind = kind{name: "ttfr", about: "the first request of new pods, which come and go at a rate", title: "Time to first response of new pods", zero: TTFR{}, options: []Option{
+var ttfrKind = kind{name: "ttfr", about: "the first request of new pods, which come and go at a rate", title: "Time to first response of new pods", zero: TTFR{}, options: []option{
 	only[TTFR](TCP),
 	field("rate", "rate", "new pods per second", podRates, func(s *TTFR) *float64 { return &s.Rate }),
 	field("timeout", "timeout", "time after which a pod without an answer has failed", spans(10*time.Millisecond, time.Minute), func(s *TTFR) *time.Duration { return &s.Timeout }),
@@ -55,7 +55,7 @@ func (s TTFR) Traits() Traits {
 }
 
 func (s TTFR) normalize() Spec {
-	s.Rate, s.Timeout = cmp.Or(s.Rate, defaultPodRate), cmp.Or(s.Timeout, DefaultPodTimeout)
+	s.Rate, s.Timeout = cmp.Or(s.Rate, defaultPodRate), cmp.Or(s.Timeout, defaultPodTimeout)
 	return s
 }
 

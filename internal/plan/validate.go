@@ -180,7 +180,7 @@ func (fs *faults) validNumbers(p Plan) {
 // validSettings checks each setting that applies to the plan by itself.
 func (fs *faults) validSettings(p Plan) {
 	for _, s := range Settings() {
-		if s.Where == OnClusters && !p.OnCluster() {
+		if s.Where == onClusters && !p.OnCluster() {
 			continue
 		}
 		if wrong := s.Check(p); wrong != "" {

@@ -46,7 +46,7 @@ type kind struct {
 	about, title string
 	zero         Spec
 	// options are in the order of the text form.
-	options []Option
+	options []option
 }
 
 // kinds are the kinds of workload in report order.
@@ -154,7 +154,7 @@ func (w Workload) Normalize() Workload {
 	if w.Spec != nil {
 		w.Spec = w.Spec.normalize()
 		if w.Spec.Traits().Rests {
-			w.Window = cmp.Or(w.Window, DefaultIdleWindow)
+			w.Window = cmp.Or(w.Window, defaultIdleWindow)
 		}
 	}
 	return w
@@ -340,7 +340,7 @@ func (k Kind) Title() string { return k.entry().title }
 func (k Kind) Default() Workload { return Workload{Spec: k.entry().zero}.Normalize() }
 
 // Options returns the options of a kind of workload in the order of the text form.
-func (k Kind) Options() []Option { return slices.Clone(k.entry().options) }
+func (k Kind) Options() []option { return slices.Clone(k.entry().options) }
 
 // Texts returns the texts of variants, paths, workloads or kinds.
 func Texts[T any](all []T) []string {

@@ -179,12 +179,12 @@ func TestParseWorkloads(t *testing.T) {
 
 func TestParseRate(t *testing.T) {
 	for in, want := range map[string]float64{"1500": 1500, "1k": 1e3, "2.5M": 2.5e6, "10G": 1e10, "1T": 1e12, "0": 0} {
-		if got, err := ParseRate(in); err != nil || got != want {
+		if got, err := parseBitRate(in); err != nil || got != want {
 			t.Errorf("%s: got %v, %v", in, got, err)
 		}
 	}
 	for _, bad := range []string{"", "G", "1GB", "0x10", "1_000", "Inf", "-1"} {
-		if v, err := ParseRate(bad); err == nil {
+		if v, err := parseBitRate(bad); err == nil {
 			t.Errorf("%q is read as %v", bad, v)
 		}
 	}

@@ -57,7 +57,7 @@ func (d *decoder) workload(field string, n *position.Node) []Workload {
 
 // axis is one setting of a workload with the values that it takes.
 type axis struct {
-	option Option
+	option option
 	values []*position.Node
 }
 

@@ -36,7 +36,7 @@ func TestIdleIsReadByTheEnvironment(t *testing.T) {
 	w := newWorld("canal")
 	_, c, _ := perform(t, resting{w}, idlePlan(), Options{})
 	all := trials(c)
-	if len(all) != 1 || all[0].Status != result.OK || all[0].Metrics["idle_cpu.network"] != 0.01 || all[0].WindowNs != int64(plan.DefaultIdleWindow) {
+	if len(all) != 1 || all[0].Status != result.OK || all[0].Metrics["idle_cpu.network"] != 0.01 || all[0].WindowNs != int64(time.Minute) {
 		t.Fatalf("%+v", all)
 	}
 	if len(w.starts) != 0 {

@@ -37,7 +37,7 @@ func podPlan() plan.Plan {
 func TestNewPodsAreMadeByTheEnvironment(t *testing.T) {
 	w := newWorld("canal")
 	n := nursery{world: w, make: func(a control.Arrivals) (*sample.Observation, error) {
-		if a.Rate != 200 || a.Window != 10*time.Millisecond || a.Timeout != plan.DefaultPodTimeout || a.To.Address != "10.0.0.2" {
+		if a.Rate != 200 || a.Window != 10*time.Millisecond || a.Timeout != 5*time.Second || a.To.Address != "10.0.0.2" {
 			t.Errorf("asked for %+v", a)
 		}
 		if err := a.Opens(); err != nil {

@@ -28,9 +28,9 @@ const (
 	awsPriority = nft.DNATPriority + 10
 )
 
-// AddAWS puts the plugin's iptables rules into node: source translation, and the marks by which packets of a connection
+// addAWS puts the plugin's iptables rules into node: source translation, and the marks by which packets of a connection
 // that entered by the first interface leave by it, too.
-func AddAWS(node *ruleset.Ruleset, c AWSConfig) {
+func addAWS(node *ruleset.Ruleset, c AWSConfig) {
 	nat := node.Table(ruleset.NAT)
 	nat.Chain("POSTROUTING").Append(`-m comment --comment "AWS SNAT CHAIN" -j ` + chainAWSSNAT)
 	snat := nat.Chain(chainAWSSNAT)

@@ -79,7 +79,7 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 		addCilium(rules, *n.Cilium)
 	}
 	if n.AWS != nil {
-		AddAWS(rules, *n.AWS)
+		addAWS(rules, *n.AWS)
 	}
 	if n.Flannel != nil {
 		addFlannel(rules, *n.Flannel)

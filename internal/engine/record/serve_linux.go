@@ -16,7 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/perf"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // life is how much longer than a trial a sampler may be there: the pods of a run may be started between its questions.
@@ -108,7 +108,7 @@ func (s *server) begin(b control.SamplerBegin) (err error) {
 		s.tracker, failed = space.Load()
 	}
 	if len(b.CPUs) == 0 {
-		online, err := plan.ParseCPUs(proc.Text("/sys/devices/system/cpu/online"))
+		online, err := number.ParseCPUs(proc.Text("/sys/devices/system/cpu/online"))
 		if err != nil {
 			return err
 		}

@@ -35,8 +35,8 @@ import (
 // What is in the image, and how a container of it starts. The user has no name and no rights, as the restricted pod
 // security standard wants it.
 const (
-	Program = "/cnibench"
-	User    = "65532:65532"
+	program   = "/cnibench"
+	imageUser = "65532:65532"
 	// idle is the argument with which a pod waits for what is executed in it.
 	idle = "hold"
 )
@@ -108,7 +108,7 @@ func Build(s Spec) (*Image, error) {
 			errs = append(errs, err)
 			continue
 		}
-		image, err := single(b.Platform, append([]packed{{strings.TrimPrefix(Program, "/"), content}}, tools...), labels)
+		image, err := single(b.Platform, append([]packed{{strings.TrimPrefix(program, "/"), content}}, tools...), labels)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -153,7 +153,7 @@ func single(platform v1.Platform, files []packed, labels map[string]string) (v1.
 		Architecture: platform.Architecture, OS: platform.OS, Variant: platform.Variant, Created: epoch,
 		RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}},
 		Config: v1.Config{
-			User: User, Entrypoint: []string{Program}, Cmd: []string{idle}, WorkingDir: "/", Env: []string{"PATH=/"}, Labels: labels,
+			User: imageUser, Entrypoint: []string{program}, Cmd: []string{idle}, WorkingDir: "/", Env: []string{"PATH=/"}, Labels: labels,
 		},
 	})
 	if err != nil {

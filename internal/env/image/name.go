@@ -36,9 +36,9 @@ func (n Name) String() string { return n.repository + ":" + n.tag }
 // loaded on the nodes. The tag is the version.
 func DefaultName(version string) Name {
 	if Released(version) {
-		return Name{ReleaseRepository, Tag(strings.TrimPrefix(version, "v"))}
+		return Name{ReleaseRepository, tagOf(strings.TrimPrefix(version, "v"))}
 	}
-	return Name{Repository, Tag(version)}
+	return Name{Repository, tagOf(version)}
 }
 
 // ParseName reads a reference; one without a tag gets that of the version. The tag latest is refused: a node that has
@@ -47,7 +47,7 @@ func ParseName(s, version string) (Name, error) {
 	if strings.Contains(s, "@") {
 		return Name{}, advice.With(fmt.Errorf("image name %q has a digest, which is computed and not chosen", s), "leave out what follows the @")
 	}
-	tag, err := name.NewTag(s, name.WithDefaultTag(Tag(version)))
+	tag, err := name.NewTag(s, name.WithDefaultTag(tagOf(version)))
 	if err != nil {
 		return Name{}, fmt.Errorf("image name %q: %w", s, err)
 	}
@@ -57,7 +57,7 @@ func ParseName(s, version string) (Name, error) {
 	}
 	if tag.TagStr() == "latest" {
 		return Name{}, advice.With(fmt.Errorf("image name %q: the tag latest does not say which version a node runs", s),
-			"choose another tag, or leave it out for "+Tag(version))
+			"choose another tag, or leave it out for "+tagOf(version))
 	}
 	registry := tag.RegistryStr()
 	if registry == dockerHub {
@@ -72,8 +72,8 @@ var repositoryPath = pattern.New(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+(
 // maxTag is the longest tag that a registry takes.
 const maxTag = 128
 
-// Tag is version with what no tag may hold replaced: v1.2.0+dirty becomes v1.2.0-dirty.
-func Tag(version string) string {
+// tagOf is version with what no tag may hold replaced: v1.2.0+dirty becomes v1.2.0-dirty.
+func tagOf(version string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r == '_' || r == '.' || r == '-' || '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' {
 			return r

@@ -18,7 +18,7 @@ func TestTag(t *testing.T) {
 		"a/b c":                  "a-b-c",
 		strings.Repeat("x", 200): strings.Repeat("x", 128),
 	} {
-		if got := Tag(version); got != want {
+		if got := tagOf(version); got != want {
 			t.Errorf("Tag(%q) = %q, want %q", version, got, want)
 		}
 	}

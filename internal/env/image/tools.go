@@ -35,7 +35,7 @@ func ToolsVersion(version string, tools []string) string {
 // ToolsName returns the name of an image with tools by default. No release pushes one, so that it is always one that was
 // loaded on the nodes.
 func ToolsName(version string, tools []string) Name {
-	return Name{Repository, Tag(ToolsVersion(version, tools))}
+	return Name{Repository, tagOf(ToolsVersion(version, tools))}
 }
 
 // ToolsOf returns the tools of an image, and false if neither its tag nor the registry that has it says which they are. An

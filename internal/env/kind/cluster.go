@@ -21,8 +21,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Provider makes and deletes kind clusters.
-type Provider interface {
+// containerEngine makes and deletes kind clusters.
+type containerEngine interface {
 	// List returns the names of the clusters that there are.
 	List() ([]string, error)
 	// Create makes a cluster of a configuration in YAML and writes the file to reach it by.
@@ -31,8 +31,8 @@ type Provider interface {
 	Delete(name, kubeconfig string) error
 }
 
-// Options say which cluster to make.
-type Options struct {
+// upOptions say which cluster to make.
+type upOptions struct {
 	// Variant is the profile to install, with its version and values of its chart.
 	Variant plan.Variant
 	// Kubeconfig is the file to create for the cluster, and to remove with it.
@@ -43,15 +43,15 @@ type Options struct {
 	Say func(format string, args ...any)
 }
 
-// Cluster is a kind cluster with its profile installed.
-type Cluster struct {
-	// Name is kind's, Kubeconfig the file to reach it by.
+// kindCluster is a kind cluster with its profile installed.
+type kindCluster struct {
+	// nameOf is kind's, Kubeconfig the file to reach it by.
 	Name, Kubeconfig string
-	provider         Provider
+	provider         containerEngine
 }
 
-// Name returns the name of the cluster for a variant. What a variant has of its own is in it as a number.
-func Name(v plan.Variant) string {
+// nameOf returns the name of the cluster for a variant. What a variant has of its own is in it as a number.
+func nameOf(v plan.Variant) string {
 	name := "cnibench-" + v.Profile()
 	if own := v.Conditions(); own != "" {
 		h := fnv.New32a()
@@ -61,9 +61,9 @@ func Name(v plan.Variant) string {
 	return name
 }
 
-// Up creates a cluster for the profile and installs it. On an error it removes the cluster, and the error names what it
+// create creates a cluster for the profile and installs it. On an error it removes the cluster, and the error names what it
 // could not remove. It fails if a cluster of that name exists already.
-func Up(ctx context.Context, p Provider, o Options) (*Cluster, error) {
+func create(ctx context.Context, p containerEngine, o upOptions) (*kindCluster, error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
@@ -71,7 +71,7 @@ func Up(ctx context.Context, p Provider, o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{Name: params.Cluster, Kubeconfig: o.Kubeconfig, provider: p}
+	c := &kindCluster{Name: params.Cluster, Kubeconfig: o.Kubeconfig, provider: p}
 	if err := absent(p, o.Variant); err != nil {
 		return nil, err
 	}
@@ -97,14 +97,14 @@ func check(variants ...plan.Variant) error {
 }
 
 // absent returns an error that names every one of the profiles whose cluster is there already.
-func absent(p Provider, variants ...plan.Variant) error {
+func absent(p containerEngine, variants ...plan.Variant) error {
 	there, err := p.List()
 	if err != nil {
 		return advice.With(fmt.Errorf("kind: %w", err), "see whether the container engine answers: docker ps (or podman ps, nerdctl ps)")
 	}
 	var errs []error
 	for _, v := range variants {
-		if name := Name(v); slices.Contains(there, name) {
+		if name := nameOf(v); slices.Contains(there, name) {
 			errs = append(errs, advice.With(fmt.Errorf("there is a kind cluster %s already", name), "kind delete cluster --name "+name+" removes it"))
 		}
 	}
@@ -117,7 +117,7 @@ func render(v plan.Variant) (config string, params recipe.Params, err error) {
 	if err != nil {
 		return "", params, err
 	}
-	params = recipe.Params{Cluster: Name(v)}.WithDefaults()
+	params = recipe.Params{Cluster: nameOf(v)}.WithDefaults()
 	out, err := recipe.Render(r, recipe.Kind, params, nil)
 	for _, a := range out.Actions {
 		if a.Kind == recipe.MakeKind {
@@ -127,7 +127,7 @@ func render(v plan.Variant) (config string, params recipe.Params, err error) {
 	return config, params, err
 }
 
-func (c *Cluster) install(ctx context.Context, o Options, params recipe.Params) error {
+func (c *kindCluster) install(ctx context.Context, o upOptions, params recipe.Params) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (c *Cluster) install(ctx context.Context, o Options, params recipe.Params) 
 }
 
 // Close removes the cluster and its kubeconfig, even after ctx has ended.
-func (c *Cluster) Close(context.Context) error {
+func (c *kindCluster) Close(context.Context) error {
 	err := c.provider.Delete(c.Name, c.Kubeconfig)
 	if err != nil {
 		err = advice.With(fmt.Errorf("kind cluster %s could not be removed: %w", c.Name, err), "kind delete cluster --name "+c.Name)
@@ -158,8 +158,8 @@ func (c *Cluster) Close(context.Context) error {
 // engine is kind on the container engine of this machine.
 type engine struct{ *cluster.Provider }
 
-// Engine returns kind on the container engine that this machine has. The error says which there may be.
-func Engine() (Provider, error) {
+// findEngine returns kind on the container engine that this machine has. The error says which there may be.
+func findEngine() (containerEngine, error) {
 	p, err := detected()
 	if err != nil {
 		return nil, advice.With(err, "install docker, podman or nerdctl and check docker info, or use --env lab")

@@ -54,8 +54,8 @@ func (f *fake) Delete(name, _ string) error {
 	return nil
 }
 
-func options(t *testing.T, profile string) Options {
-	return Options{Variant: plan.Variant(profile), Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+func options(t *testing.T, profile string) upOptions {
+	return upOptions{Variant: plan.Variant(profile), Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 }
 
 // TestConfig: what kind is given for each profile is a configuration of its kind, without a CNI of its own.
@@ -74,17 +74,17 @@ func TestConfig(t *testing.T) {
 		o := options(t, r.Profile)
 		f.deleteErr = errors.New("kept for the test")
 		err := up(t, f, o)
-		if config := f.clusters[Name(plan.Variant(r.Profile))]; config == "" {
+		if config := f.clusters[nameOf(plan.Variant(r.Profile))]; config == "" {
 			if !strings.Contains(err.Error(), "missing") {
 				t.Errorf("%s: %v", r.Profile, err)
 			}
 			continue
 		}
 		var c v1alpha4.Cluster
-		if err := yaml.UnmarshalStrict([]byte(f.clusters[Name(plan.Variant(r.Profile))]), &c); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(f.clusters[nameOf(plan.Variant(r.Profile))]), &c); err != nil {
 			t.Fatalf("%s: %v", r.Profile, err)
 		}
-		if !c.Networking.DisableDefaultCNI || len(c.Nodes) != 3 || c.Name != Name(plan.Variant(r.Profile)) || c.Networking.PodSubnet == "" {
+		if !c.Networking.DisableDefaultCNI || len(c.Nodes) != 3 || c.Name != nameOf(plan.Variant(r.Profile)) || c.Networking.PodSubnet == "" {
 			t.Errorf("%s: %+v", r.Profile, c)
 		}
 		if none := c.Networking.KubeProxyMode == "none"; none != (r.KubeProxy == "none") {
@@ -97,9 +97,9 @@ func TestConfig(t *testing.T) {
 }
 
 // up fails the test if a cluster comes up: there is no API server.
-func up(t *testing.T, p Provider, o Options) error {
+func up(t *testing.T, p containerEngine, o upOptions) error {
 	t.Helper()
-	c, err := Up(t.Context(), p, o)
+	c, err := create(t.Context(), p, o)
 	if err == nil {
 		t.Fatalf("%+v is up", c)
 	}
@@ -129,7 +129,7 @@ func TestNothingIsLeft(t *testing.T) {
 			if _, gone := os.Stat(o.Kubeconfig); !errors.Is(gone, os.ErrNotExist) {
 				t.Error("the kubeconfig is left")
 			}
-			if _, left := c.fake.clusters[Name("flannel-vxlan")]; left != (c.fake.deleteErr != nil) {
+			if _, left := c.fake.clusters[nameOf("flannel-vxlan")]; left != (c.fake.deleteErr != nil) {
 				t.Errorf("left: %v", c.fake.clusters)
 			}
 		})
@@ -151,9 +151,9 @@ func TestCheck(t *testing.T) {
 
 // TestAbsent names every cluster that is somebody's, and how to ask an engine that does not answer.
 func TestAbsent(t *testing.T) {
-	f := &fake{clusters: map[string]string{Name("canal"): "mine", Name("ptp"): "mine"}}
+	f := &fake{clusters: map[string]string{nameOf("canal"): "mine", nameOf("ptp"): "mine"}}
 	err := absent(f, "canal", "bridge", "ptp")
-	if err == nil || !strings.Contains(err.Error(), Name("canal")) || !strings.Contains(err.Error(), Name("ptp")) || strings.Contains(err.Error(), Name("bridge")) {
+	if err == nil || !strings.Contains(err.Error(), nameOf("canal")) || !strings.Contains(err.Error(), nameOf("ptp")) || strings.Contains(err.Error(), nameOf("bridge")) {
 		t.Errorf("%v", err)
 	}
 	if err := absent(f, "bridge"); err != nil {
@@ -167,9 +167,9 @@ func TestAbsent(t *testing.T) {
 
 // TestAnothersIsNotTouched: a cluster of the name that is there is somebody's.
 func TestAnothersIsNotTouched(t *testing.T) {
-	f := &fake{clusters: map[string]string{Name("canal"): "mine"}}
+	f := &fake{clusters: map[string]string{nameOf("canal"): "mine"}}
 	err := up(t, f, options(t, "canal"))
-	if advice.Of(err) == "" || f.clusters[Name("canal")] != "mine" {
+	if advice.Of(err) == "" || f.clusters[nameOf("canal")] != "mine" {
 		t.Errorf("%v, %v", err, f.clusters)
 	}
 }
@@ -181,7 +181,7 @@ func TestNoEngine(t *testing.T) {
 			t.Skipf("%s is there: kind finds it", path)
 		}
 	}
-	_, err := Engine()
+	_, err := findEngine()
 	if err == nil || !strings.Contains(err.Error(), "no container engine") || !strings.Contains(advice.Of(err), "docker") {
 		t.Errorf("%v (%s)", err, advice.Of(err))
 	}
@@ -189,8 +189,8 @@ func TestNoEngine(t *testing.T) {
 
 // TestClosedAlready: Close works although the run was interrupted.
 func TestClosedAlready(t *testing.T) {
-	f := &fake{clusters: map[string]string{Name("canal"): ""}}
-	c := &Cluster{Name: Name("canal"), Kubeconfig: filepath.Join(t.TempDir(), "none"), provider: f}
+	f := &fake{clusters: map[string]string{nameOf("canal"): ""}}
+	c := &kindCluster{Name: nameOf("canal"), Kubeconfig: filepath.Join(t.TempDir(), "none"), provider: f}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := c.Close(ctx); err != nil || len(f.clusters) != 0 {
@@ -200,8 +200,8 @@ func TestClosedAlready(t *testing.T) {
 
 // TestVariantsHaveTheirClusters: two versions of one profile have a cluster each.
 func TestVariantsHaveTheirClusters(t *testing.T) {
-	one, two := Name("canal(version=v3.30.1)"), Name("canal(version=v3.31.0)")
-	if one == two || one == Name("canal") || !strings.HasPrefix(one, Name("canal")+"-") {
+	one, two := nameOf("canal(version=v3.30.1)"), nameOf("canal(version=v3.31.0)")
+	if one == two || one == nameOf("canal") || !strings.HasPrefix(one, nameOf("canal")+"-") {
 		t.Error(one, two)
 	}
 }

@@ -19,7 +19,7 @@ import (
 // environment is a kind cluster for each profile, made for the run.
 type environment struct {
 	*clusters.Environment
-	made []*Cluster
+	made []*kindCluster
 	// dir has their kubeconfigs.
 	dir string
 }
@@ -28,7 +28,7 @@ type environment struct {
 // that trials interleave. It returns the environment and the plan with the names of the clusters.
 func Open(ctx context.Context, want plan.Plan, agents *image.Image, o clusters.Options) (*environment, plan.Plan, error) {
 	names := profiles(want)
-	engine, err := Engine()
+	engine, err := findEngine()
 	if err == nil {
 		err = absent(engine, names...)
 	}
@@ -63,11 +63,11 @@ func profiles(p plan.Plan) []plan.Variant {
 // CheckPlan returns an error that names every profile of a plan that Open cannot make a cluster for.
 func CheckPlan(p plan.Plan) error { return check(profiles(p)...) }
 
-func (e *environment) make(ctx context.Context, engine Provider, names []plan.Variant, agents *image.Image, o clusters.Options) error {
+func (e *environment) make(ctx context.Context, engine containerEngine, names []plan.Variant, agents *image.Image, o clusters.Options) error {
 	for _, name := range names {
-		o.Leaves("kind cluster " + Name(name) + " may still be there; remove it: kind delete cluster --name " + Name(name))
-		c, err := Up(ctx, engine, Options{
-			Variant: name, Kubeconfig: filepath.Join(e.dir, Name(name)), Charts: o.Charts, Say: o.Say,
+		o.Leaves("kind cluster " + nameOf(name) + " may still be there; remove it: kind delete cluster --name " + nameOf(name))
+		c, err := create(ctx, engine, upOptions{
+			Variant: name, Kubeconfig: filepath.Join(e.dir, nameOf(name)), Charts: o.Charts, Say: o.Say,
 		})
 		if err != nil {
 			return err
@@ -103,5 +103,5 @@ func (e *environment) locations(want plan.Plan, names []plan.Variant) (plan.Plan
 
 // Close removes the clusters, and the run's pods with them.
 func (e *environment) Close(ctx context.Context) error {
-	return errors.Join(append(each.Of(e.made, func(c *Cluster) error { return c.Close(ctx) }), os.RemoveAll(e.dir))...)
+	return errors.Join(append(each.Of(e.made, func(c *kindCluster) error { return c.Close(ctx) }), os.RemoveAll(e.dir))...)
 }

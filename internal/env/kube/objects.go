@@ -18,7 +18,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/kubetext"
 )
 
 // Labels and annotations of everything that a run makes.
@@ -36,8 +36,8 @@ const (
 )
 
 const (
-	// Container is the name of the one container of a pod.
-	Container = "agent"
+	// containerName is the name of the one container of a pod.
+	containerName = "agent"
 	// agentVerb is the command of this program that runs one end of a trial.
 	agentVerb = "agent"
 	// program is this program in the image.
@@ -118,7 +118,7 @@ func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 func containerOf(i identity, o Options, host bool) corev1.Container {
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(i.forwardPort(host)))
 	return corev1.Container{
-		Name: Container, Image: o.Image, ImagePullPolicy: corev1.PullIfNotPresent, Resources: resources(o),
+		Name: containerName, Image: o.Image, ImagePullPolicy: corev1.PullIfNotPresent, Resources: resources(o),
 		Command: []string{program}, Args: []string{"hold", "--for", o.TTL.String(), "--listen", address},
 		Env: []corev1.EnvVar{
 			{Name: TokenVariable, Value: i.token}, {Name: control.RuntimeVariable, Value: control.RuntimeSetting},
@@ -140,7 +140,7 @@ func (i identity) forwardPort(host bool) int {
 func tolerations(o Options) []corev1.Toleration {
 	var all []corev1.Toleration
 	for _, text := range o.Tolerations {
-		t, _ := plan.ParseToleration(text) // the plan is valid
+		t, _ := kubetext.ParseToleration(text) // the plan is valid
 		to := corev1.Toleration{Key: t.Key, Operator: corev1.TolerationOpEqual, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
 		if t.Exists {
 			to.Operator = corev1.TolerationOpExists

@@ -33,7 +33,7 @@ const (
 
 // remote runs a command in a pod of the run until it has ended.
 func (c *Cluster) remote(ctx context.Context, pod string, argv []string, o remotecommand.StreamOptions) error {
-	at := detect.ContainerRef{Namespace: c.namespace(isHostPod(pod)), Pod: pod, Container: Container}
+	at := detect.ContainerRef{Namespace: c.namespace(isHostPod(pod)), Pod: pod, Container: containerName}
 	return detect.Way{Kube: c.client, Config: c.config}.Stream(ctx, at, argv, o)
 }
 

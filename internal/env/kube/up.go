@@ -204,7 +204,7 @@ func unaccompanied(p *corev1.Pod) error {
 	var others []string
 	for _, list := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for _, container := range list {
-			if container.Name != Container {
+			if container.Name != containerName {
 				others = append(others, container.Name)
 			}
 		}

@@ -14,8 +14,8 @@ import (
 // firstBackendsPort is the first node port of the Services with several backends.
 const firstBackendsPort = 30211
 
-// Backends requests Services with several backends.
-type Backends struct {
+// backendSet requests Services with several backends.
+type backendSet struct {
 	// Of is the number of backends, at least 2.
 	Of int
 	// Rolled says that Roll removes backends of these Services and adds them again.
@@ -23,16 +23,16 @@ type Backends struct {
 }
 
 // backends returns all requests of the options.
-func (o Options) backends() []Backends {
-	var all []Backends
+func (o Options) backends() []backendSet {
+	var all []backendSet
 	for i, n := range slices.Concat(o.Backends, o.Rolled) {
-		all = append(all, Backends{Of: n, Rolled: i >= len(o.Backends)})
+		all = append(all, backendSet{Of: n, Rolled: i >= len(o.Backends)})
 	}
 	return all
 }
 
 // withRoomFor returns l with enough pods for the client and the largest number of backends.
-func withRoomFor(l plan.Lab, backends []Backends) (plan.Lab, error) {
+func withRoomFor(l plan.Lab, backends []backendSet) (plan.Lab, error) {
 	if len(backends) == 0 {
 		return l, nil
 	}
@@ -53,7 +53,7 @@ func withRoomFor(l plan.Lab, backends []Backends) (plan.Lab, error) {
 // severalBackends describes the Services with several backends. For each number the first backend of one Service is on
 // the client's node, and that of another on the next node. Where pods share their node's address and ports, no Service
 // has more backends than nodes.
-func (s Spec) severalBackends(backends []Backends) []serviceSpec {
+func (s instanceSpec) severalBackends(backends []backendSet) []serviceSpec {
 	var list []serviceSpec
 	vip := s.net.itself
 	for _, b := range backends {
@@ -71,7 +71,7 @@ func (s Spec) severalBackends(backends []Backends) []serviceSpec {
 }
 
 // backendsService returns the name of a Service with several backends; name says where the first backend is.
-func backendsService(name string, b Backends) string {
+func backendsService(name string, b backendSet) string {
 	name = fmt.Sprintf("%s-%d", name, b.Of)
 	if b.Rolled {
 		name += "-rolled"
@@ -80,7 +80,7 @@ func backendsService(name string, b Backends) string {
 }
 
 // spread picks n pods evenly over the nodes, the first on node first. The client's pod is never among them.
-func (s Spec) spread(n, first int) []PodRef {
+func (s instanceSpec) spread(n, first int) []PodRef {
 	var pods []PodRef
 	for i := range n {
 		node, pod := (first+i)%len(s.Nodes), i/len(s.Nodes)
@@ -93,7 +93,7 @@ func (s Spec) spread(n, first int) []PodRef {
 }
 
 // distinct says whether all pods have different addresses.
-func (s Spec) distinct(pods []PodRef) bool {
+func (s instanceSpec) distinct(pods []PodRef) bool {
 	seen := map[netip.Addr]bool{}
 	for _, r := range pods {
 		seen[s.Nodes[r.Node].Pods[r.Pod].Addr.Addr()] = true
@@ -111,7 +111,7 @@ func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error)
 	if p.From == plan.External && inst.Spec.Lab.TrafficPolicy == condition.TrafficLocal {
 		return nil, inst.Spec.notServed(p, "externalTrafficPolicy Local: the entered node passes nothing to backends on other nodes")
 	}
-	// Backends are on both nodes, so both forms of the path must work.
+	// backendSet are on both nodes, so both forms of the path must work.
 	for _, form := range []plan.Locality{plan.Local, plan.Remote} {
 		if _, err := inst.Spec.Ends(plan.Path{From: p.From, To: inst.Spec.entered(p).To, Locality: form}); err != nil {
 			var not *control.NotServedError
@@ -121,7 +121,7 @@ func (l *Lab) backends(inst *Instance, r plan.Route) ([]control.Endpoint, error)
 			return nil, err
 		}
 	}
-	b := Backends{Of: r.Servers, Rolled: r.Rolled}
+	b := backendSet{Of: r.Servers, Rolled: r.Rolled}
 	name := backendsService(serviceOf(p), b)
 	i := slices.IndexFunc(inst.Spec.Services, func(svc serviceSpec) bool { return svc.Name == name })
 	if i < 0 && slices.Contains(l.options.backends(), b) {

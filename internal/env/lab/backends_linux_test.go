@@ -23,7 +23,7 @@ func TestSeveralBackendsAreSpread(t *testing.T) {
 			checkServices(t, s)
 			for _, n := range numbers {
 				for first, name := range []string{LocalService, RemoteService} {
-					checkSpread(t, s, backendsService(name, Backends{Of: n}), n, first)
+					checkSpread(t, s, backendsService(name, backendSet{Of: n}), n, first)
 				}
 			}
 		}
@@ -31,10 +31,10 @@ func TestSeveralBackendsAreSpread(t *testing.T) {
 }
 
 // kept asks for Services whose backends stay.
-func kept(numbers ...int) []Backends { return Options{Backends: numbers}.backends() }
+func kept(numbers ...int) []backendSet { return Options{Backends: numbers}.backends() }
 
 // checkServices: no two Services share a name, an address or a node port.
-func checkServices(t *testing.T, s Spec) {
+func checkServices(t *testing.T, s instanceSpec) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, svc := range s.Services {
@@ -50,7 +50,7 @@ func checkServices(t *testing.T, s Spec) {
 	}
 }
 
-func checkSpread(t *testing.T, s Spec, name string, n, first int) {
+func checkSpread(t *testing.T, s instanceSpec, name string, n, first int) {
 	t.Helper()
 	for _, svc := range s.Services {
 		if svc.Name != name {
@@ -113,7 +113,7 @@ func TestBackendsOfALab(t *testing.T) {
 	names := map[string]bool{client.Name: true}
 	for _, s := range servers {
 		names[s.Name] = true
-		if s.Address != servers[0].Address || s.Address == s.ListenAddress || s.Port != Port || s.ListenPort != Port {
+		if s.Address != servers[0].Address || s.Address == s.ListenAddress || s.Port != agentPort || s.ListenPort != agentPort {
 			t.Errorf("%+v", s)
 		}
 	}

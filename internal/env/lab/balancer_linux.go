@@ -15,7 +15,7 @@ import (
 
 // announcer is the index of the node that answers for the balancer's addresses: the first node, or the second with
 // traffic policy Local, because the backend is there.
-func (s Spec) announcer() int {
+func (s instanceSpec) announcer() int {
 	if s.Lab.TrafficPolicy == condition.TrafficLocal {
 		return 1
 	}
@@ -23,7 +23,7 @@ func (s Spec) announcer() int {
 }
 
 // balance assigns load balancer addresses to the Services whose first backend is on the second node.
-func (s Spec) balance(services []serviceSpec) {
+func (s instanceSpec) balance(services []serviceSpec) {
 	if s.ProxyIPVS() {
 		return
 	}
@@ -36,7 +36,7 @@ func (s Spec) balance(services []serviceSpec) {
 }
 
 // unbalanced says why no dataplane serves a path to a load balancer, "" for other paths.
-func (s Spec) unbalanced(p plan.Path) string {
+func (s instanceSpec) unbalanced(p plan.Path) string {
 	if p.To == plan.LoadBalancer && s.ProxyIPVS() {
 		return "the lab does not model addresses of load balancers under kube-proxy in ipvs mode"
 	}
@@ -47,12 +47,12 @@ func (s Spec) unbalanced(p plan.Path) string {
 }
 
 // Balanced says whether any Service has a load balancer address.
-func (s Spec) Balanced() bool {
+func (s instanceSpec) Balanced() bool {
 	return slices.ContainsFunc(s.Services, func(svc serviceSpec) bool { return svc.Balanced.IsValid() })
 }
 
 // withoutBalancer removes the load balancer addresses, so that nodes have no rules for them.
-func (s Spec) withoutBalancer() Spec {
+func (s instanceSpec) withoutBalancer() instanceSpec {
 	s.Services = slices.Clone(s.Services)
 	for i := range s.Services {
 		s.Services[i].Balanced = netip.Addr{}
@@ -61,7 +61,7 @@ func (s Spec) withoutBalancer() Spec {
 }
 
 // entered returns the node port path with the same nodes if p leads to a load balancer, and p otherwise.
-func (s Spec) entered(p plan.Path) plan.Path {
+func (s instanceSpec) entered(p plan.Path) plan.Path {
 	if p.To != plan.LoadBalancer {
 		return p
 	}

@@ -43,7 +43,7 @@ func TestBalancedAddresses(t *testing.T) {
 			t.Errorf("%d Services have an address", given)
 		}
 		e, err := s.Ends(toBalancer)
-		if err != nil || e.Client != s.External.Name || e.Server != "node-2/pod-1" || !taken[e.Address] || e.Port != Port {
+		if err != nil || e.Client != s.External.Name || e.Server != "node-2/pod-1" || !taken[e.Address] || e.Port != agentPort {
 			t.Errorf("%+v, %v", e, err)
 		}
 		for node := range s.Nodes {
@@ -92,9 +92,9 @@ func TestBackendsBehindABalancer(t *testing.T) {
 		if err != nil || len(servers) != 3 || !strings.HasSuffix(client.Name, "external") {
 			t.Fatalf("%s: %v, %v", policy, servers, err)
 		}
-		want := l.Instance("ptp").Service(backendsService(RemoteService, Backends{Of: 3})).Balanced.String()
+		want := l.Instance("ptp").Service(backendsService(RemoteService, backendSet{Of: 3})).Balanced.String()
 		for _, e := range servers {
-			if e.Address != want || e.Port != Port {
+			if e.Address != want || e.Port != agentPort {
 				t.Errorf("%s is at %s:%d, want %s", e.Name, e.Address, e.Port, want)
 			}
 		}

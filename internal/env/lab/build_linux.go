@@ -33,7 +33,7 @@ const ageing = 24 * 3600 * 100
 // builder makes one instance. Each step covers all namespaces.
 type builder struct {
 	lab   *Lab
-	spec  Spec
+	spec  instanceSpec
 	place placement
 	inst  *Instance
 	// at has a handle for each host with its own namespace.
@@ -41,7 +41,7 @@ type builder struct {
 }
 
 // build raises one instance. On failure it removes everything that it made.
-func (l *Lab) build(ctx context.Context, spec Spec) (*Instance, error) {
+func (l *Lab) build(ctx context.Context, spec instanceSpec) (*Instance, error) {
 	b := &builder{lab: l, spec: spec, place: place(l.options.Lab.CPU, l.cpus, spec.Lab.Nodes), at: map[*Host]*link.Handle{},
 		inst: &Instance{Name: spec.Name, Profile: spec.Profile, Spec: spec, lab: l}}
 	if m := spec.Profile.Model; m != "" {
@@ -184,7 +184,7 @@ const (
 )
 
 // fresh returns the settings of a new namespace.
-func (s Spec) fresh() []sysctl.Setting {
+func (s instanceSpec) fresh() []sysctl.Setting {
 	if s.Lab.Family == IPv6 {
 		return slices.Concat(fresh6, fresh4)
 	}

@@ -24,20 +24,20 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// ChurnService is the Service that changes under churn. It is the last of all. Its endpoint is a pod on the second node, or
+// churnService is the Service that changes under churn. It is the last of all. Its endpoint is a pod on the second node, or
 // after a change one on the first.
 const (
-	ChurnService = "svc-churn"
+	churnService = "svc-churn"
 	churnPort    = 5301
 )
 
 // churnService describes that Service.
-func (s Spec) churnService() serviceSpec {
-	return serviceSpec{Name: ChurnService, VIP: s.net.churned, Port: churnPort, TargetPort: churnPort, Backends: []PodRef{{1, 0}}}
+func (s instanceSpec) churnService() serviceSpec {
+	return serviceSpec{Name: churnService, VIP: s.net.churned, Port: churnPort, TargetPort: churnPort, Backends: []PodRef{{1, 0}}}
 }
 
 // changing returns the kind of object that changes during trials or once it is raised, "" for none.
-func (l *Lab) changing(s Spec) plan.ChurnKind {
+func (l *Lab) changing(s instanceSpec) plan.ChurnKind {
 	kind := s.Lab.Churn.Of
 	if kind == "" && l.options.Account {
 		kind = l.options.Changed
@@ -52,7 +52,7 @@ func (l *Lab) changing(s Spec) plan.ChurnKind {
 }
 
 // accounted says whether one change among very many policies is accounted for. With iptables-nft it takes minutes.
-func (l *Lab) accounted(s Spec) bool {
+func (l *Lab) accounted(s instanceSpec) bool {
 	if s.Profile.Policy != "calico-iptables" {
 		return true
 	}
@@ -170,13 +170,13 @@ func (n *Node) daemonCPUs() []int {
 }
 
 // churned describes the instance with the Service that changes in one of its forms.
-func (i *Instance) churned(kind plan.ChurnKind, f form) Spec {
+func (i *Instance) churned(kind plan.ChurnKind, f form) instanceSpec {
 	s := i.Spec
 	if f == asRaised {
 		return s
 	}
 	s.Services = slices.Clone(s.Services)
-	at := slices.IndexFunc(s.Services, func(svc serviceSpec) bool { return svc.Name == ChurnService })
+	at := slices.IndexFunc(s.Services, func(svc serviceSpec) bool { return svc.Name == churnService })
 	if kind == plan.ChurnServices {
 		s.Services = slices.Delete(s.Services, at, at+1)
 	} else {
@@ -187,7 +187,7 @@ func (i *Instance) churned(kind plan.ChurnKind, f form) Spec {
 
 // only returns the Service that changes, alone or not at all.
 func only(list []service.Service) []service.Service {
-	return slices.DeleteFunc(slices.Clone(list), func(s service.Service) bool { return s.Name != ChurnService })
+	return slices.DeleteFunc(slices.Clone(list), func(s service.Service) bool { return s.Name != churnService })
 }
 
 // changeTime bounds one change.

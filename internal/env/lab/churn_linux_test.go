@@ -41,7 +41,7 @@ func TestChurn(t *testing.T) {
 				t.Fatal(err)
 			}
 			if v == "ptp(churn=none)" {
-				if seen != nil || inst.Service(ChurnService) != nil {
+				if seen != nil || inst.Service(churnService) != nil {
 					t.Errorf("without churn: %+v", seen)
 				}
 				return

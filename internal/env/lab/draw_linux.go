@@ -9,7 +9,7 @@ import (
 )
 
 // Draw writes the topology as text: one line for each namespace, below its parent, then the Services.
-func (s Spec) Draw(w io.Writer) error {
+func (s instanceSpec) Draw(w io.Writer) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s: %s\n", s.Name, s.Profile.Summary)
 	fmt.Fprintf(&b, "%s %v, MTU %d, %s NIC\n", s.Switch.Name, s.Switch.Addr, s.Lab.MTU, s.Lab.NIC)
@@ -68,7 +68,7 @@ func drawNode(n dataplane.Node) string {
 	return text
 }
 
-func (s Spec) drawPod(p dataplane.Pod) string {
+func (s instanceSpec) drawPod(p dataplane.Pod) string {
 	_, switched := s.dataplane.(dataplane.Switched)
 	switch {
 	case p.HostNetwork:

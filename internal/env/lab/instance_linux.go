@@ -32,7 +32,7 @@ type Instance struct {
 	Nodes            []*Node
 	// Services are in the order of kube-proxy.
 	Services []Service
-	Spec     Spec
+	Spec     instanceSpec
 	// Raised is what its state cost, in base units by metric name; nil unless Options.Account is set.
 	Raised map[string]float64
 

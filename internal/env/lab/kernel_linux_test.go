@@ -476,7 +476,7 @@ func TestEndpointsOfATwinAreItsOwn(t *testing.T) {
 	if c1.Name != "raw/node-1" || s1.Name != "raw/node-2" || c2.Name != "raw~twin/node-1" || s2.Name != "raw~twin/node-2" {
 		t.Errorf("names %s %s %s %s", c1.Name, s1.Name, c2.Name, s2.Name)
 	}
-	if s1.Address != "172.18.0.12" || s1.Port != Port || s1.ListenPort != Port || s2.Address != s1.Address {
+	if s1.Address != "172.18.0.12" || s1.Port != agentPort || s1.ListenPort != agentPort || s2.Address != s1.Address {
 		t.Errorf("addresses %+v %+v", s1, s2)
 	}
 	a, err1 := l.Instance("raw").Nodes[0].NS.Inode()

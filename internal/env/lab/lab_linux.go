@@ -231,7 +231,7 @@ func (l *Lab) raiseAll(ctx context.Context, names []plan.Variant) []*Instance {
 // raise returns the instance of a variant, which has Err set on failure.
 func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 	d, err := lookUp(name.Profile(), l.options.Own)
-	var spec Spec
+	var spec instanceSpec
 	if err == nil {
 		spec, err = d.spec(name, l.options.Lab, l.options.backends())
 	}

@@ -63,7 +63,7 @@ func (i *Instance) takesNewPods(p plan.Path) error {
 }
 
 // spare describes pods that a node could have besides its own, without more blocks of addresses.
-func (s Spec) spare(node int) []dataplane.Pod {
+func (s instanceSpec) spare(node int) []dataplane.Pod {
 	n := s.Nodes[node]
 	for more := min(mostNewPods, plan.MaxPodsPerNode-len(n.Pods)); more > 0; more-- {
 		wider := dataplane.Node{Name: n.Name, Addr: n.Addr, MAC: n.MAC, MTU: n.MTU, Cluster: n.Cluster}

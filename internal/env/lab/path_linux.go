@@ -19,7 +19,7 @@ type Ends struct {
 }
 
 // Ends returns the ends of a path. The error is a *control.NotServedError if the profile has no such path.
-func (s Spec) Ends(p plan.Path) (Ends, error) {
+func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
 	reason := s.unbalanced(p)
 	entered := s.entered(p)
 	// The stack routes a packet back to the pod that sent it, where the bridge would have to switch it out of its own port.
@@ -48,12 +48,12 @@ func (s Spec) Ends(p plan.Path) (Ends, error) {
 }
 
 // unfilteredBridge says that netfilter does not see what the pods' bridge switches, though the profile's would.
-func (s Spec) unfilteredBridge() bool {
+func (s instanceSpec) unfilteredBridge() bool {
 	return s.Lab.BridgeNetfilter == condition.BridgeNetfilterOff && s.Profile.FiltersBridge()
 }
 
 // notByPolicy says why externalTrafficPolicy prevents a path, "" if it does not.
-func (s Spec) notByPolicy(p plan.Path) string {
+func (s instanceSpec) notByPolicy(p plan.Path) string {
 	if s.Lab.TrafficPolicy != condition.TrafficLocal || p.To != plan.NodePort {
 		return ""
 	}
@@ -67,8 +67,8 @@ func (s Spec) notByPolicy(p plan.Path) string {
 }
 
 // Way is Ends for a path that may not be served.
-func (s Spec) Way(p plan.Path) Ends {
-	e := Ends{Port: Port, ListenPort: Port}
+func (s instanceSpec) Way(p plan.Path) Ends {
+	e := Ends{Port: agentPort, ListenPort: agentPort}
 	switch p.From {
 	case plan.Host:
 		e.Client = s.Nodes[0].Name
@@ -103,7 +103,7 @@ func serviceOf(p plan.Path) string {
 	return LocalService
 }
 
-func (s Spec) behindService(e *Ends, p plan.Path) {
+func (s instanceSpec) behindService(e *Ends, p plan.Path) {
 	name := serviceOf(p)
 	for _, svc := range s.Services {
 		if svc.Name != name {
@@ -116,7 +116,7 @@ func (s Spec) behindService(e *Ends, p plan.Path) {
 }
 
 // dialled returns the address and the port of a Service that the client of a path dials.
-func (s Spec) dialled(svc serviceSpec, p plan.Path) (netip.Addr, int) {
+func (s instanceSpec) dialled(svc serviceSpec, p plan.Path) (netip.Addr, int) {
 	switch p.To {
 	case plan.NodePort:
 		return s.Nodes[0].Addr.Addr(), svc.NodePort
@@ -126,6 +126,6 @@ func (s Spec) dialled(svc serviceSpec, p plan.Path) (netip.Addr, int) {
 	return svc.VIP, svc.Port
 }
 
-func (s Spec) notServed(p plan.Path, reason string) error {
+func (s instanceSpec) notServed(p plan.Path, reason string) error {
 	return &control.NotServedError{Profile: s.Name, Path: p.String(), Reason: reason}
 }

@@ -158,7 +158,7 @@ func (p plain) JoinNodes(from, to dataplane.Node) []link.Thing {
 }
 
 // changed applies to a node's description what a profile file changes of it.
-func (s Spec) changed(n *dataplane.Node) {
+func (s instanceSpec) changed(n *dataplane.Node) {
 	if s.file == nil || s.file.Pod.MTU == 0 {
 		return
 	}
@@ -168,7 +168,7 @@ func (s Spec) changed(n *dataplane.Node) {
 }
 
 // PodMTU returns the MTU of pods in bytes.
-func (s Spec) PodMTU() int {
+func (s instanceSpec) PodMTU() int {
 	if s.file != nil && s.file.Pod.MTU != 0 {
 		return s.file.Pod.MTU
 	}
@@ -177,7 +177,7 @@ func (s Spec) PodMTU() int {
 
 // TunnelMTU returns the MTU of a tunnel in bytes: what the overhead leaves of the underlay. A file that changes the MTU of
 // its base's pods leaves the base's tunnel as it is; a tunnel of its own has that of its pods.
-func (s Spec) TunnelMTU() int {
+func (s instanceSpec) TunnelMTU() int {
 	if s.file != nil && (s.file.BasedOn == "" || s.file.Expect.Tunnel != nil) {
 		return s.PodMTU()
 	}
@@ -185,10 +185,10 @@ func (s Spec) TunnelMTU() int {
 }
 
 // Plugged reports whether CNI plugins connect the pods.
-func (s Spec) Plugged() bool { return s.file != nil && s.file.CNI != nil }
+func (s instanceSpec) Plugged() bool { return s.file != nil && s.file.CNI != nil }
 
 // refusedByFile says why the profile file bars a path, "" if it does not.
-func (s Spec) refusedByFile(p plan.Path) string {
+func (s instanceSpec) refusedByFile(p plan.Path) string {
 	if s.file != nil && slices.Contains(s.file.Expect.Refused, p.String()) {
 		return "the profile file lists it under expect.refused"
 	}
@@ -199,7 +199,7 @@ func (s Spec) refusedByFile(p plan.Path) string {
 const spareAddresses = 8
 
 // variables returns the values of the variables of a profile file at node k.
-func (s Spec) variables(k int) map[string]string {
+func (s instanceSpec) variables(k int) map[string]string {
 	n := s.Nodes[k]
 	values := map[string]string{
 		"node": n.Name, "node-ip": n.Addr.Addr().String(), "node-subnet": n.Addr.Masked().String(), "pod-cidr": n.Cluster.String(),
@@ -220,7 +220,7 @@ func (s Spec) variables(k int) map[string]string {
 }
 
 // peer returns the values of the variables for another node.
-func (s Spec) peer(k int) map[string]string {
+func (s instanceSpec) peer(k int) map[string]string {
 	n := s.Nodes[k]
 	values := map[string]string{"peer": n.Name, "peer-ip": n.Addr.Addr().String(), "peer-mac": n.MAC.String(), "peer-cidr": ""}
 	if n.PodCIDR.IsValid() {

@@ -28,7 +28,7 @@ var profiles = slices.Concat(
 )
 
 // Expect returns what an observer of the instance must find under the default conditions.
-func (s Spec) Expect() expect.Expectation {
+func (s instanceSpec) Expect() expect.Expectation {
 	if s.file != nil {
 		d, _ := ofFile(*s.file) // it was described before
 		return d.Expect

@@ -26,7 +26,7 @@ func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 		backends = slices.Delete(backends, b.Index, b.Index+1)
 	}
 	// inst.Spec does not change: it describes the Service between two trials.
-	spec, err := inst.Spec.withBackends(backendsService(serviceOf(b.Route.Path), Backends{Of: b.Route.Servers, Rolled: true}), backends)
+	spec, err := inst.Spec.withBackends(backendsService(serviceOf(b.Route.Path), backendSet{Of: b.Route.Servers, Rolled: true}), backends)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 }
 
 // withBackends returns s with other backends of one Service.
-func (s Spec) withBackends(name string, backends []PodRef) (Spec, error) {
+func (s instanceSpec) withBackends(name string, backends []PodRef) (instanceSpec, error) {
 	at := slices.IndexFunc(s.Services, func(svc serviceSpec) bool { return svc.Name == name })
 	if at < 0 {
 		return s, fmt.Errorf("profile %q has no Service %s", s.Name, name)
@@ -45,7 +45,7 @@ func (s Spec) withBackends(name string, backends []PodRef) (Spec, error) {
 }
 
 // learn replaces the Services of all nodes by those of spec.
-func (i *Instance) learn(ctx context.Context, spec Spec) error {
+func (i *Instance) learn(ctx context.Context, spec instanceSpec) error {
 	failed := make([]error, len(i.Nodes))
 	var all sync.WaitGroup
 	for k, n := range i.Nodes {
@@ -60,7 +60,7 @@ func (i *Instance) learn(ctx context.Context, spec Spec) error {
 }
 
 // learnAt replaces the Services of one node.
-func (i *Instance) learnAt(ctx context.Context, spec Spec, node int) error {
+func (i *Instance) learnAt(ctx context.Context, spec instanceSpec, node int) error {
 	n := i.Nodes[node]
 	if n.programs.Serve != nil {
 		return n.programs.Serve(spec.kubeProxy(node))

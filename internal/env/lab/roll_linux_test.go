@@ -33,15 +33,15 @@ func TestRolledServices(t *testing.T) {
 			t.Errorf("%d Services became %d", len(s.Services), len(r.Services))
 		}
 		for first, name := range []string{LocalService, RemoteService} {
-			checkSpread(t, r, backendsService(name, Backends{Of: 3, Rolled: true}), 3, first)
+			checkSpread(t, r, backendsService(name, backendSet{Of: 3, Rolled: true}), 3, first)
 		}
 		for i, svc := range r.Services {
-			if strings.HasSuffix(svc.Name, "-rolled") && (i < 4 || svc.Port != Port || svc.Balanced.IsValid() != strings.HasPrefix(svc.Name, RemoteService)) {
+			if strings.HasSuffix(svc.Name, "-rolled") && (i < 4 || svc.Port != agentPort || svc.Balanced.IsValid() != strings.HasPrefix(svc.Name, RemoteService)) {
 				t.Errorf("%d: %+v", i, svc)
 			}
 		}
 	}
-	raw, err := NewSpec("raw", plan.Lab{}, Backends{Of: 2, Rolled: true})
+	raw, err := NewSpec("raw", plan.Lab{}, backendSet{Of: 2, Rolled: true})
 	if err != nil || len(raw.Services) != 0 {
 		t.Errorf("raw: %v, %v", err, raw.Services)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // Netfilter returns the netfilter rules of the node with this index: those of kubelet, kube-proxy and the dataplane.
-func (s Spec) Netfilter(node int) policy.Node {
+func (s instanceSpec) Netfilter(node int) policy.Node {
 	n := s.Nodes[node]
 	others := slices.Concat(s.Nodes[:node], s.Nodes[node+1:])
 	rules := s.dataplane.Rules(n, others)
@@ -47,22 +47,22 @@ func (s Spec) Netfilter(node int) policy.Node {
 }
 
 // ProxyNFT says whether the nodes' kube-proxy is in nftables mode.
-func (s Spec) ProxyNFT() bool {
+func (s instanceSpec) ProxyNFT() bool {
 	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyNFT
 }
 
 // ProxyIPVS says whether the nodes' kube-proxy is in ipvs mode.
-func (s Spec) ProxyIPVS() bool {
+func (s instanceSpec) ProxyIPVS() bool {
 	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyIPVS
 }
 
 // iptables says whether the nodes' kube-proxy is in iptables mode.
-func (s Spec) iptables() bool {
+func (s instanceSpec) iptables() bool {
 	return s.Profile.Services == "kube-proxy" && !s.ProxyNFT() && !s.ProxyIPVS()
 }
 
 // Needs returns the features that the profile and its conditions require, as package kernel/probe names them.
-func (s Spec) Needs() []string {
+func (s instanceSpec) Needs() []string {
 	if s.ProxyIPVS() {
 		return append(slices.Clone(s.Profile.Needs), "ipvs", "ipset")
 	}
@@ -73,7 +73,7 @@ func (s Spec) Needs() []string {
 const ebpfServices = "ebpf"
 
 // kubeProxy returns the Services from the view of a node's kube-proxy: one for each protocol.
-func (s Spec) kubeProxy(node int) []service.Service {
+func (s instanceSpec) kubeProxy(node int) []service.Service {
 	var out []service.Service
 	for _, svc := range s.Services {
 		e := service.Service{
@@ -106,7 +106,7 @@ func (s Spec) kubeProxy(node int) []service.Service {
 
 // netfilter loads the rules of a node into ns, then its settings. Some settings exist only after the rules have loaded
 // conntrack.
-func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) error {
+func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s instanceSpec, node int) error {
 	n := s.Netfilter(node)
 	if n.ProxyIPVS {
 		if err := serveIPVS(ns, *n.Services); err != nil {
@@ -130,7 +130,7 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s Spec, node int) err
 }
 
 // untracked keeps packets between pods out of conntrack, and those of a VXLAN tunnel around them.
-func (s Spec) untracked(family nft.Family) *nft.Table {
+func (s instanceSpec) untracked(family nft.Family) *nft.Table {
 	table := nft.NewTable(family, "cnibench-conntrack")
 	for _, hook := range []string{"prerouting", "output"} {
 		chain := table.Base(hook, nft.Hook{Type: "filter", Hook: hook, Priority: nft.RawPriority}).

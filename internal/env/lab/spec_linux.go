@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// Port is where every server listens: in a pod, on a node, behind a Service and at its cluster address.
-	Port = 5201
+	// agentPort is where every server listens: in a pod, on a node, behind a Service and at its cluster address.
+	agentPort = 5201
 	// The node ports of the measured Services.
 	localNodePort, remoteNodePort, selfNodePort = 30201, 30202, 30203
 )
@@ -29,8 +29,8 @@ const (
 	SelfService   = "svc-self"
 )
 
-// Spec describes one instance of a profile.
-type Spec struct {
+// instanceSpec describes one instance of a profile.
+type instanceSpec struct {
 	Name    plan.Variant
 	Profile profile.Profile
 	// Lab has the conditions, defaults filled in.
@@ -57,7 +57,7 @@ type hostSpec struct {
 type serviceSpec struct {
 	Name string
 	VIP  netip.Addr
-	// Port is at the VIP, TargetPort in the pods, NodePort at every node or 0.
+	// agentPort is at the VIP, TargetPort in the pods, NodePort at every node or 0.
 	Port, TargetPort, NodePort int
 	// Balanced is its load balancer address, with Port; not valid without one.
 	Balanced netip.Addr
@@ -82,16 +82,16 @@ var ErrNoIPVS = errors.New("beside kube-proxy in ipvs mode Felix has more chains
 // NewSpec describes an instance of a variant. l has the conditions of the run; zero fields have their defaults. For each
 // entry of backends, all different, it adds Services with that many backends, and enough pods. The same arguments give
 // the same description.
-func NewSpec(name plan.Variant, l plan.Lab, backends ...Backends) (Spec, error) {
+func NewSpec(name plan.Variant, l plan.Lab, backends ...backendSet) (instanceSpec, error) {
 	d, err := lookUp(name.Profile(), nil)
 	if err != nil {
-		return Spec{}, err
+		return instanceSpec{}, err
 	}
 	return d.spec(name, l, backends)
 }
 
 // spec describes an instance of a variant of the profile; see NewSpec.
-func (d described) spec(name plan.Variant, l plan.Lab, backends []Backends) (Spec, error) {
+func (d described) spec(name plan.Variant, l plan.Lab, backends []backendSet) (instanceSpec, error) {
 	p := d.record
 	l = name.Lab(l).Filled()
 	err := l.Validate()
@@ -99,16 +99,16 @@ func (d described) spec(name plan.Variant, l plan.Lab, backends []Backends) (Spe
 		l, err = withRoomFor(l, backends)
 	}
 	if err != nil {
-		return Spec{}, fmt.Errorf("profile %q: %w", name, err)
+		return instanceSpec{}, fmt.Errorf("profile %q: %w", name, err)
 	}
 	if l.Family == IPv6 && p.NoIPv6 != "" {
-		return Spec{}, fmt.Errorf("profile %q: %w: %s", name, ErrNoIPv6, p.NoIPv6)
+		return instanceSpec{}, fmt.Errorf("profile %q: %w: %s", name, ErrNoIPv6, p.NoIPv6)
 	}
 	if l.ServiceProxy == condition.ProxyIPVS && p.Policy == "calico-iptables" {
-		return Spec{}, advice.With(fmt.Errorf("profile %q: %w", name, ErrNoIPVS), "leave it out, or take another mode: --service-proxy iptables")
+		return instanceSpec{}, advice.With(fmt.Errorf("profile %q: %w", name, ErrNoIPVS), "leave it out, or take another mode: --service-proxy iptables")
 	}
 	a := addressingOf(l)
-	s := Spec{
+	s := instanceSpec{
 		Name: name, Profile: p, Lab: l, dataplane: d.Dataplane, file: d.file, net: a,
 		Switch:   a.onUnderlay("switch", a.switchAddr),
 		External: a.onUnderlay("external", a.outside),
@@ -122,7 +122,7 @@ func (d described) spec(name plan.Variant, l plan.Lab, backends []Backends) (Spe
 	return s, nil
 }
 
-func (s Spec) newNode(number int) dataplane.Node {
+func (s instanceSpec) newNode(number int) dataplane.Node {
 	h := s.net.onUnderlay(fmt.Sprintf("node-%d", number), s.net.node(number))
 	n := dataplane.Node{Name: h.Name, Addr: h.Addr, MAC: h.MAC, MTU: s.Lab.MTU, Cluster: s.net.cluster}
 	s.dataplane.Arrange(&n, number, s.Lab.PodsPerNode)
@@ -132,7 +132,7 @@ func (s Spec) newNode(number int) dataplane.Node {
 
 // services returns the Services of an instance. A new connection in iptables mode walks the rules of all Services before
 // its own. In the middle, the measured Services have the mean cost.
-func services(s Spec, backends []Backends) []serviceSpec {
+func services(s instanceSpec, backends []backendSet) []serviceSpec {
 	measured := []serviceSpec{
 		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},
 		{Name: RemoteService, VIP: s.net.remote, NodePort: remoteNodePort, UDP: true, Backends: []PodRef{{1, 0}}},
@@ -152,7 +152,7 @@ func services(s Spec, backends []Backends) []serviceSpec {
 	}
 	all = slices.Insert(all, place, measured...)
 	for i := range all {
-		all[i].Port, all[i].TargetPort = Port, Port
+		all[i].Port, all[i].TargetPort = agentPort, agentPort
 	}
 	return all
 }

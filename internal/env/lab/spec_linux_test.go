@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/tool/golden"
 )
 
-func spec(t *testing.T, name string, l plan.Lab) Spec {
+func spec(t *testing.T, name string, l plan.Lab) instanceSpec {
 	t.Helper()
 	s, err := NewSpec(plan.Variant(name), l)
 	if err != nil {
@@ -45,7 +45,7 @@ func TestSpecGolden(t *testing.T) {
 	}
 }
 
-func drawn(t *testing.T, s Spec) []byte {
+func drawn(t *testing.T, s instanceSpec) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := s.Draw(&b); err != nil {
@@ -97,7 +97,7 @@ func TestIPv6IsTheSameLab(t *testing.T) {
 }
 
 // describe writes what Draw leaves out too.
-func describe(s Spec) []byte {
+func describe(s instanceSpec) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "switch %v %v\nexternal %v %v\n", s.Switch.Addr, s.Switch.MAC, s.External.Addr, s.External.MAC)
 	for _, n := range s.Nodes {
@@ -151,7 +151,7 @@ func TestSpecHoldsTogether(t *testing.T) {
 	}
 }
 
-func holdsTogether(t *testing.T, s Spec) {
+func holdsTogether(t *testing.T, s instanceSpec) {
 	addrs := map[netip.Addr]string{s.Switch.Addr.Addr(): "switch", s.External.Addr.Addr(): "external"}
 	macs := map[string]string{s.Switch.MAC.String(): "switch", s.External.MAC.String(): "external"}
 	once := func(a netip.Addr, mac, who string) {

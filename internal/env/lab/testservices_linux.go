@@ -19,7 +19,7 @@ const (
 )
 
 // testServices describes these Services. They are the last ones.
-func (s Spec) testServices() []serviceSpec {
+func (s instanceSpec) testServices() []serviceSpec {
 	list := []serviceSpec{
 		{Name: NoneService, UDP: true},
 		{Name: StickyService, Affinity: true, Backends: []PodRef{{0, 1}, {1, 0}}},
@@ -27,14 +27,14 @@ func (s Spec) testServices() []serviceSpec {
 	}
 	vip := s.net.forTests
 	for i := range list {
-		list[i].VIP, list[i].Port, list[i].TargetPort = vip, Port, Port
+		list[i].VIP, list[i].Port, list[i].TargetPort = vip, agentPort, agentPort
 		vip = vip.Next()
 	}
 	return list
 }
 
 // sharing returns the first pods with different addresses, without the client's pod.
-func (s Spec) sharing() []PodRef {
+func (s instanceSpec) sharing() []PodRef {
 	var pods []PodRef
 	seen := map[netip.Addr]bool{}
 	for n, node := range s.Nodes {

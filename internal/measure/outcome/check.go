@@ -17,36 +17,36 @@ import (
 
 // Ids of the warnings, for programs. They are stable.
 const (
-	SoftnetDrop     = "softnet-drop"
-	DeviceDrop      = "device-drop"
-	ReceiveBuffer   = "receive-buffer"
+	softnetDrop     = "softnet-drop"
+	deviceDrop      = "device-drop"
+	receiveBuffer   = "receive-buffer"
 	OfferedLoad     = "offered-load-not-reached"
 	Disagree        = "counters-disagree"
 	AboveLineRate   = "above-line-rate"
-	IRQApart        = "irq-apart"
-	IRQUnknown      = "irq-unknown"
-	KsoftirqdHidden = "ksoftirqd-hidden"
+	irqApart        = "irq-apart"
+	irqUnknown      = "irq-unknown"
+	ksoftirqdHidden = "ksoftirqd-hidden"
 	Errors          = "errors"
-	Retransmits     = "retransmits"
+	retransmits     = "retransmits"
 	Congestion      = "congestion"
-	MeterHeavy      = "meter-heavy"
+	meterHeavy      = "meter-heavy"
 	CPUSteal        = "cpu-steal"
 	CPUThrottled    = "cpu-throttled"
-	CPUHot          = "cpu-hot"
+	cpuHot          = "cpu-hot"
 	OtherLoad       = "other-load"
-	FewSamples      = "few-samples"
-	FewOperations   = "few-operations"
+	fewSamples      = "few-samples"
+	fewOperations   = "few-operations"
 	IdleSoftIRQ     = "idle-softirq"
 	WindowSkew      = "window-skew"
-	IdleBackend     = "idle-backend"
+	idleBackend     = "idle-backend"
 	Saturated       = "saturated"
 	LateSender      = "late-sender"
-	SharedSpin      = "shared-spin"
-	SilentEnd       = "silent-end"
-	ShortDrain      = "short-drain"
-	AbsentBackend   = "absent-backend"
-	WideGap         = "wide-gap"
-	ChurnBehind     = "churn-behind"
+	sharedSpin      = "shared-spin"
+	idSilentEnd     = "silent-end"
+	shortDrain      = "short-drain"
+	absentBackend   = "absent-backend"
+	idWideGap       = "wide-gap"
+	churnBehind     = "churn-behind"
 	restLost        = "rest-lost"
 )
 
@@ -75,35 +75,35 @@ type check struct {
 }
 
 var checks = []check{
-	{SoftnetDrop, (*trial).softnetDrop},
-	{DeviceDrop, eachSide((*trial).deviceDrop)},
-	{ReceiveBuffer, eachSide((*trial).receiveBuffer)},
+	{softnetDrop, (*trial).softnetDrop},
+	{deviceDrop, eachSide((*trial).deviceDrop)},
+	{receiveBuffer, eachSide((*trial).receiveBuffer)},
 	{OfferedLoad, (*trial).offeredLoad},
 	{Disagree, (*trial).disagree},
 	{AboveLineRate, (*trial).aboveLineRate},
-	{IRQApart, (*trial).irqApart},
-	{IRQUnknown, (*trial).irqUnknown},
-	{KsoftirqdHidden, (*trial).ksoftirqdHidden},
+	{irqApart, (*trial).irqApart},
+	{irqUnknown, (*trial).irqUnknown},
+	{ksoftirqdHidden, (*trial).ksoftirqdHidden},
 	{Errors, eachSide((*trial).errors)},
-	{Retransmits, eachSide((*trial).resent)},
+	{retransmits, eachSide((*trial).resent)},
 	{Congestion, eachSide((*trial).congestion)},
-	{MeterHeavy, eachSide((*trial).meterHeavy)},
+	{meterHeavy, eachSide((*trial).meterHeavy)},
 	{CPUSteal, (*trial).cpuSteal},
 	{CPUThrottled, eachSide((*trial).cpuThrottled)},
-	{CPUHot, eachSide((*trial).cpuHot)},
+	{cpuHot, eachSide((*trial).cpuHot)},
 	{OtherLoad, (*trial).otherLoad},
-	{FewSamples, (*trial).fewSamples},
-	{FewOperations, eachSide((*trial).fewOperations)},
+	{fewSamples, (*trial).fewSamples},
+	{fewOperations, eachSide((*trial).fewOperations)},
 	{IdleSoftIRQ, (*trial).idleSoftIRQ},
 	{WindowSkew, (*trial).windowSkew},
-	{IdleBackend, (*trial).idleBackend},
+	{idleBackend, (*trial).idleBackend},
 	{Saturated, (*trial).saturated},
 	{LateSender, (*trial).lateSender},
-	{SharedSpin, (*trial).sharedSpin},
-	{SilentEnd, (*trial).silentEnding},
-	{ShortDrain, (*trial).shortDrain},
-	{AbsentBackend, (*trial).absentBackend},
-	{ChurnBehind, (*trial).churnBehind},
+	{sharedSpin, (*trial).sharedSpin},
+	{idSilentEnd, (*trial).silentEnding},
+	{shortDrain, (*trial).shortDrain},
+	{absentBackend, (*trial).absentBackend},
+	{churnBehind, (*trial).churnBehind},
 }
 
 func (t *trial) check() []sample.Warning {

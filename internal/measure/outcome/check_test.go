@@ -23,17 +23,17 @@ type spoiled struct {
 }
 
 var cases = []spoiled{
-	{SoftnetDrop, "3 packets", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Host.SoftnetDropped, s.Host.SoftnetDropped = 2, 3 }},
+	{softnetDrop, "3 packets", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Host.SoftnetDropped, s.Host.SoftnetDropped = 2, 3 }},
 
-	{DeviceDrop, "server: eth0.rx_errors 1, eth0.tx_dropped 4", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
+	{deviceDrop, "server: eth0.rx_errors 1, eth0.tx_dropped 4", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
 		s.Host.Devices = map[string]int64{"eth0.tx_dropped": 4, "eth0.rx_errors": 1, "eth0.rx_bytes": 99}
 	}},
-	{DeviceDrop, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
+	{deviceDrop, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
 		s.Host.Devices = map[string]int64{"eth0.rx_bytes": 99, "eth0.rx_dropped": -1}
 	}},
 
-	{ReceiveBuffer, "server: 5 datagrams", "udp", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.SNMP["Udp.RcvbufErrors"] = 5 }},
-	{ReceiveBuffer, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.SNMP["Udp.RcvbufErrors"] = 5 }},
+	{receiveBuffer, "server: 5 datagrams", "udp", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.SNMP["Udp.RcvbufErrors"] = 5 }},
+	{receiveBuffer, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.SNMP["Udp.RcvbufErrors"] = 5 }},
 
 	{OfferedLoad, "8e+08 bit/s left the sender, 8.2e+08 were intended", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.Stream) { s.Rate = 820e6 }) }},
 	{OfferedLoad, "", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.Stream) { s.Rate = 810e6 }) }},
@@ -54,34 +54,34 @@ var cases = []spoiled{
 	{Disagree, "requests", "http", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 18_900 }},
 	// What is under way on each of 100 connections is no disagreement.
 	{Disagree, "", "http", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Operations, s.Operations = 2000, 1850 }},
-	{FewOperations, "client: only 1999", "http", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Operations = 1999 }},
-	{FewOperations, "", "http", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Operations = 2000 }},
-	{IdleBackend, "2 of 5 backends answered none of 100 connections", "http", Conditions{Backends: 5}, nil},
-	{IdleBackend, "", "http", Conditions{Backends: 3}, nil},
-	{IdleBackend, "", "http", Conditions{Backends: 21}, nil}, // chance may leave one out
-	{IdleBackend, "", "http", Conditions{}, nil},
-	{IdleBackend, "", "http", Conditions{Backends: 5}, rolled(sample.Roll{})},
+	{fewOperations, "client: only 1999", "http", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Operations = 1999 }},
+	{fewOperations, "", "http", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Operations = 2000 }},
+	{idleBackend, "2 of 5 backends answered none of 100 connections", "http", Conditions{Backends: 5}, nil},
+	{idleBackend, "", "http", Conditions{Backends: 3}, nil},
+	{idleBackend, "", "http", Conditions{Backends: 21}, nil}, // chance may leave one out
+	{idleBackend, "", "http", Conditions{}, nil},
+	{idleBackend, "", "http", Conditions{Backends: 5}, rolled(sample.Roll{})},
 	{Errors, "", "http", Conditions{Backends: 5}, func(w *plan.Workload, c, s *sample.Observation) {
 		c.Errors = map[string]uint64{"reset": 3}
 		rolled(sample.Roll{})(w, c, s)
 	}},
-	{SilentEnd, "the server completed nothing in the last 400ms", "stream", Conditions{}, silentFrom(6, 100e6)},
-	{SilentEnd, "the server completed nothing in the last 32ms", "stream", Conditions{}, silentFrom(6, 8e6)}, // no check before below 100 ms
-	{SilentEnd, "", "stream", Conditions{}, silentFrom(8, 100e6)},
-	{SilentEnd, "the server completed nothing in the last 1.6s", "http", Conditions{}, func(w *plan.Workload, c, s *sample.Observation) {
+	{idSilentEnd, "the server completed nothing in the last 400ms", "stream", Conditions{}, silentFrom(6, 100e6)},
+	{idSilentEnd, "the server completed nothing in the last 32ms", "stream", Conditions{}, silentFrom(6, 8e6)}, // no check before below 100 ms
+	{idSilentEnd, "", "stream", Conditions{}, silentFrom(8, 100e6)},
+	{idSilentEnd, "the server completed nothing in the last 1.6s", "http", Conditions{}, func(w *plan.Workload, c, s *sample.Observation) {
 		change(w, func(s *plan.HTTP) { s.Roll, s.Backends = true, 2 }) // no failure then, and worth a word
 		silentFrom(6, 400e6)(w, c, s)
 	}},
-	{SilentEnd, "", "stream", Conditions{}, silentFrom(10, 100e6)},
-	{ShortDrain, "1 of 2 backends still got connections when their drain of 100ms was over", "http", Conditions{Backends: 2},
+	{idSilentEnd, "", "stream", Conditions{}, silentFrom(10, 100e6)},
+	{shortDrain, "1 of 2 backends still got connections when their drain of 100ms was over", "http", Conditions{Backends: 2},
 		rolled(sample.Roll{DrainNs: 1e8, LastNs: 99e6}, sample.Roll{DrainNs: 1e8, LastNs: 20e6})},
-	{ShortDrain, "", "http", Conditions{Backends: 2}, rolled(sample.Roll{DrainNs: 1e8, LastNs: 20e6})},
-	{AbsentBackend, "1 of 2 backends got no connection", "http", Conditions{Backends: 2},
+	{shortDrain, "", "http", Conditions{Backends: 2}, rolled(sample.Roll{DrainNs: 1e8, LastNs: 20e6})},
+	{absentBackend, "1 of 2 backends got no connection", "http", Conditions{Backends: 2},
 		rolled(sample.Roll{Returned: true, FirstNs: 5}, sample.Roll{Returned: true})},
-	{AbsentBackend, "", "http", Conditions{Backends: 2}, rolled(sample.Roll{Returned: true, FirstNs: 5})},
+	{absentBackend, "", "http", Conditions{Backends: 2}, rolled(sample.Roll{Returned: true, FirstNs: 5})},
 
-	{ChurnBehind, "4 of 10 changes began", "rr", Conditions{Churn: &sample.Churn{Due: 10, Made: 4}}, nil},
-	{ChurnBehind, "", "rr", Conditions{Churn: &sample.Churn{Due: 10, Made: 9}}, nil},
+	{churnBehind, "4 of 10 changes began", "rr", Conditions{Churn: &sample.Churn{Due: 10, Made: 4}}, nil},
+	{churnBehind, "", "rr", Conditions{Churn: &sample.Churn{Due: 10, Made: 9}}, nil},
 
 	{AboveLineRate, "8e+09 bit/s is more", "stream", Conditions{LineRate: 7.8e9}, nil},
 	{AboveLineRate, "", "stream", Conditions{LineRate: 8e9}, nil},
@@ -93,18 +93,18 @@ var cases = []spoiled{
 	{AboveLineRate, "can carry", "udp", Conditions{LineRate: 805e6, NIC: "wire", MTU: 1500}, nil},
 	{AboveLineRate, "", "udp", Conditions{LineRate: 825e6, NIC: "wire", MTU: 1500}, nil},
 
-	{IRQApart, "added from /proc/stat", "rr", Conditions{IRQApart: true}, nil},
-	{IRQApart, "no service demand", "rr", Conditions{IRQApart: true}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host = nil }},
+	{irqApart, "added from /proc/stat", "rr", Conditions{IRQApart: true}, nil},
+	{irqApart, "no service demand", "rr", Conditions{IRQApart: true}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host = nil }},
 
-	{IRQUnknown, "cannot tell", "rr", FromFacts(facts.Facts{}), nil},
-	{IRQUnknown, "", "rr", FromFacts(facts.Facts{facts.IRQAccounting: facts.IRQInTask}), nil},
+	{irqUnknown, "cannot tell", "rr", FromFacts(facts.Facts{}), nil},
+	{irqUnknown, "", "rr", FromFacts(facts.Facts{facts.IRQAccounting: facts.IRQInTask}), nil},
 
-	{KsoftirqdHidden, "lacks its CPU time", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.KsoftirqdNs = nil }},
-	{KsoftirqdHidden, "", "rr", Conditions{IRQApart: true}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.KsoftirqdNs = nil }},
+	{ksoftirqdHidden, "lacks its CPU time", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.KsoftirqdNs = nil }},
+	{ksoftirqdHidden, "", "rr", Conditions{IRQApart: true}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.KsoftirqdNs = nil }},
 
-	{KsoftirqdHidden, "lacks its CPU time", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Host, s.Host = nil, nil }},
+	{ksoftirqdHidden, "lacks its CPU time", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Host, s.Host = nil, nil }},
 	// The server is on a CPU of its own, whose ksoftirqd is hidden.
-	{KsoftirqdHidden, "lacks its CPU time", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
+	{ksoftirqdHidden, "lacks its CPU time", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
 		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
 		s.Host.KsoftirqdNs = nil
 	}},
@@ -141,26 +141,26 @@ var cases = []spoiled{
 		open(24_000, 24_000, 9000)(w, c, s)
 		c.RTT = times(24_000, 1)
 	}},
-	{SharedSpin, "one CPU", "rr", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.RR) { s.Wait = plan.Spin }) }},
-	{SharedSpin, "", "rr", Conditions{}, func(w *plan.Workload, _, s *sample.Observation) {
+	{sharedSpin, "one CPU", "rr", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.RR) { s.Wait = plan.Spin }) }},
+	{sharedSpin, "", "rr", Conditions{}, func(w *plan.Workload, _, s *sample.Observation) {
 		change(w, func(s *plan.RR) { s.Wait = plan.Spin })
 		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
 	}},
-	{FewOperations, "", "rr", Conditions{}, func(w *plan.Workload, c, s *sample.Observation) {
+	{fewOperations, "", "rr", Conditions{}, func(w *plan.Workload, c, s *sample.Observation) {
 		open(9, 9, 100)(w, c, s)
 		c.Operations, s.Operations = 9, 9
 	}},
 
-	{FewOperations, "server: only 3 operations", "crr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 3 }},
-	{FewOperations, "client: only 39 operations", "stream", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) {
+	{fewOperations, "server: only 3 operations", "crr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Operations = 3 }},
+	{fewOperations, "client: only 39 operations", "stream", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) {
 		change(w, func(s *plan.Stream) { s.Flows = 2 })
 		c.Operations = 39
 	}},
-	{FewOperations, "", "stream", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) {
+	{fewOperations, "", "stream", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) {
 		change(w, func(s *plan.Stream) { s.Flows = 2 })
 		c.Operations = 40
 	}},
-	{FewOperations, "", "ping", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) {
+	{fewOperations, "", "ping", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) {
 		change(w, func(s *plan.Ping) { s.Interval = 1e8 })
 		c.Operations = 9
 	}},
@@ -169,16 +169,16 @@ var cases = []spoiled{
 		c.Errors, s.Errors = map[string]uint64{"timeout": 7, "reset": 1, "no route": 0}, map[string]uint64{"reset": 2}
 	}},
 
-	{Retransmits, "client: 701 of 700000 segments", "stream", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.TCP.Retransmits = 701 }},
-	{Retransmits, "", "stream", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.TCP.Retransmits = 700 }},
-	{Retransmits, "all of the namespace", "crr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.SNMP["Tcp.RetransSegs"] = 101 }},
-	{Retransmits, "", "udp", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.SNMP["Tcp.RetransSegs"] = 101 }},
+	{retransmits, "client: 701 of 700000 segments", "stream", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.TCP.Retransmits = 701 }},
+	{retransmits, "", "stream", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.TCP.Retransmits = 700 }},
+	{retransmits, "all of the namespace", "crr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.SNMP["Tcp.RetransSegs"] = 101 }},
+	{retransmits, "", "udp", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.SNMP["Tcp.RetransSegs"] = 101 }},
 
 	{Congestion, "server: congestion control is bbr instead of cubic", "stream", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.TCP.Congestion = "bbr" }},
 	{Congestion, "", "stream", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.TCP.Congestion = "" }},
 
-	{MeterHeavy, "client: the meter itself used 12%", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.CPU.ProcessNs = 45e7 }},
-	{MeterHeavy, "", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) {
+	{meterHeavy, "client: the meter itself used 12%", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.CPU.ProcessNs = 45e7 }},
+	{meterHeavy, "", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) {
 		c.CPU = sample.CPUTime{ThreadsNs: 1e6, ProcessNs: 8e6}
 	}},
 
@@ -189,7 +189,7 @@ var cases = []spoiled{
 
 	{CPUThrottled, "server: a limit of CPU time stopped it for 40", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.ThrottledNs = 40e6 }},
 	{CPUThrottled, "client: a limit", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.ThrottledNs = 1 }},
-	{CPUHot, "server: its processor slowed down because it was hot (3 times)", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.HotStops = 3 }},
+	{cpuHot, "server: its processor slowed down because it was hot (3 times)", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.HotStops = 3 }},
 	{CPUThrottled, "", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Host, s.Host = nil, nil }},
 
 	{OtherLoad, "35% of the time", "rr", Conditions{}, idleEnds},
@@ -203,10 +203,10 @@ var cases = []spoiled{
 		s.CPU = sample.CPUTime{} // whose time is not known could have been all of it
 	}},
 
-	{FewSamples, "", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.RTT = times(9999, 1) }},
-	{FewSamples, "rtt.p99 (10", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.RTT = times(999, 1) }},
-	{FewSamples, "rtt.p50, rtt.p90, rtt.p99 (10", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.RTT = times(3, 1) }},
-	{FewSamples, "", "udp", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Transit = times(9999, 1) }},
+	{fewSamples, "", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.RTT = times(9999, 1) }},
+	{fewSamples, "rtt.p99 (10", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.RTT = times(999, 1) }},
+	{fewSamples, "rtt.p50, rtt.p90, rtt.p99 (10", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.RTT = times(3, 1) }},
+	{fewSamples, "", "udp", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Transit = times(9999, 1) }},
 
 	{WindowSkew, "1 s, the server's 1.1 s", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.ElapsedNs, s.Operations = 11e8, 22_000 }},
 	{WindowSkew, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.ElapsedNs = 104e7 }},

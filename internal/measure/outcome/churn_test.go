@@ -31,11 +31,11 @@ func TestChurn(t *testing.T) {
 	for _, x := range warnings {
 		ids[x.ID] = true
 	}
-	if !ids[ChurnBehind] {
+	if !ids[churnBehind] {
 		t.Errorf("8 of 40 changes are no doubt: %v", warnings)
 	}
 	seen.Due = 9
-	if _, warnings := Derive(w, client, nil, Conditions{Churn: seen}); len(warnings) > 0 && warnings[0].ID == ChurnBehind {
+	if _, warnings := Derive(w, client, nil, Conditions{Churn: seen}); len(warnings) > 0 && warnings[0].ID == churnBehind {
 		t.Error("one change at the edge is a doubt")
 	}
 	if m, _ := Derive(w, client, nil, Conditions{Churn: &sample.Churn{Due: 1}}); m["change_rate"] != 0 || m["enforcement.max"] != 0 {

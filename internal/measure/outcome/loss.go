@@ -24,8 +24,8 @@ const (
 // places are all places in their order.
 var places = []string{inSocket, inBacklog, inQdisc, inDevice, onPath}
 
-// Located is the places where the datagrams of a trial were lost.
-type Located struct {
+// located is the places where the datagrams of a trial were lost.
+type located struct {
 	// Lost and Expected are the receiver's counts.
 	Lost, Expected uint64
 	// At divides Lost among all Places.
@@ -41,10 +41,10 @@ type Located struct {
 // an unseen host. Counters include other traffic, so none explains more than the remaining loss. The sending and the
 // receiving device also count a packet that a full backlog drops, and a tunnel device counts the drops of the queueing
 // discipline below it, so Locate subtracts these.
-func locate(client, server *sample.Observation, drops []sample.Drop) (Located, bool) {
+func locate(client, server *sample.Observation, drops []sample.Drop) (located, bool) {
 	d := datagramsOf(client, server)
 	if d == nil || d.Lost == 0 {
-		return Located{}, false
+		return located{}, false
 	}
 	if drops == nil {
 		drops = append(dropsOf(client), dropsOf(server)...)
@@ -54,7 +54,7 @@ func locate(client, server *sample.Observation, drops []sample.Drop) (Located, b
 		sums[x.Kind] += x.Packets
 	}
 	backlog := max(hostOf(client).SoftnetDropped, hostOf(server).SoftnetDropped) // both may be of one machine
-	l := Located{Lost: d.Lost, Expected: d.Expected, At: map[string]uint64{}, Drops: mostFirst(drops)}
+	l := located{Lost: d.Lost, Expected: d.Expected, At: map[string]uint64{}, Drops: mostFirst(drops)}
 	left := d.Lost
 	take := func(place string, n uint64) {
 		l.At[place] = min(n, left)
@@ -69,7 +69,7 @@ func locate(client, server *sample.Observation, drops []sample.Drop) (Located, b
 }
 
 // String returns one line: "120 of 1000 datagrams: 100 socket buffer, 20 qdisc (node-1 eth0 tbf 20)".
-func (l Located) String() string {
+func (l located) String() string {
 	var parts []string
 	for _, place := range places {
 		n := l.At[place]
@@ -88,7 +88,7 @@ func (l Located) String() string {
 }
 
 // named returns the two largest counters of a place.
-func (l Located) named(place string) string {
+func (l located) named(place string) string {
 	var names []string
 	for _, d := range l.Drops {
 		if (d.Kind == sample.DropQdisc) != (place == inQdisc) || len(names) == 2 {

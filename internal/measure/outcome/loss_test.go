@@ -133,7 +133,7 @@ func TestLossIsDerived(t *testing.T) {
 }
 
 func TestNewProbe(t *testing.T) {
-	w := plan.Throughput{Loss: 0.01, MessageSize: plan.DefaultDatagram}
+	w := plan.Throughput{Loss: 0.01, MessageSize: 1400}
 	c, s := lost(10)
 	p := NewProbe(w, 5e6, c, s, nil)
 	want := result.Probe{Rate: 5e6, Offered: 11.2e6, Delivered: 11.088e6, Lost: 10, Expected: 1000, Held: true,

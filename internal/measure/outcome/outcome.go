@@ -30,9 +30,9 @@ type Conditions struct {
 	// IdleBusy and IdleInterrupt are shares (0 to 1) of the time of the path's CPUs, measured before the run: busy, and
 	// in interrupts.
 	IdleBusy, IdleInterrupt float64
-	// IRQApart is true where the kernel keeps interrupt time out of the CPU clocks of tasks.
+	// irqApart is true where the kernel keeps interrupt time out of the CPU clocks of tasks.
 	IRQApart bool
-	// IRQUnknown is true if IRQApart is unknown; that is then false and may be wrong.
+	// irqUnknown is true if irqApart is unknown; that is then false and may be wrong.
 	IRQUnknown bool
 	// Capacity is what the workload's Load is a share of, in requests per second; 0 if unknown.
 	Capacity float64

@@ -56,7 +56,7 @@ func DeriveSearch(w plan.Throughput, r result.Record, c Conditions) (map[string]
 		}
 	}
 	if why := wideGap(r.Probes); why != "" {
-		warnings = append(warnings, sample.Warning{ID: WideGap, Message: why})
+		warnings = append(warnings, sample.Warning{ID: idWideGap, Message: why})
 	}
 	return m, warnings
 }

@@ -10,7 +10,7 @@ import (
 
 // toolChecks are the checks that apply to a trial of a tool. The others are about the counts and windows of our engine.
 var toolChecks = []string{
-	SoftnetDrop, DeviceDrop, ReceiveBuffer, OfferedLoad, AboveLineRate, IRQApart, IRQUnknown, KsoftirqdHidden, CPUSteal, IdleSoftIRQ,
+	softnetDrop, deviceDrop, receiveBuffer, OfferedLoad, AboveLineRate, irqApart, irqUnknown, ksoftirqdHidden, CPUSteal, IdleSoftIRQ,
 }
 
 // byTool reports whether a tool was the client.

@@ -82,12 +82,12 @@ func TestToolChecks(t *testing.T) {
 	for _, w := range warnings {
 		ids[w.ID] = true
 	}
-	for _, id := range []string{SoftnetDrop, OfferedLoad, AboveLineRate} {
+	for _, id := range []string{softnetDrop, OfferedLoad, AboveLineRate} {
 		if !ids[id] {
 			t.Errorf("no %s in %v", id, warnings)
 		}
 	}
-	for _, id := range []string{Disagree, WindowSkew, FewOperations} {
+	for _, id := range []string{Disagree, WindowSkew, fewOperations} {
 		if ids[id] {
 			t.Errorf("%s of a tool", id)
 		}

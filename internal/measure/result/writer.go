@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// File is the part of *os.File that a Writer uses.
-type File interface {
+// file is the part of *os.File that a Writer uses.
+type file interface {
 	io.Writer
 	Sync() error
 	Truncate(size int64) error
@@ -20,7 +20,7 @@ type File interface {
 
 // Writer appends to a result file. Each line is on the disk when its call returns. Only one goroutine may use it.
 type Writer struct {
-	file File
+	file file
 	name string
 	// size is where the last whole line ends.
 	size int64
@@ -76,7 +76,7 @@ func takeOver(name string) (*Writer, error) {
 }
 
 // NewWriter returns a Writer that appends to f, which is empty. Errors call it name.
-func NewWriter(f File, name string) *Writer { return &Writer{file: f, name: name} }
+func NewWriter(f file, name string) *Writer { return &Writer{file: f, name: name} }
 
 // Header writes the first line.
 func (w *Writer) Header(h Header) error {

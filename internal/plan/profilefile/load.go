@@ -18,7 +18,7 @@ import (
 
 // Of returns the profile that a source describes.
 func Of(s plan.OwnSource) (Profile, error) {
-	o, faults := Read(s.File, s.Text)
+	o, faults := readText(s.File, s.Text)
 	if o.CNI != nil && !inline(o.CNI.Conflist) {
 		if i := slices.IndexFunc(s.Parts, func(p plan.OwnPart) bool { return p.Text != "" }); i >= 0 {
 			o.CNI.Conflist = s.Parts[i].Text

@@ -19,9 +19,9 @@ import (
 
 var profileName = pattern.New(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// Read reads a profile file from its text. name is what faults call it, and the place that its paths are relative to.
+// readText reads a profile file from its text. name is what faults call it, and the place that its paths are relative to.
 // The Faults are all that the text alone shows.
-func Read(name, text string) (Profile, position.Faults) {
+func readText(name, text string) (Profile, position.Faults) {
 	o, d := parse(name, text)
 	return o, d.Faults()
 }

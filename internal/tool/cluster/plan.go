@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Cluster-wide ranges; each node's pod range is what the controller manager gives it.
@@ -104,7 +104,7 @@ func (r request) check() error {
 		faults = append(faults, fmt.Errorf("proxy mode %q: want one of %s", r.Proxy, strings.Join(proxies, ", ")))
 	}
 	for _, l := range []string{r.DaemonCPUs, r.PodCPUs} {
-		if _, err := plan.ParseCPUs(l); l != "" && err != nil {
+		if _, err := number.ParseCPUs(l); l != "" && err != nil {
 			faults = append(faults, err)
 		}
 	}
@@ -205,8 +205,8 @@ func reservedCPUs(online, pods string) (string, error) {
 	if pods == "" {
 		return "", nil
 	}
-	have, err1 := plan.ParseCPUs(online)
-	want, err2 := plan.ParseCPUs(pods)
+	have, err1 := number.ParseCPUs(online)
+	want, err2 := number.ParseCPUs(pods)
 	if err := errors.Join(err1, err2); err != nil {
 		return "", err
 	}

@@ -97,7 +97,7 @@ func OpenAt(ctx context.Context, want plan.Plan, at []kube.Location, o Options) 
 func (e *Environment) share(p plan.Plan) {
 	e.plan = p
 	for _, s := range e.sites {
-		s.cpus, s.measured = p.Cluster.CPUs, slices.DeleteFunc(p.Measured(), func(v plan.Variant) bool { return e.at(v) != s })
+		s.measured = slices.DeleteFunc(p.Measured(), func(v plan.Variant) bool { return e.at(v) != s })
 	}
 }
 

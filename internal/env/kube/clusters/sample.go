@@ -24,6 +24,8 @@ import (
 // samplers are privileged pods on the nodes of a site that record what the CPUs execute.
 type samplers struct {
 	post *detect.Lookout
+	// cpus are those of the load.
+	cpus []int
 	// turns counts the sampled trials of each route.
 	turns map[plan.Route]int
 }
@@ -158,7 +160,7 @@ func (s *site) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Re
 	turns[route]++
 	// Nodes of one machine have something between them that is not of the CNI.
 	r.follows, r.unknown = one && turn%sample.FollowEvery == 0, one && turn%sample.FollowEvery != 0
-	begin := control.SamplerBegin{CPUs: s.cpus, Rate: sample.Rate, Length: length, Follow: r.follows}
+	begin := control.SamplerBegin{CPUs: s.samplers.cpus, Rate: sample.Rate, Length: length, Follow: r.follows}
 	if one { // both samplers sample the same CPUs
 		begin.Rate /= 2
 	}

@@ -31,8 +31,7 @@ type site struct {
 	// broken lists disproved claims, "" if none.
 	broken string
 	facts  facts.Facts
-	// cpus are those of the load, measured the variants of the run that belong to the cluster.
-	cpus     []int
+	// measured are the variants of the run that belong to the cluster.
 	measured []plan.Variant
 	// renews says whether pods may be made anew.
 	renews bool
@@ -155,7 +154,7 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 	}
 	ground.Ends = append(ground.Ends, post.Ends()...)
 	if err = s.prove(ctx, ground); err == nil && want.Explain {
-		s.samplers = &samplers{post: post, turns: map[plan.Route]int{}}
+		s.samplers = &samplers{post: post, cpus: want.Cluster.CPUs, turns: map[plan.Route]int{}}
 		return nil
 	}
 	return env.Close(ctx, post, err)

@@ -19,9 +19,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Turns is one cluster on which the profiles of a plan are installed one after the other. The baseline is measured with the
+// inTurn is one cluster on which the profiles of a plan are installed one after the other. The baseline is measured with the
 // first of them.
-type Turns struct {
+type inTurn struct {
 	options   Options
 	plan      plan.Plan
 	installer *recipe.Installer
@@ -39,8 +39,8 @@ type Turns struct {
 }
 
 // OpenInTurn installs the first profile of a plan. The cluster may have no CNI but one that this program installed.
-func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*Turns, plan.Plan, error) {
-	e := &Turns{options: o, plan: want, patience: env.CloseTimeout, at: -1}
+func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*inTurn, plan.Plan, error) {
+	e := &inTurn{options: o, plan: want, patience: env.CloseTimeout, at: -1}
 	var names []string
 	for _, name := range want.Profiles {
 		if !bare(name) {
@@ -83,7 +83,7 @@ func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*Turns, plan.Pl
 
 // Enter makes the profile of stage i the installed one: it removes the run's pods and then the profile before, also if the
 // pods cannot be removed, installs that of stage i, and proves that it runs.
-func (e *Turns) Enter(ctx context.Context, i int) error {
+func (e *inTurn) Enter(ctx context.Context, i int) error {
 	if e.at == i && e.now != nil {
 		return nil
 	}
@@ -106,12 +106,12 @@ func (e *Turns) Enter(ctx context.Context, i int) error {
 }
 
 // stillThere says that a profile is installed, and how to remove it.
-func (e *Turns) stillThere(name string) string {
+func (e *inTurn) stillThere(name string) string {
 	return name + " is still installed: cnibench cni uninstall " + name + e.where.Flags()
 }
 
 // leave removes the run's pods within patience: a finalizer may keep a namespace for ever.
-func (e *Turns) leave(ctx context.Context) error {
+func (e *inTurn) leave(ctx context.Context) error {
 	if e.now == nil {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (e *Turns) leave(ctx context.Context) error {
 }
 
 // uninstall removes the installed profile and what it leaves on the nodes.
-func (e *Turns) uninstall(ctx context.Context) error {
+func (e *inTurn) uninstall(ctx context.Context) error {
 	if e.at < 0 {
 		return nil
 	}
@@ -151,10 +151,10 @@ func (e *Turns) uninstall(ctx context.Context) error {
 }
 
 // Facts returns those of the first stage.
-func (e *Turns) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
+func (e *inTurn) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
 
 // Profiles returns all profiles of the plan; those of the current stage with why they are skipped.
-func (e *Turns) Profiles(ctx context.Context) ([]result.Profile, error) {
+func (e *inTurn) Profiles(ctx context.Context) ([]result.Profile, error) {
 	here, err := e.now.Profiles(ctx)
 	if err != nil {
 		return nil, err
@@ -168,10 +168,10 @@ func (e *Turns) Profiles(ctx context.Context) ([]result.Profile, error) {
 }
 
 // Stages returns the profiles in the order of their installation.
-func (e *Turns) Stages() [][]plan.Variant { return e.stages }
+func (e *inTurn) Stages() [][]plan.Variant { return e.stages }
 
 // At returns the cluster under the installed profile.
-func (e *Turns) At(v plan.Variant) env.Site {
+func (e *inTurn) At(v plan.Variant) env.Site {
 	if e.now == nil {
 		return nothing{}
 	}
@@ -186,7 +186,7 @@ func (nothing) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) 
 }
 
 // Conditions returns those of the installed profile.
-func (e *Turns) Conditions() outcome.Conditions {
+func (e *inTurn) Conditions() outcome.Conditions {
 	if e.now == nil {
 		return outcome.Conditions{}
 	}
@@ -194,7 +194,7 @@ func (e *Turns) Conditions() outcome.Conditions {
 }
 
 // Close removes everything. Uninstalling the profile has its own time, whatever the pods used of ctx.
-func (e *Turns) Close(ctx context.Context) error {
+func (e *inTurn) Close(ctx context.Context) error {
 	left := e.leave(ctx)
 	again, stop := context.WithTimeout(context.WithoutCancel(ctx), env.CloseTimeout)
 	defer stop()

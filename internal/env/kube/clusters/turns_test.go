@@ -69,7 +69,7 @@ func (c *heldCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // heldTurns is an environment with ptp installed, of whose run a namespace does not go.
-func heldTurns(t *testing.T, api *heldCluster) (*Turns, string) {
+func heldTurns(t *testing.T, api *heldCluster) (*inTurn, string) {
 	t.Helper()
 	s := httptest.NewServer(api)
 	t.Cleanup(s.Close)
@@ -90,7 +90,7 @@ func heldTurns(t *testing.T, api *heldCluster) (*Turns, string) {
 	api.mu.Lock()
 	defer api.mu.Unlock()
 	api.held, api.installed = true, true
-	return &Turns{
+	return &inTurn{
 		options: Options{Say: t.Logf, Leaves: func(string) func() { return func() {} }}, installer: installer, stages: [][]plan.Variant{{"ptp"}, {"macvlan"}}, gone: func() {},
 		where: kube.Location{Kubeconfig: kubeconfig}, patience: 500 * time.Millisecond,
 		now: &Environment{sites: []*site{{cluster: cluster}}},

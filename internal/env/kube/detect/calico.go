@@ -13,7 +13,7 @@ import (
 
 // calico judges the Installation, the FelixConfiguration and the pools. Without an operator the environment of calico-node
 // replaces the Installation.
-func (d *detective) calico(w Workload) {
+func (d *detective) calico(w workloadSpec) {
 	if w.Name == "calico-vpp-node" {
 		d.Title = "Calico with VPP: no profile describes it"
 		return
@@ -91,7 +91,7 @@ func poolMode(p map[string]any) string {
 }
 
 // calicoClaims compares the pools with the nodes' annotations, because Calico gives a node an address on the tunnel's device only
-// where there is a tunnel. It takes the MTU from the operator's status or from a ConfigMap.
+// where there is a tunnel. It takes the MTU from the operator's status or from a configMap.
 func (d *detective) calicoClaims(inst map[string]any) {
 	tunnels := map[string]string{}
 	for _, n := range d.Nodes {
@@ -112,26 +112,26 @@ func (d *detective) calicoClaims(inst map[string]any) {
 	case len(distinct) == 1 && distinct[0] != claimed && claimed != "":
 		d.doubt("the pools say %s (%s), the nodes' annotations show the tunnel of %s", d.Encapsulation.Value, d.Encapsulation.Source, distinct[0])
 	case len(distinct) == 1 && claimed != "":
-		d.inForce(calico, "tunnel", Claim{distinct[0], "annotations of the nodes"})
+		d.inForce(calico, "tunnel", configClaim{distinct[0], "annotations of the nodes"})
 	case len(distinct) > 1:
 		d.doubt("the nodes' annotations differ: %s", strings.Join(groups, "; "))
 	}
 	if m := field(inst, "status", "mtu"); m != nil && fmt.Sprint(m) != "0" {
-		d.MTU = Claim{fmt.Sprint(m), "status of Installation default"}
+		d.MTU = configClaim{fmt.Sprint(m), "status of Installation default"}
 	} else if c, ok := d.configMap("kube-system", "calico-config"); ok && c.Data["veth_mtu"] != "" && c.Data["veth_mtu"] != "0" {
-		d.MTU = Claim{c.Data["veth_mtu"], c.String()}
+		d.MTU = configClaim{c.Data["veth_mtu"], c.String()}
 	}
 }
 
-// object is calico-node's DaemonSet with its environment, for package config.
-func (w Workload) object() config.Input {
+// object is calico-node's daemonSetKind with its environment, for package config.
+func (w workloadSpec) object() config.Input {
 	var containers []map[string]any
 	for _, c := range w.Containers {
 		env := each.Of(slices.Sorted(maps.Keys(c.Env)), func(name string) map[string]any { return map[string]any{"name": name, "value": c.Env[name]} })
 		containers = append(containers, map[string]any{"name": c.Name, "env": env})
 	}
 	return object(w.String(), map[string]any{
-		"apiVersion": "apps/v1", "kind": DaemonSet, "metadata": map[string]any{"name": "calico-node"},
+		"apiVersion": "apps/v1", "kind": daemonSetKind, "metadata": map[string]any{"name": "calico-node"},
 		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}},
 	})
 }

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// ciliumConfig is the ConfigMap that Cilium's agents read.
+// ciliumConfig is the configMap that Cilium's agents read.
 const ciliumConfig = "cilium-config"
 
-// cilium judges the ConfigMap and the agents' status, because agents fall back to other modes.
-func (d *detective) cilium(w Workload) {
+// cilium judges the configMap and the agents' status, because agents fall back to other modes.
+func (d *detective) cilium(w workloadSpec) {
 	c, ok := d.configMap(w.Namespace, ciliumConfig)
 	if !ok {
 		d.unproven("Cilium's mode as configured: %s in %s was not read", ciliumConfig, w.Namespace)
-		c = ConfigMap{Namespace: w.Namespace, Name: ciliumConfig}
+		c = configMap{Namespace: w.Namespace, Name: ciliumConfig}
 	}
 	if ok {
 		if r, good := d.configured(c.object()); good {
@@ -38,23 +38,23 @@ func (d *detective) cilium(w Workload) {
 }
 
 // ciliumInForce judges the configuration again with the agents' status over it.
-func (d *detective) ciliumInForce(c ConfigMap, live ciliumStatus, source string) {
+func (d *detective) ciliumInForce(c configMap, live ciliumStatus, source string) {
 	options, shown := live.options()
 	data := map[string]string{}
 	maps.Copy(data, c.Data)
 	maps.Copy(data, options)
-	r, ok := d.configured(ConfigMap{Namespace: c.Namespace, Name: c.Name, Data: data}.object())
+	r, ok := d.configured(configMap{Namespace: c.Namespace, Name: c.Name, Data: data}.object())
 	if !ok {
 		return
 	}
 	d.measured(r)
 	for _, s := range r.Settings {
 		if shown[s.Name] {
-			d.inForce(cilium, s.Name, Claim{s.Value, source})
+			d.inForce(cilium, s.Name, configClaim{s.Value, source})
 		}
 	}
-	d.inForce(cilium, "attach mode", Claim{strings.ToLower(live["Attach Mode"]), source})
-	d.inForce(cilium, "socket LB coverage", Claim{strings.ToLower(live["Details/Socket LB Coverage"]), source})
+	d.inForce(cilium, "attach mode", configClaim{strings.ToLower(live["Attach Mode"]), source})
+	d.inForce(cilium, "socket LB coverage", configClaim{strings.ToLower(live["Details/Socket LB Coverage"]), source})
 }
 
 // ciliumLive parses the status of all nodes. agree reports whether their modes are equal.
@@ -82,14 +82,14 @@ func (d *detective) ciliumLive() (live ciliumStatus, source string, agree bool) 
 // ciliumStated takes encapsulation and encryption from the agents' status.
 func (d *detective) ciliumStated(live ciliumStatus, source string) {
 	if n := live.encapsulation(); n != "" {
-		d.Encapsulation = Claim{n, source}
+		d.Encapsulation = configClaim{n, source}
 	}
 	if e := strings.ToLower(live["Encryption"]); e == "disabled" {
-		d.Encryption = Claim{"none", source}
+		d.Encryption = configClaim{"none", source}
 	} else if e != "" {
-		d.Encryption = Claim{e, source}
+		d.Encryption = configClaim{e, source}
 	}
 	if d.Encryption.Value == "wireguard" && d.Encapsulation.Value == "none" {
-		d.Encapsulation = Claim{"wireguard", d.Encryption.Source}
+		d.Encapsulation = configClaim{"wireguard", d.Encryption.Source}
 	}
 }

@@ -32,7 +32,7 @@ func named(name string) profile.CNI {
 // multus are DaemonSets of Multus, which calls other CNIs.
 var multus = []string{"kube-multus-ds", "multus", "rke2-multus", "kube-multus-ds-amd64"}
 
-// CNIOf returns the CNI that a DaemonSet's name shows, "" for another DaemonSet and for kube-router's, which may filter only.
+// CNIOf returns the CNI that a daemonSetKind's name shows, "" for another daemonSetKind and for kube-router's, which may filter only.
 func CNIOf(daemonSet string) string {
 	if slices.Contains(multus, daemonSet) {
 		return residue.Multus
@@ -69,7 +69,7 @@ var companions = []struct{ daemon, says string }{
 // present is a CNI whose daemon was found.
 type present struct {
 	profile.CNI
-	daemon Workload
+	daemon workloadSpec
 }
 
 // identify finds the CNI and its mode.
@@ -117,7 +117,7 @@ func (d *detective) identify() {
 }
 
 // version returns the version of the container's image, or of the first container's.
-func version(w Workload, container string) string {
+func version(w workloadSpec, container string) string {
 	for _, c := range w.Containers {
 		if c.Name == container {
 			return imageVersion(c.Image)
@@ -163,7 +163,7 @@ func (d *detective) chained(found []present) []present {
 }
 
 // flag returns the value of a flag of a workload's programs, "" if none is given.
-func (w Workload) flag(name string) string {
+func (w workloadSpec) flag(name string) string {
 	for _, c := range w.Containers {
 		for i, a := range c.Args {
 			key, value, given := strings.Cut(strings.TrimLeft(a, "-"), "=")
@@ -213,9 +213,9 @@ func (d *detective) companions() {
 
 // kindnet takes its profile from its conflist, where kind has the ptp plugin.
 func (d *detective) kindnet() {
-	d.set(kindnet, "routes", Claim{"one for each node's pods", "kindnetd"}, Claim{})
-	d.Encapsulation = Claim{"none", "kindnetd makes routes only"}
-	d.Encryption = Claim{"none", "kindnetd has none"}
+	d.set(kindnet, "routes", configClaim{"one for each node's pods", "kindnetd"}, configClaim{})
+	d.Encapsulation = configClaim{"none", "kindnetd makes routes only"}
+	d.Encryption = configClaim{"none", "kindnetd has none"}
 	lists := d.firstConflists()
 	for _, list := range lists {
 		if main := list.main(); main.Type != "ptp" {
@@ -232,6 +232,6 @@ func (d *detective) kindnet() {
 }
 
 // set adds a setting.
-func (d *detective) set(component, name string, asked, seen Claim) {
-	d.Settings = append(d.Settings, Setting{component, name, asked.Value, asked.Source, seen.Value, seen.Source})
+func (d *detective) set(component, name string, asked, seen configClaim) {
+	d.Settings = append(d.Settings, setting{component, name, asked.Value, asked.Source, seen.Value, seen.Source})
 }

@@ -51,7 +51,7 @@ func (d *detective) adopt(r config.Report) {
 		if s.Origin == config.Default {
 			by = "default of " + by
 		}
-		d.Settings = append(d.Settings, Setting{Component: s.Component, Name: s.Name, Asked: s.Value, AskedBy: by})
+		d.Settings = append(d.Settings, setting{Component: s.Component, Name: s.Name, Asked: s.Value, AskedBy: by})
 	}
 	d.measured(r)
 	// The cluster runs although a rule refuses its configuration, for a reason that is not visible: that is a doubt.
@@ -70,17 +70,17 @@ func (d *detective) measured(r config.Report) {
 	m := r.Measured[0]
 	d.Profile, d.Title = m.Profile, m.Title
 	for _, s := range r.Wire {
-		claim := Claim{s.Value, s.By}
+		claim := configClaim{s.Value, s.By}
 		if s.Origin == config.Default {
 			claim.Source = "default of " + s.By
 		}
-		*map[string]*Claim{config.Encapsulation: &d.Encapsulation, config.Encryption: &d.Encryption, config.MTU: &d.MTU}[s.Name] = claim
+		*map[string]*configClaim{config.Encapsulation: &d.Encapsulation, config.Encryption: &d.Encryption, config.MTU: &d.MTU}[s.Name] = claim
 	}
 	d.But = append(slices.Clone(d.But[:d.own]), m.But...)
 }
 
 // asked returns the setting of a component, or nil.
-func (d *detective) asked(component, name string) *Setting {
+func (d *detective) asked(component, name string) *setting {
 	for i := range d.Settings {
 		if s := &d.Settings[i]; s.Component == component && s.Name == name {
 			return s
@@ -90,13 +90,13 @@ func (d *detective) asked(component, name string) *Setting {
 }
 
 // inForce records the value in force of a setting, and a doubt if the configuration differs.
-func (d *detective) inForce(component, name string, seen Claim) {
+func (d *detective) inForce(component, name string, seen configClaim) {
 	if seen.Value == "" {
 		return
 	}
 	s := d.asked(component, name)
 	if s == nil {
-		d.set(component, name, Claim{}, seen)
+		d.set(component, name, configClaim{}, seen)
 		return
 	}
 	s.InForce, s.SeenBy = seen.Value, seen.Source
@@ -105,8 +105,8 @@ func (d *detective) inForce(component, name string, seen Claim) {
 	}
 }
 
-// object is the ConfigMap for package config.
-func (c ConfigMap) object() config.Input {
+// object is the configMap for package config.
+func (c configMap) object() config.Input {
 	return object(c.String(), map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": c.Name, "namespace": c.Namespace}, "data": c.Data,
 	})

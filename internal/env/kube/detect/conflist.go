@@ -16,32 +16,32 @@ type conflist struct {
 	// File and Node are where it was read, "" if that is not known.
 	File, Node string
 	Name       string
-	Plugins    []Plugin
+	Plugins    []plugin
 }
 
-// Plugin is one plugin of a chain.
-type Plugin struct {
+// plugin is one plugin of a chain.
+type plugin struct {
 	Type string
 	// Mode and MTU are options of macvlan and ipvlan; a missing option is zero.
 	Mode string
 	MTU  int
 	// Delegates are what Multus calls; the first makes the pod's first device. Each is a plugin, or a chain of Plugins.
-	Delegates []Plugin
-	Plugins   []Plugin
+	Delegates []plugin
+	Plugins   []plugin
 }
 
 // parseConflist reads a .conflist, or a .conf with a single plugin.
 func parseConflist(text string) (conflist, error) {
 	var f struct {
 		Name string
-		Plugin
+		plugin
 	}
 	if err := json.Unmarshal([]byte(text), &f); err != nil {
 		return conflist{}, fmt.Errorf("CNI configuration: %w", err)
 	}
 	c := conflist{Name: f.Name, Plugins: f.Plugins}
 	if len(c.Plugins) == 0 && f.Type != "" {
-		c.Plugins = []Plugin{f.Plugin}
+		c.Plugins = []plugin{f.plugin}
 	}
 	if len(c.Plugins) == 0 {
 		return conflist{}, fmt.Errorf("CNI configuration %q: has no plugins", f.Name)
@@ -55,7 +55,7 @@ func parseConflist(text string) (conflist, error) {
 }
 
 // main is the plugin that makes the pod's first device.
-func (c conflist) main() Plugin {
+func (c conflist) main() plugin {
 	p := c.Plugins[0]
 	if p.Type != "multus" || len(p.Delegates) == 0 {
 		return p
@@ -72,7 +72,7 @@ func (c conflist) main() Plugin {
 
 // types lists the plugins of the chain.
 func (c conflist) types() string {
-	return strings.Join(each.Of(c.Plugins, func(p Plugin) string { return p.Type }), ", ")
+	return strings.Join(each.Of(c.Plugins, func(p plugin) string { return p.Type }), ", ")
 }
 
 // owner returns the CNI that brings the conflist's plugin, else the plugin's name. Canal's conflist has Calico's plugin,
@@ -114,7 +114,7 @@ func isPlugin(name string) bool {
 	return ok && (p.Family == "plugins" || p.Family == "sriov")
 }
 
-// standalone judges a cluster without a CNI's DaemonSet: its distribution has flannel built in, or its nodes have the
+// standalone judges a cluster without a CNI's daemonSetKind: its distribution has flannel built in, or its nodes have the
 // conflist of a plugin without a daemon.
 func (d *detective) standalone() {
 	lists := d.firstConflists()
@@ -129,7 +129,7 @@ func (d *detective) standalone() {
 		d.Title = "several CNIs at once"
 	case len(distinct) == 1 && distinct[0] == flannel, len(distinct) == 0 && d.backendOnNodes() != "":
 		d.CNI, d.Source = flannel, "annotation "+flannelBackend+" of the nodes; no DaemonSet of flannel's was found: it runs outside of pods, as in K3s"
-		d.flannel(named(flannel), Workload{Namespace: "kube-system"})
+		d.flannel(named(flannel), workloadSpec{Namespace: "kube-system"})
 	case len(distinct) == 1:
 		d.plugin(lists[0], groups[0])
 	case d.planted():
@@ -142,7 +142,7 @@ func (d *detective) standalone() {
 	}
 }
 
-// PlanterSpace is the prefix of the namespace in which this program installs a plugin by a DaemonSet called PlanterName.
+// PlanterSpace is the prefix of the namespace in which this program installs a plugin by a daemonSetKind called PlanterName.
 const (
 	PlanterSpace = "cnibench-cni-"
 	PlanterName  = "planter"
@@ -152,7 +152,7 @@ const (
 func (d *detective) planted() bool {
 	for _, w := range d.Workloads {
 		name, ours := strings.CutPrefix(w.Namespace, PlanterSpace)
-		if w.Kind != DaemonSet || w.Name != PlanterName || !ours || !isPlugin(name) {
+		if w.Kind != daemonSetKind || w.Name != PlanterName || !ours || !isPlugin(name) {
 			continue
 		}
 		d.CNI, d.Profile, d.Source = name, name, w.String()+", by which cnibench installed it"
@@ -164,7 +164,7 @@ func (d *detective) planted() bool {
 
 // withoutTunnel claims that the plugin neither encapsulates nor encrypts.
 func (d *detective) withoutTunnel() {
-	d.Encapsulation, d.Encryption = Claim{"none", "the plugin has none"}, Claim{"none", "the plugin has none"}
+	d.Encapsulation, d.Encryption = configClaim{"none", "the plugin has none"}, configClaim{"none", "the plugin has none"}
 }
 
 // plugin judges a conflist.
@@ -176,12 +176,12 @@ func (d *detective) plugin(c conflist, where string) {
 		d.Title = known.Title + " in a mode that could not be read"
 		return
 	}
-	d.set(d.CNI, "plugins", Claim{c.types(), d.Source}, Claim{})
+	d.set(d.CNI, "plugins", configClaim{c.types(), d.Source}, configClaim{})
 	if p.Mode != "" {
-		d.set(d.CNI, "mode", Claim{p.Mode, d.Source}, Claim{})
+		d.set(d.CNI, "mode", configClaim{p.Mode, d.Source}, configClaim{})
 	}
 	if p.MTU > 0 {
-		d.MTU = Claim{fmt.Sprint(p.MTU), d.Source}
+		d.MTU = configClaim{fmt.Sprint(p.MTU), d.Source}
 	}
 	name := p.Type
 	if !isPlugin(name) {

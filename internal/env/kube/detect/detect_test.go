@@ -35,7 +35,7 @@ import (
 // there; seen/NODE and pod/NODE, what look sees there; forbidden, lines "verb resource" or "exec".
 type cluster struct {
 	clients Clients
-	seen    []Seen
+	seen    []seenAtEnd
 }
 
 var listKinds = map[schema.GroupVersionResource]string{
@@ -76,7 +76,7 @@ func loadWith(t *testing.T, path string, forbidden ...string) cluster {
 			if err != nil {
 				t.Fatalf("%s: %v", f.Name, err)
 			}
-			c.seen = append(c.seen, Seen{Pod: "cnibench/" + dir[:3] + "-" + node, Node: node, Host: dir == "seen/", State: s})
+			c.seen = append(c.seen, seenAtEnd{Pod: "cnibench/" + dir[:3] + "-" + node, Node: node, Host: dir == "seen/", State: s})
 		default:
 			t.Fatalf("%s: what is %s?", path, f.Name)
 		}

@@ -71,7 +71,7 @@ func (f Finding) head() report.Grid {
 	add(&g, "kube-proxy", strings.TrimSpace(proxy+" "+v.KubeProxy.Version), v.KubeProxy.Source)
 	for _, c := range []struct {
 		name  string
-		claim Claim
+		claim configClaim
 	}{{"MTU of pods", v.MTU}, {"encapsulation", v.Encapsulation}, {"encryption", v.Encryption}} {
 		add(&g, c.name, cmp.Or(c.claim.Value, "unknown"), c.claim.Source)
 	}

@@ -49,7 +49,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 		}
 	}
 	for _, p := range proofs {
-		if p.Result == Unproven && !proved[p.What] {
+		if p.Result == notProven && !proved[p.What] {
 			unproven = append(unproven, strings.Replace(p.String(), ": unproven", "", 1))
 		}
 	}
@@ -71,7 +71,7 @@ func Facts(v Verdict, s Snapshot, proofs []Proof) facts.Facts {
 	}
 	var left []string
 	for _, h := range s.hosts() {
-		left = append(left, Leftovers(v.CNI, h.State)...)
+		left = append(left, leftovers(v.CNI, h.State)...)
 	}
 	slices.Sort(left)
 	set(facts.Leftovers, few(slices.Compact(left)))

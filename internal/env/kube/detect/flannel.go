@@ -17,7 +17,7 @@ const (
 
 // flannel judges net-conf.json, and the backend in the nodes' annotations: K3s has these only. Of canal it judges flannel's
 // part; Calico's part has one mode.
-func (d *detective) flannel(of profile.CNI, daemon Workload) {
+func (d *detective) flannel(of profile.CNI, daemon workloadSpec) {
 	component, namespace, configured := of.Name, daemon.Namespace, ""
 	if c, ok := d.configMap(namespace, of.ConfigMaps...); ok {
 		if r, good := d.configured(c.object()); good {
@@ -39,13 +39,13 @@ func (d *detective) flannel(of profile.CNI, daemon Workload) {
 		d.unproven("flannel's backend: neither its ConfigMap nor its annotations on the nodes were read")
 		return
 	case backend != "":
-		d.inForce(component, "Backend.Type", Claim{backend, "annotation " + flannelBackend + " of the nodes"})
+		d.inForce(component, "Backend.Type", configClaim{backend, "annotation " + flannelBackend + " of the nodes"})
 		if backend != configured {
 			d.flannelRuns(of, backend)
 		}
 	}
 	if vni := d.vniOnNodes(); vni != 0 && (backend == "vxlan" || backend == "" && configured == "vxlan") {
-		d.inForce(component, "VNI", Claim{fmt.Sprint(vni), "annotation " + flannelData + " of the nodes"})
+		d.inForce(component, "VNI", configClaim{fmt.Sprint(vni), "annotation " + flannelData + " of the nodes"})
 	}
 	if s := d.asked(component, "EnableNFTables"); s != nil && s.Asked == "true" {
 		d.But = append(d.But, "flannel's own rules are nftables'")
@@ -54,7 +54,7 @@ func (d *detective) flannel(of profile.CNI, daemon Workload) {
 
 // flannelRuns takes the profile of the backend that the nodes run.
 func (d *detective) flannelRuns(of profile.CNI, backend string) {
-	c := ConfigMap{Name: of.ConfigMaps[0], Data: map[string]string{"net-conf.json": `{"Backend":{"Type":` + strconv.Quote(backend) + `}}`}}
+	c := configMap{Name: of.ConfigMaps[0], Data: map[string]string{"net-conf.json": `{"Backend":{"Type":` + strconv.Quote(backend) + `}}`}}
 	in := c.object()
 	in.Name = "annotations of the nodes"
 	if r, ok := d.configured(in); ok {

@@ -32,7 +32,7 @@ func profileProof(v Verdict, want string) Proof {
 	p := Proof{What: "profile", Claimed: want, Seen: v.Profile, Result: OK}
 	switch {
 	case v.Profile == "":
-		p.Result, p.Why = Unproven, v.Title
+		p.Result, p.Why = notProven, v.Title
 	case v.Profile != want:
 		p.Result, p.Why = mismatch, "the cluster runs "+v.Title
 	}
@@ -40,7 +40,7 @@ func profileProof(v Verdict, want string) Proof {
 }
 
 // placed proves that a pod runs on its intended node: both have the same boot id.
-func placed(s Snapshot, seen Seen) Proof {
+func placed(s Snapshot, seen seenAtEnd) Proof {
 	p := Proof{What: "placement", Where: seen.Pod, Claimed: seen.Node}
 	i := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == seen.Node })
 	var same []string // other nodes with the pod's kernel
@@ -81,7 +81,7 @@ func machines(nodes []Node) int {
 }
 
 // inPod proves the device of a pod, and that its MTU leaves room for the encapsulation.
-func inPod(v Verdict, s Snapshot, seen Seen) []Proof {
+func inPod(v Verdict, s Snapshot, seen seenAtEnd) []Proof {
 	d, mtu, ok := seen.Way()
 	if !ok {
 		return []Proof{{What: "device of the pod", Where: seen.Pod, Why: "it has no default route and not exactly one device"}}
@@ -121,7 +121,7 @@ func inPod(v Verdict, s Snapshot, seen Seen) []Proof {
 var programs = map[string]string{cilium: "cil_", calico: "cali_"}
 
 // onNode proves the tunnel, the BPF programs and kube-proxy of a node.
-func onNode(v Verdict, seen Seen) []Proof {
+func onNode(v Verdict, seen seenAtEnd) []Proof {
 	var proofs []Proof
 	known, _ := profile.Lookup(v.Profile)
 	if known.Tunnel != nil {
@@ -156,7 +156,7 @@ func describe(d netstate.Device) string {
 	return fmt.Sprintf("%s MTU %d", text, d.MTU)
 }
 
-func tunnelProof(want profile.Tunnel, v Verdict, seen Seen) Proof {
+func tunnelProof(want profile.Tunnel, v Verdict, seen seenAtEnd) Proof {
 	p := Proof{What: "tunnel of the node", Where: seen.Node, Claimed: want.Devices[0] + " " + want.Kind, Result: mismatch, Seen: "no such device"}
 	if want.External {
 		p.Claimed += " external"
@@ -173,12 +173,12 @@ func tunnelProof(want profile.Tunnel, v Verdict, seen Seen) Proof {
 		return p
 	}
 	if v.CNI == calico && strings.HasSuffix(v.Encapsulation.Value, "between subnets") || v.CNI == calico && v.Encapsulation.Value == "none" {
-		p.Result, p.Why = Unproven, "encapsulation "+v.Encapsulation.Value+" does not require it"
+		p.Result, p.Why = notProven, "encapsulation "+v.Encapsulation.Value+" does not require it"
 	}
 	return p
 }
 
-func programProof(prefix string, seen Seen) Proof {
+func programProof(prefix string, seen seenAtEnd) Proof {
 	p := Proof{What: "BPF programs on devices", Where: seen.Node, Claimed: prefix + "*"}
 	if seen.Programs == nil {
 		p.Why = seen.Missing(netstate.WhatPrograms)
@@ -206,7 +206,7 @@ func programProof(prefix string, seen Seen) Proof {
 }
 
 // proxyProof compares kube-proxy's mode with its own answer and its rules.
-func proxyProof(v Verdict, seen Seen) Proof {
+func proxyProof(v Verdict, seen seenAtEnd) Proof {
 	p := Proof{What: "kube-proxy", Where: seen.Node}
 	claimed := map[string]string{Yes: v.KubeProxy.Mode, no: "does not run"}[v.KubeProxy.Runs]
 	p.Claimed = claimed
@@ -224,7 +224,7 @@ func proxyProof(v Verdict, seen Seen) Proof {
 		if claimed != trace {
 			p.Result, p.Why = mismatch, "its rules are in the path of the node's traffic"
 			if claimed == "" {
-				p.Result, p.Why = Unproven, "whether it runs is not known, and its rules may be left over"
+				p.Result, p.Why = notProven, "whether it runs is not known, and its rules may be left over"
 			}
 		}
 	case seen.Chains != nil && v.KubeProxy.Runs == no:
@@ -279,13 +279,13 @@ func (p *Proof) wire(w netstate.Wire, claimed string) {
 	}
 }
 
-// Result is how a proof ended.
-type Result int
+// proofResult is how a proof ended.
+type proofResult int
 
 // Results. A mismatch fails a run; the others are recorded. Doubtful means that the claim holds and the cluster's
 // configuration is poor, which affects its numbers.
 const (
-	Unproven Result = iota
+	notProven proofResult = iota
 	OK
 	mismatch
 	doubtful
@@ -293,10 +293,10 @@ const (
 
 var results = [...]string{"unproven", "ok", "mismatch", "doubtful"}
 
-func (r Result) String() string { return results[r] }
+func (r proofResult) String() string { return results[r] }
 
 // MarshalText returns the name.
-func (r Result) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+func (r proofResult) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // Proof compares one claim with what was seen.
 type Proof struct {
@@ -304,9 +304,9 @@ type Proof struct {
 	What  string `json:"what"`
 	Where string `json:"where,omitempty"`
 	// Claimed is the verdict's value, Seen the value in place; Seen is "" if nothing could be seen.
-	Claimed string `json:"claimed,omitempty"`
-	Seen    string `json:"seen,omitempty"`
-	Result  Result `json:"result"`
+	Claimed string      `json:"claimed,omitempty"`
+	Seen    string      `json:"seen,omitempty"`
+	Result  proofResult `json:"result"`
 	// Why explains a result that is not ok.
 	Why string `json:"why,omitempty"`
 }

@@ -109,7 +109,7 @@ func FuzzParseCiliumStatus(f *testing.F) {
 		if err != nil {
 			return
 		}
-		v := Detect(Snapshot{Workloads: []Workload{{Kind: DaemonSet, Namespace: "kube-system", Name: "cilium", Desired: 1, Ready: 1}}, CiliumStatus: map[string]string{"n": text}})
+		v := Detect(Snapshot{Workloads: []workloadSpec{{Kind: daemonSetKind, Namespace: "kube-system", Name: "cilium", Desired: 1, Ready: 1}}, CiliumStatus: map[string]string{"n": text}})
 		if v.Profile != "" && s["Host"] == "" && s["Network"] == "" && s["KubeProxyReplacement"] == "" {
 			t.Errorf("a profile from nothing: %+v", v)
 		}

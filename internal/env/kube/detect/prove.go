@@ -84,15 +84,15 @@ func random() []byte {
 }
 
 // look asks every end at the same time.
-func look(ctx context.Context, g Ground) ([]Seen, []Proof) {
-	answers, errs := make([]Seen, len(g.Ends)), make([]error, len(g.Ends))
+func look(ctx context.Context, g Ground) ([]seenAtEnd, []Proof) {
+	answers, errs := make([]seenAtEnd, len(g.Ends)), make([]error, len(g.Ends))
 	var all sync.WaitGroup
 	for i, e := range g.Ends {
 		all.Go(func() {
 			limit, stop := context.WithTimeout(ctx, lookTime)
 			defer stop()
 			out, err := e.By.Exec(limit, e.Pod, []string{program, "look"})
-			answers[i] = Seen{Pod: e.Pod, Node: e.Node, Host: e.Host, Role: e.Role}
+			answers[i] = seenAtEnd{Pod: e.Pod, Node: e.Node, Host: e.Host, Role: e.Role}
 			if err == nil {
 				answers[i].State, err = netstate.Parse(out)
 			}
@@ -100,7 +100,7 @@ func look(ctx context.Context, g Ground) ([]Seen, []Proof) {
 		})
 	}
 	all.Wait()
-	var seen []Seen
+	var seen []seenAtEnd
 	var proofs []Proof
 	for i, a := range answers {
 		if errs[i] != nil {
@@ -147,7 +147,7 @@ func (t *trial) prove(ctx context.Context, v Verdict, s Snapshot) []Proof {
 	}
 	select {
 	case err := <-over: // it ended early
-		if err != nil && proofs[0].Result == Unproven {
+		if err != nil && proofs[0].Result == notProven {
 			proofs[0].Why += "; the other end: " + err.Error()
 		}
 	default:

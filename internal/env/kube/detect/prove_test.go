@@ -164,13 +164,13 @@ func TestProveFails(t *testing.T) {
 		name  string
 		alter func(s *Snapshot, g *Ground, l *scripted)
 		what  string
-		want  Result
+		want  proofResult
 		words string
 	}{
 		{"another profile", func(_ *Snapshot, g *Ground, _ *scripted) { g.Profile = "calico-vxlan" }, "profile", mismatch, "calico-vxlan is claimed, flannel-vxlan is seen"},
 		{"a pod elsewhere", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-2"] = pod("n1", 1450) }, "placement", mismatch, "n2 is claimed, n1 is seen"},
 		{"a virtual machine", func(_ *Snapshot, _ *Ground, l *scripted) { l.sights["pod-2"] = pod("vm", 1450) }, "placement", mismatch, "another kernel"},
-		{"a node unknown", func(s *Snapshot, _ *Ground, _ *scripted) { s.Nodes = s.Nodes[:1] }, "placement", Unproven, "the API server does not list node n2"},
+		{"a node unknown", func(s *Snapshot, _ *Ground, _ *scripted) { s.Nodes = s.Nodes[:1] }, "placement", notProven, "the API server does not list node n2"},
 		{"a pod without veth", func(_ *Snapshot, _ *Ground, l *scripted) {
 			l.sights["pod-1"] = netstate.State{BootID: "boot-n1", Devices: []netstate.Device{{Name: "eth0", Kind: "ipvlan", MTU: 1450}}}
 		}, "device of the pod", mismatch, "veth is claimed, ipvlan is seen"},
@@ -192,15 +192,15 @@ func TestProveFails(t *testing.T) {
 		{"a narrow place that says so", func(_ *Snapshot, _ *Ground, l *scripted) {
 			l.mtu = netstate.PathMTU{There: 1430, Back: 1430, Own: 1450}
 		}, "MTU end to end", doubtful, "packets larger than 1430 are refused with an ICMP error"},
-		{"a blocked port", func(_ *Snapshot, _ *Ground, l *scripted) { l.mtu = errors.New("no answer from 10.244.0.1") }, "MTU end to end", Unproven, "no answer"},
+		{"a blocked port", func(_ *Snapshot, _ *Ground, l *scripted) { l.mtu = errors.New("no answer from 10.244.0.1") }, "MTU end to end", notProven, "no answer"},
 		{"another tunnel", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = ipip }, "encapsulation on the wire", mismatch, "vxlan is claimed, ipip (3 frames) is seen"},
-		{"no right to see frames", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = errors.New("operation not permitted") }, "encapsulation on the wire", Unproven, "not permitted"},
-		{"nothing answered", func(_ *Snapshot, _ *Ground, l *scripted) { l.send = netstate.Sending{Sent: 9} }, "encapsulation on the wire", Unproven, "none of 9 datagrams"},
-		{"nothing seen", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = netstate.Wire{} }, "encapsulation on the wire", Unproven, "no frame"},
+		{"no right to see frames", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = errors.New("operation not permitted") }, "encapsulation on the wire", notProven, "not permitted"},
+		{"nothing answered", func(_ *Snapshot, _ *Ground, l *scripted) { l.send = netstate.Sending{Sent: 9} }, "encapsulation on the wire", notProven, "none of 9 datagrams"},
+		{"nothing seen", func(_ *Snapshot, _ *Ground, l *scripted) { l.wire = netstate.Wire{} }, "encapsulation on the wire", notProven, "no frame"},
 		{"no host pods", func(_ *Snapshot, g *Ground, _ *scripted) {
 			g.Ends = slices.DeleteFunc(g.Ends, func(e End) bool { return e.Host })
-		}, "encapsulation on the wire", Unproven, "no host-network pod"},
-		{"a pod that went", func(_ *Snapshot, _ *Ground, l *scripted) { delete(l.sights, "pod-1") }, "what is visible", Unproven, "has gone"},
+		}, "encapsulation on the wire", notProven, "no host-network pod"},
+		{"a pod that went", func(_ *Snapshot, _ *Ground, l *scripted) { delete(l.sights, "pod-1") }, "what is visible", notProven, "has gone"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, g, l := stage(t)
@@ -270,18 +270,18 @@ func TestProveCanal(t *testing.T) {
 func TestProveEncryption(t *testing.T) {
 	for _, c := range []struct {
 		wire netstate.Wire
-		want Result
+		want proofResult
 	}{
 		{netstate.Wire{Sealed: []netstate.Wrapping{{Kind: netstate.WireGuard, Port: 51820, Frames: 60}}}, OK},
 		{netstate.Wire{Marked: []netstate.Wrapping{{Kind: netstate.Bare, Frames: 60}}, Sealed: []netstate.Wrapping{{Kind: netstate.WireGuard, Frames: 2}}}, mismatch},
-		{netstate.Wire{}, Unproven},
+		{netstate.Wire{}, notProven},
 	} {
 		var p Proof
 		if p.wire(c.wire, "wireguard"); p.Result != c.want {
 			t.Errorf("%+v: %s", c.wire, p)
 		}
 	}
-	for claimed, want := range map[string]Result{"none": OK, "vxlan between subnets": OK, "vxlan": mismatch, "": OK} {
+	for claimed, want := range map[string]proofResult{"none": OK, "vxlan between subnets": OK, "vxlan": mismatch, "": OK} {
 		var p Proof
 		if p.wire(netstate.Wire{Marked: []netstate.Wrapping{{Kind: netstate.Bare, Frames: 1}}}, claimed); p.Result != want {
 			t.Errorf("bare frames and %q: %s", claimed, p)
@@ -302,7 +302,7 @@ func TestLeftovers(t *testing.T) {
 	s := node("n1", 1500, flannelDevice, netstate.Device{Name: "cilium_host", Kind: "veth"})
 	s.Chains.Prefixes["cali-"] = 3
 	for cni, want := range map[string]int{cilium: 2, calico: 2, canal: 1, flannel: 2, "": 0} {
-		if got := Leftovers(cni, s); len(got) != want {
+		if got := leftovers(cni, s); len(got) != want {
 			t.Errorf("under %q: %q", cni, got)
 		}
 	}

@@ -47,7 +47,7 @@ func (d *detective) proxy() {
 			p.Mode = ""
 		}
 		d.doubt("rules of kube-proxy are on the nodes (%s), and no pod of its own was found", strings.Join(groups, "; "))
-	case d.mayRead("daemonsets") && len(d.hosts()) > 0 && slices.ContainsFunc(d.hosts(), func(h Seen) bool { return h.Chains != nil }):
+	case d.mayRead("daemonsets") && len(d.hosts()) > 0 && slices.ContainsFunc(d.hosts(), func(h seenAtEnd) bool { return h.Chains != nil }):
 		p.Runs, p.Source = no, "no pod named kube-proxy, and none of its rules on "+few(nodesOf(d.hosts()))
 	default:
 		p.Runs, p.Source = Unknown, "no pod named kube-proxy was found; it may run outside of pods, as in K3s"
@@ -66,12 +66,12 @@ func (d *detective) proxy() {
 }
 
 // nowhere is the mode of a kube-proxy that is installed and does not run on any node.
-var nowhere = Claim{Source: "runs nowhere"}
+var nowhere = configClaim{Source: "runs nowhere"}
 
-func (d *detective) showProxy(configured Claim, live map[string]string) {
-	seen := Claim{}
+func (d *detective) showProxy(configured configClaim, live map[string]string) {
+	seen := configClaim{}
 	if groups, modes := perNode(live); len(modes) == 1 {
-		seen = Claim{modes[0], "127.0.0.1:10249/proxyMode, " + groups[0]}
+		seen = configClaim{modes[0], "127.0.0.1:10249/proxyMode, " + groups[0]}
 	}
 	if configured.Value != "" || seen.Value != "" {
 		d.set(kubeProxy, "mode", configured, seen)
@@ -82,41 +82,41 @@ func (d *detective) showProxy(configured Claim, live map[string]string) {
 }
 
 // proxyPods returns the configured mode, and kube-proxy's version with what runs it.
-func (d *detective) proxyPods() (mode, pods Claim) {
+func (d *detective) proxyPods() (mode, pods configClaim) {
 	w, ok := d.daemon(kubeProxy, "rke2-kube-proxy")
 	if !ok {
-		i := slices.IndexFunc(d.Workloads, func(w Workload) bool {
+		i := slices.IndexFunc(d.Workloads, func(w workloadSpec) bool {
 			return w.Kind == staticPod && strings.HasPrefix(w.Name, kubeProxy)
 		})
 		if i < 0 {
-			return Claim{}, Claim{}
+			return configClaim{}, configClaim{}
 		}
 		w = d.Workloads[i]
 	}
-	if w.Kind == DaemonSet && w.Desired == 0 {
-		return nowhere, Claim{Source: w.String()}
+	if w.Kind == daemonSetKind && w.Desired == 0 {
+		return nowhere, configClaim{Source: w.String()}
 	}
-	pods = Claim{Value: version(w, kubeProxy), Source: w.String()}
+	pods = configClaim{Value: version(w, kubeProxy), Source: w.String()}
 	if w.Ready < w.Desired {
 		d.doubt("%s: %d of %d pods are ready", w, w.Ready, w.Desired)
 	}
 	if mode := w.flag("proxy-mode"); mode != "" {
-		return Claim{mode, w.String() + " --proxy-mode"}, pods
+		return configClaim{mode, w.String() + " --proxy-mode"}, pods
 	}
 	if c, ok := d.configMap(w.Namespace, "kube-proxy", "kube-proxy-config"); ok {
 		if m, _, ok, _ := config.ProxyConfig(c.Data); ok { // one that cannot be read is not known
-			return Claim{m, c.String()}, pods
+			return configClaim{m, c.String()}, pods
 		}
 	}
 	if w.Kind == staticPod {
-		return Claim{"iptables", "kube-proxy's default: " + w.String() + " has no --proxy-mode"}, pods
+		return configClaim{"iptables", "kube-proxy's default: " + w.String() + " has no --proxy-mode"}, pods
 	}
-	return Claim{Source: "its mode is not in a ConfigMap that could be read"}, pods
+	return configClaim{Source: "its mode is not in a ConfigMap that could be read"}, pods
 }
 
 // proxyTrace returns the mode of kube-proxy's rules on a node, "" without such rules. kubelet too has chains that begin
 // with KUBE-, so only those of Services count.
-func proxyTrace(h Seen) string {
+func proxyTrace(h seenAtEnd) string {
 	if _, ok := h.Device("kube-ipvs0"); ok {
 		return "ipvs"
 	}
@@ -137,8 +137,8 @@ func (d *detective) mayRead(resource string) bool {
 	return !slices.ContainsFunc(d.Snapshot.Unproven, func(u string) bool { return strings.Contains(u, resource) })
 }
 
-func nodesOf(seen []Seen) []string {
-	names := each.Of(seen, func(s Seen) string { return s.Node })
+func nodesOf(seen []seenAtEnd) []string {
+	names := each.Of(seen, func(s seenAtEnd) string { return s.Node })
 	slices.Sort(names)
 	return slices.Compact(names)
 }

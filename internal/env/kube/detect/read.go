@@ -130,17 +130,17 @@ func (r *reader) daemonSets() error {
 
 func (r *reader) addDaemonSets(list *appsv1.DaemonSetList) {
 	for _, ds := range list.Items {
-		w := workload(DaemonSet, ds.ObjectMeta, ds.Spec.Template.Spec)
+		w := workload(daemonSetKind, ds.ObjectMeta, ds.Spec.Template.Spec)
 		w.Desired, w.Ready = int(ds.Status.DesiredNumberScheduled), int(ds.Status.NumberReady)
 		r.s.Workloads = append(r.s.Workloads, w)
 		r.selectors[w.Namespace+"/"+w.Name] = metav1.FormatLabelSelector(ds.Spec.Selector)
 	}
 }
 
-func workload(kind string, m metav1.ObjectMeta, spec corev1.PodSpec) Workload {
-	w := Workload{Kind: kind, Namespace: m.Namespace, Name: m.Name, Node: spec.NodeName}
+func workload(kind string, m metav1.ObjectMeta, spec corev1.PodSpec) workloadSpec {
+	w := workloadSpec{Kind: kind, Namespace: m.Namespace, Name: m.Name, Node: spec.NodeName}
 	for _, c := range spec.Containers {
-		one := Container{Name: c.Name, Image: c.Image, Args: slices.Concat(c.Command, c.Args), Env: map[string]string{}}
+		one := containerSpec{Name: c.Name, Image: c.Image, Args: slices.Concat(c.Command, c.Args), Env: map[string]string{}}
 		for _, e := range c.Env {
 			if e.ValueFrom == nil {
 				one.Env[e.Name] = e.Value
@@ -204,7 +204,7 @@ func (r *reader) configMap(namespace, name string) error {
 	if err != nil {
 		return r.tolerate(err, "get configmap "+name+" in "+namespace)
 	}
-	r.s.ConfigMaps = append(r.s.ConfigMaps, ConfigMap{Namespace: namespace, Name: name, Data: m.Data})
+	r.s.ConfigMaps = append(r.s.ConfigMaps, configMap{Namespace: namespace, Name: name, Data: m.Data})
 	return nil
 }
 
@@ -309,15 +309,15 @@ func (d *detective) mtu() {
 		if d.MTU.Value != "" && d.MTU.Value != distinct[0] {
 			d.doubt("MTU %s is configured (%s), pods have %s", d.MTU.Value, d.MTU.Source, distinct[0])
 		}
-		d.MTU = Claim{distinct[0], "seen in pods"}
+		d.MTU = configClaim{distinct[0], "seen in pods"}
 	case d.MTU.Value == "":
 		d.unproven("the pods' MTU: no pod was inspected, and it is not configured")
 	}
 }
 
-// Leftovers lists what CNIs other than cni have left on a node, as far as a look at it shows. Signs that several CNIs have
+// leftovers lists what CNIs other than cni have left on a node, as far as a look at it shows. Signs that several CNIs have
 // in common are left out: one of them may be in force.
-func Leftovers(cni string, s netstate.State) []string {
+func leftovers(cni string, s netstate.State) []string {
 	if cni == "" {
 		return nil
 	}
@@ -334,7 +334,7 @@ func Leftovers(cni string, s netstate.State) []string {
 // leftovers doubts a cluster with leftovers of another CNI, because packets pass them too.
 func (d *detective) leftovers() {
 	for _, h := range d.hosts() {
-		if found := Leftovers(d.CNI, h.State); len(found) > 0 {
+		if found := leftovers(d.CNI, h.State); len(found) > 0 {
 			d.doubt("%s has leftovers of another CNI: %s", h.Node, strings.Join(found, ", "))
 		}
 	}

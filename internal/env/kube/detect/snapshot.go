@@ -10,7 +10,7 @@ import (
 
 // Kinds of a Workload.
 const (
-	DaemonSet = "DaemonSet"
+	daemonSetKind = "DaemonSet"
 	// staticPod is a static pod of the kubelet.
 	staticPod = "Pod"
 )
@@ -21,15 +21,15 @@ type Snapshot struct {
 	Server string
 	Nodes  []Node
 	// Workloads are the DaemonSets of all namespaces, and static pods named kube-proxy.
-	Workloads  []Workload
-	ConfigMaps []ConfigMap
+	Workloads  []workloadSpec
+	ConfigMaps []configMap
 	// Objects are custom objects as the API returns them: Installation, FelixConfiguration, IPPool,
 	// NetworkAttachmentDefinition.
 	Objects []map[string]any
 	// CiliumStatus is the output of `cilium-dbg status --verbose` by node.
 	CiliumStatus map[string]string
-	// Seen is what was seen from pods.
-	Seen []Seen
+	// seenAtEnd is what was seen from pods.
+	Seen []seenAtEnd
 	// Unproven is what could not be read, with the reason.
 	Unproven []string
 }
@@ -74,21 +74,21 @@ func ReadyNodes(nodes []Node, n int) []string {
 	return names[:min(n, len(names))]
 }
 
-// Workload is what runs a CNI's daemon or kube-proxy.
-type Workload struct {
+// workloadSpec is what runs a CNI's daemon or kube-proxy.
+type workloadSpec struct {
 	Kind, Namespace, Name string
 	// Node is where a staticPod runs.
 	Node       string
-	Containers []Container
+	Containers []containerSpec
 	// Desired and Ready count pods.
 	Desired, Ready int
 }
 
 // String is the kind and the full name.
-func (w Workload) String() string { return w.Kind + " " + w.Namespace + "/" + w.Name }
+func (w workloadSpec) String() string { return w.Kind + " " + w.Namespace + "/" + w.Name }
 
-// Container is one container of a Workload.
-type Container struct {
+// containerSpec is one container of a Workload.
+type containerSpec struct {
 	Name, Image string
 	// Args are command and arguments together.
 	Args []string
@@ -96,17 +96,17 @@ type Container struct {
 	Env map[string]string
 }
 
-// ConfigMap is one ConfigMap.
-type ConfigMap struct {
+// configMap is one configMap.
+type configMap struct {
 	Namespace, Name string
 	Data            map[string]string
 }
 
 // String is its kind and full name.
-func (c ConfigMap) String() string { return "ConfigMap " + c.Namespace + "/" + c.Name }
+func (c configMap) String() string { return "ConfigMap " + c.Namespace + "/" + c.Name }
 
-// Seen is what was seen from a pod.
-type Seen struct {
+// seenAtEnd is what was seen from a pod.
+type seenAtEnd struct {
 	// Pod is namespace/name, Node where the API says that it runs.
 	Pod, Node string
 	// Host is true for a pod in the node's own network namespace.
@@ -116,26 +116,26 @@ type Seen struct {
 	netstate.State
 }
 
-// daemon returns the first DaemonSet with one of the names.
-func (s Snapshot) daemon(names ...string) (Workload, bool) {
+// daemon returns the first daemonSetKind with one of the names.
+func (s Snapshot) daemon(names ...string) (workloadSpec, bool) {
 	for _, name := range names {
 		for _, w := range s.Workloads {
-			if w.Kind == DaemonSet && w.Name == name {
+			if w.Kind == daemonSetKind && w.Name == name {
 				return w, true
 			}
 		}
 	}
-	return Workload{}, false
+	return workloadSpec{}, false
 }
 
-// runs reports whether the CNI has a DaemonSet.
+// runs reports whether the CNI has a daemonSetKind.
 func (s Snapshot) runs(c profile.CNI) bool {
 	_, ok := s.daemon(c.Daemons...)
 	return ok
 }
 
-// configMap returns the first ConfigMap with one of the names; of several with one name, that in the namespace.
-func (s Snapshot) configMap(namespace string, names ...string) (ConfigMap, bool) {
+// configMap returns the first configMap with one of the names; of several with one name, that in the namespace.
+func (s Snapshot) configMap(namespace string, names ...string) (configMap, bool) {
 	for _, name := range names {
 		for _, anywhere := range []bool{false, true} {
 			for _, c := range s.ConfigMaps {
@@ -145,7 +145,7 @@ func (s Snapshot) configMap(namespace string, names ...string) (ConfigMap, bool)
 			}
 		}
 	}
-	return ConfigMap{}, false
+	return configMap{}, false
 }
 
 // objects returns the custom objects of a kind.
@@ -160,13 +160,13 @@ func (s Snapshot) objects(kind string) []map[string]any {
 }
 
 // hosts are the states that host-network pods saw.
-func (s Snapshot) hosts() []Seen {
-	return slices.DeleteFunc(slices.Clone(s.Seen), func(n Seen) bool { return !n.Host })
+func (s Snapshot) hosts() []seenAtEnd {
+	return slices.DeleteFunc(slices.Clone(s.Seen), func(n seenAtEnd) bool { return !n.Host })
 }
 
 // pods are the states that ordinary pods saw.
-func (s Snapshot) pods() []Seen {
-	return slices.DeleteFunc(slices.Clone(s.Seen), func(n Seen) bool { return n.Host })
+func (s Snapshot) pods() []seenAtEnd {
+	return slices.DeleteFunc(slices.Clone(s.Seen), func(n seenAtEnd) bool { return n.Host })
 }
 
 // field returns the value at the path of keys, nil if it is missing.

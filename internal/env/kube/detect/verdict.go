@@ -22,22 +22,22 @@ type Verdict struct {
 	Version string `json:"version,omitempty"`
 	Source  string `json:"source,omitempty"`
 	// Kubernetes is the API server's version. Distribution is kind, RKE2, EKS, ...; "" if it is not known.
-	Kubernetes   string    `json:"kubernetes,omitempty"`
-	Distribution string    `json:"distribution,omitempty"`
-	Settings     []Setting `json:"settings,omitempty"`
-	KubeProxy    KubeProxy `json:"kubeProxy"`
+	Kubernetes   string       `json:"kubernetes,omitempty"`
+	Distribution string       `json:"distribution,omitempty"`
+	Settings     []setting    `json:"settings,omitempty"`
+	KubeProxy    proxyVerdict `json:"kubeProxy"`
 	// MTU is that of the pods in bytes; Encapsulation "none", "vxlan", "geneve", "ipip", "wireguard", or with "between
 	// subnets" behind it; Encryption "none", "wireguard" or "ipsec".
-	MTU           Claim `json:"mtu"`
-	Encapsulation Claim `json:"encapsulation"`
-	Encryption    Claim `json:"encryption"`
+	MTU           configClaim `json:"mtu"`
+	Encapsulation configClaim `json:"encapsulation"`
+	Encryption    configClaim `json:"encryption"`
 	// Doubts speak against the verdict; Unproven could not be seen.
 	Doubts   []string `json:"doubts,omitempty"`
 	Unproven []string `json:"unproven,omitempty"`
 }
 
-// Setting is one setting of the dataplane.
-type Setting struct {
+// setting is one setting of the dataplane.
+type setting struct {
 	Component string `json:"component"`
 	Name      string `json:"name"`
 	// Asked is the configured value, AskedBy the object that configures it, or whose default it is.
@@ -48,14 +48,14 @@ type Setting struct {
 	SeenBy  string `json:"seenBy,omitempty"`
 }
 
-// Claim is a value with its source. The zero value claims nothing.
-type Claim struct {
+// configClaim is a value with its source. The zero value claims nothing.
+type configClaim struct {
 	Value  string `json:"value,omitempty"`
 	Source string `json:"source,omitempty"`
 }
 
-// KubeProxy is whether kube-proxy serves Services, and how.
-type KubeProxy struct {
+// proxyVerdict is whether kube-proxy serves Services, and how.
+type proxyVerdict struct {
 	// Runs is "yes", "no" or "unknown".
 	Runs string `json:"runs"`
 	// Mode is "iptables", "nftables" or "ipvs", "" if it does not run or its mode is not known.
@@ -65,7 +65,7 @@ type KubeProxy struct {
 	Source string `json:"source,omitempty"`
 }
 
-// Answers of KubeProxy.Runs.
+// Answers of proxyVerdict.Runs.
 const (
 	Yes     = "yes"
 	no      = "no"

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/kubetext"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -19,11 +19,11 @@ import (
 // into each of ours, under its name.
 type PullSecret struct{ Namespace, Name string }
 
-// PullSecrets reads references: "namespace/name", or "name" in the namespace home. plan.SecretFaults has passed them.
+// PullSecrets reads references: "namespace/name", or "name" in the namespace home. kubetext.SecretFaults has passed them.
 func PullSecrets(refs []string, home string) []PullSecret {
 	var all []PullSecret
 	for _, ref := range refs {
-		namespace, name, _ := plan.ParseSecret(ref)
+		namespace, name, _ := kubetext.ParseSecret(ref)
 		all = append(all, PullSecret{cmp.Or(namespace, home), name})
 	}
 	return all

@@ -135,8 +135,8 @@ func toolFacts(ctx context.Context, p plan.Plan) facts.Facts {
 	return f
 }
 
-// Tested is an instance with the result of its self-test.
-type Tested struct {
+// testedInstance is an instance with the result of its self-test.
+type testedInstance struct {
 	Instance   *lab.Instance
 	Assertions []selftest.Assertion
 	// unchanged is why an object of the instance could not be changed for its account.
@@ -145,8 +145,8 @@ type Tested struct {
 
 // SelfTests tests all instances, as many at a time as there are CPUs, and returns them in their order. It then switches
 // on the delay and loss of their wires.
-func SelfTests(ctx context.Context, instances []*lab.Instance) []Tested {
-	all := make([]Tested, len(instances))
+func SelfTests(ctx context.Context, instances []*lab.Instance) []testedInstance {
+	all := make([]testedInstance, len(instances))
 	slots := make(chan struct{}, runtime.NumCPU())
 	var wait sync.WaitGroup
 	for i, inst := range instances {
@@ -166,7 +166,7 @@ func SelfTests(ctx context.Context, instances []*lab.Instance) []Tested {
 }
 
 // state returns the record of a profile in the result file.
-func (t Tested) state() result.Profile {
+func (t testedInstance) state() result.Profile {
 	p := result.Profile{Name: t.Instance.Name, StandIn: t.Instance.StandIn}
 	if t.Instance.Err != nil {
 		p.Skipped = strings.Join(strings.Fields(t.Instance.Err.Error()), " ")

@@ -1,4 +1,4 @@
-package plan
+package kubetext
 
 import (
 	"strings"
@@ -17,20 +17,6 @@ func TestParseSecret(t *testing.T) {
 		if _, _, err := ParseSecret(s); err == nil || !strings.Contains(err.Error(), "want name, or namespace/name") {
 			t.Errorf("%q: %v", s, err)
 		}
-	}
-}
-
-// TestSecretFaults: the plan names all of them at once.
-func TestSecretFaults(t *testing.T) {
-	text := strings.Replace(clusterFile, "pullSecrets: [pull]", "pullSecrets: [pull, a/b/c, team/pull, team/other]", 1)
-	_, err := Parse("plan.yaml", strings.NewReader(text))
-	for _, want := range []string{`plan.yaml:12: kubernetes.pullSecrets: image pull Secret "a/b/c"`, `"pull" and "team/pull": the copies of both would be called pull`} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s is not in\n%v", want, err)
-		}
-	}
-	if err != nil && strings.Contains(err.Error(), "other") {
-		t.Errorf("a good one is a fault: %v", err)
 	}
 }
 

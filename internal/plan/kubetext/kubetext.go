@@ -1,10 +1,9 @@
-package plan
+// Package kubetext reads what Kubernetes takes as text: names, labels, tolerations, references of images and Secrets.
+package kubetext
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
@@ -39,8 +38,8 @@ func ParseToleration(s string) (toleration, error) {
 	return toleration{Key: key, Value: value, Effect: effect, Exists: !valued}, nil
 }
 
-// parseLabels reads name=value,name=value.
-func parseLabels(s string) (map[string]string, error) {
+// ParseLabels reads name=value,name=value.
+func ParseLabels(s string) (map[string]string, error) {
 	labels := map[string]string{}
 	for part := range strings.SplitSeq(s, ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(part), "=")
@@ -52,9 +51,9 @@ func parseLabels(s string) (map[string]string, error) {
 	return labels, nil
 }
 
-// parseAnnotations reads name=value,prefix/name=value. A value may have commas in it: what follows one begins another
+// ParseAnnotations reads name=value,prefix/name=value. A value may have commas in it: what follows one begins another
 // annotation only if it is prefix/name=value itself.
-func parseAnnotations(s string) (map[string]string, error) {
+func ParseAnnotations(s string) (map[string]string, error) {
 	all := map[string]string{}
 	last := ""
 	for part := range strings.SplitSeq(s, ",") {
@@ -75,40 +74,6 @@ func parseAnnotations(s string) (map[string]string, error) {
 	return all, nil
 }
 
-// validBalancer refuses a class and annotations that Services of type LoadBalancer cannot have.
-func (fs *faults) validBalancer(c Cluster) {
-	const want = "want name or prefix/name, such as internal or example.com/internal"
-	if c.LoadBalancerClass != "" && !isQualified(c.LoadBalancerClass) {
-		fs.Add("kubernetes.loadBalancerClass", "class %q: %s", c.LoadBalancerClass, want)
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.ServiceAnnotations)) {
-		if !isQualified(strings.ToLower(name)) { // as Kubernetes does, which takes the prefix of annotations in any case
-			fs.AddItem("kubernetes.serviceAnnotations", name, "annotation %q: %s", name, want)
-		}
-	}
-}
-
-// ParseCPUs reads numbers of CPUs as the kernel writes them: "1", "0-3,6". The result rises.
-func ParseCPUs(s string) ([]int, error) {
-	var cpus []int
-	for part := range strings.SplitSeq(s, ",") {
-		low, high, ranged := strings.Cut(strings.TrimSpace(part), "-")
-		first, err := strconv.ParseUint(low, 10, 12)
-		last := first
-		if err == nil && ranged {
-			last, err = strconv.ParseUint(high, 10, 12)
-		}
-		if err != nil || last < first {
-			return nil, fmt.Errorf("%q is not a list of CPUs such as 1 or 0-3,6", s)
-		}
-		for n := first; n <= last; n++ {
-			cpus = append(cpus, int(n))
-		}
-	}
-	slices.Sort(cpus)
-	return slices.Compact(cpus), nil
-}
-
 // namespaceName is a namespace's name as Kubernetes takes it.
 var namespaceName = pattern.New(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
@@ -119,7 +84,7 @@ func ParseSecret(s string) (namespace, name string, err error) {
 	if !in {
 		namespace, name = "", s
 	}
-	if in && !namespaceName.MatchString(namespace) || !isSubdomain(name) {
+	if in && !namespaceName.MatchString(namespace) || !IsSubdomain(name) {
 		return "", "", fmt.Errorf("image pull Secret %q: want name, or namespace/name", s)
 	}
 	return namespace, name, nil
@@ -150,24 +115,24 @@ var (
 	labelWord = pattern.New(`^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$`)
 )
 
-// isSubdomain says whether s can name an object, such as a node.
-func isSubdomain(s string) bool { return len(s) <= 253 && subdomain.MatchString(s) }
+// IsSubdomain says whether s can name an object, such as a node.
+func IsSubdomain(s string) bool { return len(s) <= 253 && subdomain.MatchString(s) }
 
-// isQualified says whether s can name a label or a class: name, or prefix/name such as node.kubernetes.io/pool.
-func isQualified(s string) bool {
+// IsQualified says whether s can name a label or a class: name, or prefix/name such as node.kubernetes.io/pool.
+func IsQualified(s string) bool {
 	prefix, name, prefixed := strings.Cut(s, "/")
 	if !prefixed {
 		return labelWord.MatchString(s)
 	}
-	return isSubdomain(prefix) && labelWord.MatchString(name)
+	return IsSubdomain(prefix) && labelWord.MatchString(name)
 }
 
-// isLabelValue says whether s can be the value of a label.
-func isLabelValue(s string) bool { return s == "" || labelWord.MatchString(s) }
+// IsLabelValue says whether s can be the value of a label.
+func IsLabelValue(s string) bool { return s == "" || labelWord.MatchString(s) }
 
-// imageReference is REGISTRY/PATH:TAG@DIGEST, of which PATH has to be. What stands before the first slash is a registry if it
+// ImageReference is REGISTRY/PATH:TAG@DIGEST, of which PATH has to be. What stands before the first slash is a registry if it
 // has a dot or a port or is localhost, as a kubelet decides it; there alone capitals can be.
-var imageReference = pattern.New(`^(?:` +
+var ImageReference = pattern.New(`^(?:` +
 	`(?:localhost|` + hostLabel + `(?:\.` + hostLabel + `)+)(?::[0-9]+)?/|` + hostLabel + `:[0-9]+/|\[[0-9A-Fa-f:]+\](?::[0-9]+)?/)?` +
 	pathPart + `(?:/` + pathPart + `)*` + `(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?` +
 	`(?:@[a-z][a-z0-9]*(?:[+._-][a-z0-9]+)*:[0-9a-f]{32,})?$`)
