@@ -140,7 +140,7 @@ func (p *program) reproduce(cmd *cobra.Command, a *reproduceArgs) error {
 	return p.run(cmd, &a.run)
 }
 
-// printReproduction judges the result file called name by the article, or by all claims if there is none, and prints what came out.
+// printReproduction judges the result file called name by the article, or by all claims without one, and prints the verdicts.
 func (p *program) printReproduction(a *reproduceArgs, name string) error {
 	judge := p.claimsOf
 	if a.source.ID != "" {
