@@ -33,7 +33,7 @@ func (b *builder) withNIC(title string, w plan.Workload) string {
 }
 
 // Ground describes where it was measured, under which NIC model, and what the best profiles lack.
-func (s Summary) Ground() []string {
+func (s Scene) Ground() []string {
 	lines := []string{s.Lacks}
 	if s.Model != "" {
 		lines = []string{s.Model + " Machine: " + s.Machine + ".", s.Lacks}

@@ -54,6 +54,6 @@ func (c *Collector) Interim(h result.Header) (Interim, error) {
 			out.Leads = append(out.Leads, lead)
 		}
 	}
-	out.Summary = &Summary{Title: s.Title, Columns: s.Columns, Rows: s.Rows, Margin: s.Margin}
+	out.Summary = &Summary{Title: s.Title, Columns: s.Columns, Rows: s.Rows, Reading: Reading{Margin: s.Margin}}
 	return out, nil
 }

@@ -21,9 +21,7 @@ import (
 
 // Summary is the report on one screen: the answer for each need, one table of all profiles, what to do next.
 type Summary struct {
-	// Model says whether a lab was measured and under which NIC model, Machine on what, Lacks
-	// what the best profiles do not have; each may be "".
-	Model, Machine, Lacks string
+	Scene
 	// Lists are the answers at length: the best, the best with a function, the worst. Grids are tables of a report that is not
 	// about profiles, Lead the lines of a result that answers no need.
 	Lists []Section
@@ -35,6 +33,18 @@ type Summary struct {
 	Title   string
 	Columns []SummaryColumn
 	Rows    []SummaryRow
+	Reading
+	Next []Item
+}
+
+// Scene is where a result comes from; each may be "".
+type Scene struct {
+	// Model says whether a lab was measured and under which NIC model, Machine on what, Lacks what the best profiles do not have.
+	Model, Machine, Lacks string
+}
+
+// Reading says how to read the table of a summary.
+type Reading struct {
 	// Loads says which workload and path each column is of.
 	Loads string
 	// Certainty says how sure the answers are; Margin is what the same is within.
@@ -44,7 +54,6 @@ type Summary struct {
 	// Letters, Proofs and Notes say how to read the table and what changes a reading.
 	Letters, Proofs string
 	Notes           []string
-	Next            []Item
 }
 
 // SummaryColumn is a need: its name, and its unit with the NIC model of bulk data.
