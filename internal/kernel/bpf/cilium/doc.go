@@ -18,6 +18,9 @@
 //	metrics (per CPU)      1 per direction                            1 per direction
 //	last                   redirect_peer | fib_lookup + redirect_neigh | set_tunnel_key + redirect
 //
+// What enters a node, unless it is for a frontend, adds the frontend's lookup, one of translated sources and two tail calls.
+// What leaves by the wire adds two of flows, one of endpoints and a tail call; with a tunnel one of flows.
+//
 // Between nodes the destination's half runs at the other node: in from_netdev (one ipcache lookup more), from_overlay
 // (the identity is the VNI), or, with Legacy, in from_host behind that node's stack. PacketLB adds a service lookup to
 // every packet of a pod, a service flow for those that match, and one tail call.

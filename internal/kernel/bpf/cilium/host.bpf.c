@@ -15,7 +15,7 @@
  */
 #include "dsr.h"
 
-enum { CALL_NETDEV = 1, CALL_OVERLAY = 2, CALL_HOST = 3, CALL_NAT_EGRESS = 4, CALL_DSR = 5, CALL_NAT_INGRESS = 6 };
+enum { CALL_NETDEV = 1, CALL_OVERLAY = 2, CALL_HOST = 3, CALL_NAT_EGRESS = 4, CALL_DSR = 5, CALL_NAT_INGRESS = 6, CALL_NAT_FWD = 7 };
 
 /* GO_ON means that the packet is nobody's frontend and takes the ordinary way. */
 #define GO_ON (-2)
@@ -76,11 +76,12 @@ inlined int nodeport(struct __sk_buff *skb)
 	ip_header *ip = ip_of(skb);
 	struct lb_service *svc;
 	struct lb_key key = {};
-	struct ct_key rev;
 	struct ct_buffer *b;
 	__u32 zero = 0;
 	int ret;
 
+	if (skb->cb[CB_SEEN]) /* it has been here */
+		return GO_ON;
 	b = bpf_map_lookup_elem(&cilium_scratch, &zero);
 	if (!ip || !b)
 		return drop(skb, DIR_INGRESS, DROP_INVALID);
@@ -105,10 +106,6 @@ inlined int nodeport(struct __sk_buff *skb)
 		if (svc && svc->flags & SVC_NODEPORT)
 			return balance(skb, b, &key, svc);
 	}
-	rev = b->tuple;
-	rev.flags = CT_IN;
-	if (!bpf_map_lookup_elem(&cilium_snat, &rev))
-		return GO_ON;
 	bpf_tail_call(skb, &cilium_calls, CALL_NAT_INGRESS);
 	return drop(skb, DIR_INGRESS, DROP_MISSED_TAIL_CALL);
 }
@@ -165,12 +162,14 @@ int dsr(struct __sk_buff *skb)
 inlined int to_pod(struct __sk_buff *skb, __u32 identity);
 
 /* nat_ingress takes a reply back to whom it is for: a client outside, under the frontend's address, or a pod of this
- * node that was masqueraded.
+ * node that was masqueraded. Every packet that no frontend is for comes here; one that is no such reply goes back to the
+ * beginning, and passes the services by.
  */
 SEC("tc")
 int nat_ingress(struct __sk_buff *skb)
 {
-	struct ct_key turned;
+	struct ct_key turned, rev;
+	ip_header *ip = ip_of(skb);
 	struct ct_entry *e;
 	struct ct_buffer *b;
 	__u8 tcp_flags = 0;
@@ -178,8 +177,18 @@ int nat_ingress(struct __sk_buff *skb)
 	int ret;
 
 	b = bpf_map_lookup_elem(&cilium_scratch, &zero);
-	if (!b)
+	if (!ip || !b)
 		return drop(skb, DIR_INGRESS, DROP_INVALID);
+	ret = ct_tuple(skb, ip, &b->tuple, &b->l4);
+	if (ret)
+		return drop(skb, DIR_INGRESS, ret);
+	rev = b->tuple;
+	rev.flags = CT_IN;
+	if (!bpf_map_lookup_elem(&cilium_snat, &rev)) {
+		skb->cb[CB_SEEN] = 1;
+		bpf_tail_call(skb, &cilium_calls, skb->cb[CB_FROM_TUNNEL] ? CALL_OVERLAY : CALL_NETDEV);
+		return drop(skb, DIR_INGRESS, DROP_MISSED_TAIL_CALL);
+	}
 	ret = snat_back(skb, &b->tuple, b->l4);
 	if (ret < 0)
 		return drop(skb, DIR_INGRESS, -ret);
@@ -290,53 +299,81 @@ inlined int own_flow(struct __sk_buff *skb, const ip_header *ip, struct addr own
 }
 
 /* masquerade gives a pod's packet to the world the node's address. */
-inlined int masquerade(struct __sk_buff *skb)
+inlined int masquerade(struct __sk_buff *skb, struct ct_buffer *b)
 {
 	struct ipcache_entry *peer;
 	struct endpoint_info *ep;
-	struct ct_key t = {}, turned;
+	struct ct_key turned;
 	ip_header *ip = ip_of(skb);
-	__u32 l4;
 	int ret;
 
-	if (!ip || skb->mark == MARK_SNAT_DONE)
+	if (!ip)
 		return TC_ACT_OK;
 	if (same(source(ip), constant(node.node_ip)))
 		return own_flow(skb, ip, constant(node.node_ip));
-	if (is_native(destination(ip)))
-		return TC_ACT_OK;
 	ep = endpoint(source(ip));
 	if (!ep || ep->flags & ENDPOINT_HOST)
 		return TC_ACT_OK;
 	ip = ip_of(skb);
 	if (!ip)
 		return TC_ACT_OK;
-	peer = ipcache(destination(ip));
+	ret = ct_tuple(skb, ip, &b->tuple, &b->l4);
+	if (ret)
+		return ret == DROP_CT_UNKNOWN_PROTO ? TC_ACT_OK : drop(skb, DIR_EGRESS, ret);
+	ct_turn(&b->tuple, &turned, CT_IN);
+	if (bpf_map_lookup_elem(ct_map(b->tuple.proto), &turned))
+		return TC_ACT_OK; /* the answer of a pod that was asked from outside */
+	if (is_native(b->tuple.daddr))
+		return TC_ACT_OK;
+	peer = ipcache(b->tuple.daddr);
 	/* Behind a tunnel another node has no way back to the pod's own address. */
 	if (peer && peer->identity != ID_WORLD && peer->identity != ID_UNKNOWN &&
 	    !(node.tunnel && peer->identity == ID_REMOTE_NODE))
 		return TC_ACT_OK;
-	ip = ip_of(skb);
-	if (!ip)
-		return TC_ACT_OK;
-	ret = ct_tuple(skb, ip, &t, &l4);
-	if (ret)
-		return ret == DROP_CT_UNKNOWN_PROTO ? TC_ACT_OK : drop(skb, DIR_EGRESS, ret);
-	ct_turn(&t, &turned, CT_IN);
-	if (bpf_map_lookup_elem(ct_map(t.proto), &turned))
-		return TC_ACT_OK; /* the answer of a pod that was asked from outside */
-	ret = snat_out(skb, &t, l4, constant(node.node_ip));
+	ret = snat_out(skb, &b->tuple, b->l4, constant(node.node_ip));
 	return ret ? drop(skb, DIR_EGRESS, -ret) : TC_ACT_OK;
+}
+
+SEC("tc")
+int nat_fwd(struct __sk_buff *skb)
+{
+	struct ct_buffer *b;
+	__u32 zero = 0;
+	int ret;
+
+	b = bpf_map_lookup_elem(&cilium_scratch, &zero);
+	if (!b)
+		return drop(skb, DIR_EGRESS, DROP_INVALID);
+	ret = masquerade(skb, b);
+	if (ret != TC_ACT_OK)
+		return ret;
+	count(skb, DIR_EGRESS, FORWARDED);
+	return TC_ACT_OK;
+}
+
+/* ask_frontend asks of a packet that leaves whether it answers a client of a frontend. The pod's program has given those that do
+ * their source, so nothing is left to do.
+ */
+inlined void ask_frontend(struct __sk_buff *skb)
+{
+	ip_header *ip = ip_of(skb);
+	struct ct_key t = {}, turned = {};
+	__u32 l4;
+
+	if (!ip || ct_tuple(skb, ip, &t, &l4))
+		return;
+	ct_turn(&t, &turned, CT_OUT);
+	bpf_map_lookup_elem(ct_map(t.proto), &turned);
 }
 
 SEC("tc")
 int to_netdev(struct __sk_buff *skb)
 {
-	if ((node.masquerade || node.nodeport) && skb->protocol == bpf_htons(L3_PROTO)) {
-		int ret = masquerade(skb);
-
-		if (ret != TC_ACT_OK)
-			return ret;
+	if ((node.masquerade || node.nodeport) && skb->protocol == bpf_htons(L3_PROTO) &&
+	    skb->mark != MARK_SNAT_DONE && skb->mark != MARK_OVERLAY) {
+		ask_frontend(skb);
+		bpf_tail_call(skb, &cilium_calls, CALL_NAT_FWD);
+		return drop(skb, DIR_EGRESS, DROP_MISSED_TAIL_CALL);
 	}
 	count(skb, DIR_EGRESS, FORWARDED);
 	return TC_ACT_OK;
@@ -378,6 +415,7 @@ int to_overlay(struct __sk_buff *skb)
 	ip_header *ip;
 
 	if (node.nodeport && skb->protocol == bpf_htons(L3_PROTO) && skb->mark != MARK_SNAT_DONE) {
+		ask_frontend(skb);
 		ip = ip_of(skb);
 		if (ip && same(source(ip), constant(node.gateway))) {
 			int ret = own_flow(skb, ip, constant(node.gateway));
@@ -386,6 +424,7 @@ int to_overlay(struct __sk_buff *skb)
 				return ret;
 		}
 	}
+	skb->mark = MARK_OVERLAY;
 	count(skb, DIR_EGRESS, FORWARDED);
 	return TC_ACT_OK;
 }

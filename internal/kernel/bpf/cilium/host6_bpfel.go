@@ -41,6 +41,7 @@ const (
 	host6ProgHandleNetdev       = "handle_netdev"
 	host6ProgHandleOverlay      = "handle_overlay"
 	host6ProgNatEgress          = "nat_egress"
+	host6ProgNatFwd             = "nat_fwd"
 	host6ProgNatIngress         = "nat_ingress"
 	host6ProgToHost             = "to_host"
 	host6ProgToNetdev           = "to_netdev"
@@ -98,6 +99,7 @@ type host6ProgramSpecs struct {
 	HandleNetdev  *ebpf.ProgramSpec `ebpf:"handle_netdev"`
 	HandleOverlay *ebpf.ProgramSpec `ebpf:"handle_overlay"`
 	NatEgress     *ebpf.ProgramSpec `ebpf:"nat_egress"`
+	NatFwd        *ebpf.ProgramSpec `ebpf:"nat_fwd"`
 	NatIngress    *ebpf.ProgramSpec `ebpf:"nat_ingress"`
 	ToHost        *ebpf.ProgramSpec `ebpf:"to_host"`
 	ToNetdev      *ebpf.ProgramSpec `ebpf:"to_netdev"`
@@ -214,6 +216,7 @@ type host6Programs struct {
 	HandleNetdev  *ebpf.Program `ebpf:"handle_netdev"`
 	HandleOverlay *ebpf.Program `ebpf:"handle_overlay"`
 	NatEgress     *ebpf.Program `ebpf:"nat_egress"`
+	NatFwd        *ebpf.Program `ebpf:"nat_fwd"`
 	NatIngress    *ebpf.Program `ebpf:"nat_ingress"`
 	ToHost        *ebpf.Program `ebpf:"to_host"`
 	ToNetdev      *ebpf.Program `ebpf:"to_netdev"`
@@ -230,6 +233,7 @@ func (p *host6Programs) Close() error {
 		p.HandleNetdev,
 		p.HandleOverlay,
 		p.NatEgress,
+		p.NatFwd,
 		p.NatIngress,
 		p.ToHost,
 		p.ToNetdev,

@@ -283,6 +283,7 @@ const (
 	hostProgHandleNetdev       = "handle_netdev"
 	hostProgHandleOverlay      = "handle_overlay"
 	hostProgNatEgress          = "nat_egress"
+	hostProgNatFwd             = "nat_fwd"
 	hostProgNatIngress         = "nat_ingress"
 	hostProgToHost             = "to_host"
 	hostProgToNetdev           = "to_netdev"
@@ -340,6 +341,7 @@ type hostProgramSpecs struct {
 	HandleNetdev  *ebpf.ProgramSpec `ebpf:"handle_netdev"`
 	HandleOverlay *ebpf.ProgramSpec `ebpf:"handle_overlay"`
 	NatEgress     *ebpf.ProgramSpec `ebpf:"nat_egress"`
+	NatFwd        *ebpf.ProgramSpec `ebpf:"nat_fwd"`
 	NatIngress    *ebpf.ProgramSpec `ebpf:"nat_ingress"`
 	ToHost        *ebpf.ProgramSpec `ebpf:"to_host"`
 	ToNetdev      *ebpf.ProgramSpec `ebpf:"to_netdev"`
@@ -456,6 +458,7 @@ type hostPrograms struct {
 	HandleNetdev  *ebpf.Program `ebpf:"handle_netdev"`
 	HandleOverlay *ebpf.Program `ebpf:"handle_overlay"`
 	NatEgress     *ebpf.Program `ebpf:"nat_egress"`
+	NatFwd        *ebpf.Program `ebpf:"nat_fwd"`
 	NatIngress    *ebpf.Program `ebpf:"nat_ingress"`
 	ToHost        *ebpf.Program `ebpf:"to_host"`
 	ToNetdev      *ebpf.Program `ebpf:"to_netdev"`
@@ -472,6 +475,7 @@ func (p *hostPrograms) Close() error {
 		p.HandleNetdev,
 		p.HandleOverlay,
 		p.NatEgress,
+		p.NatFwd,
 		p.NatIngress,
 		p.ToHost,
 		p.ToNetdev,

@@ -27,7 +27,7 @@ struct node_config {
 volatile const struct node_config node;
 
 /* Meaning of the words that travel with the packet through tail calls. */
-enum { CB_SRC_IDENTITY = 0, CB_NOT_INGRESS = 1, CB_FROM_TUNNEL = 2, CB_ARG = 3 };
+enum { CB_SRC_IDENTITY = 0, CB_NOT_INGRESS = 1, CB_FROM_TUNNEL = 2, CB_SEEN = 3 };
 
 inlined void clear_cb(struct __sk_buff *skb)
 {

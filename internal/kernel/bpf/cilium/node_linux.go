@@ -35,7 +35,7 @@ var perObject = []string{"cilium_calls", "cilium_scratch", "cilium_policy"}
 // hostCalls and lxcCalls are the slots of the tail calls; the C files number them.
 var (
 	hostCalls = map[uint32]string{
-		1: "handle_netdev", 2: "handle_overlay", 3: "handle_host", 4: "nat_egress", 5: "dsr", 6: "nat_ingress",
+		1: "handle_netdev", 2: "handle_overlay", 3: "handle_host", 4: "nat_egress", 5: "dsr", 6: "nat_ingress", 7: "nat_fwd",
 	}
 	lxcCalls = map[uint32]string{1: "handle_ip", 2: "handle_neighbour", 3: "handle_ip_cont", 4: "reverse"}
 )

@@ -20,6 +20,8 @@
 
 /* MARK_SNAT_DONE is on a packet that bears a source of the node's because snat_out has been here: it is not the node's own. */
 #define MARK_SNAT_DONE 0x1500
+/* MARK_OVERLAY is on what a tunnel sends. */
+#define MARK_OVERLAY 0x0400
 
 /* TUNNEL_PORT is where VXLAN's outer packets go, which are not translated. */
 #define TUNNEL_PORT 8472
