@@ -394,7 +394,7 @@ func TestRaw(t *testing.T) {
 				}
 			}
 			if c := d.Analysis.Cells[i]; c.N > 0 && number.Finite(c.Median) {
-				if got, want := row.Fields[6], strconv.FormatFloat(c.Median, 'g', -1, 64); got != want {
+				if got, want := row.Fields[6], strconv.FormatFloat(c.Median, 'g', digits, 64); got != want {
 					t.Errorf("%s: median %s, want %s", name, got, want)
 				}
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"slices"
+	"strconv"
 
 	"github.com/cnibench/cnibench/internal/report/spreadsheet"
 )
@@ -33,12 +34,20 @@ type rawRow struct {
 	Fields []string `json:"fields"`
 }
 
+// digits are those of a number in the table: more than any measurement has, and they do not compress.
+const digits = 6
+
 // allNumbers returns every cell of the analysis as a row, with the columns of the format csv.
 func (b *builder) allNumbers() (heads []rawHead, rows []rawRow) {
 	for _, c := range spreadsheet.Columns {
 		heads = append(heads, rawHead{c, slices.Contains(spreadsheet.Numbers, c)})
 	}
 	for i, fields := range spreadsheet.Rows(b.d.Analysis) {
+		for j, head := range heads {
+			if v, err := strconv.ParseFloat(fields[j], 64); head.Numbers && err == nil {
+				fields[j] = strconv.FormatFloat(v, 'g', digits, 64)
+			}
+		}
 		c := &b.d.Analysis.Cells[i]
 		rows = append(rows, rawRow{[4]int{b.series[c.Profile], b.path[c.Path], b.load[c.Workload], b.metric[c.Metric]}, fields})
 	}

@@ -277,6 +277,12 @@ func description(d report.Document) string {
 }
 
 // notesOf returns the footnotes of those numbers.
+// Rule is the beginning of the text, which names what doubts; the whole is said once below the table.
+func (f footnote) Rule() string {
+	rule, _, _ := strings.Cut(f.Text, ",")
+	return rule
+}
+
 func (b *builder) notesOf(ns []int) []footnote {
 	var out []footnote
 	for _, n := range ns {
