@@ -28,7 +28,10 @@ func citation(d Document) string {
 	fact := func(name, unknown string) string { return number.Clean(cmp.Or(d.Facts[name], unknown)) }
 	tool := "cnibench " + fact(facts.Version, "of unknown version")
 	if d.Run.Origin != "" {
-		tool = number.Clean(strings.TrimSpace(d.Run.Origin + " " + d.Facts[facts.ToolVersion]))
+		tool = number.Clean(d.Run.Origin)
+		if v := number.Clean(d.Facts[facts.ToolVersion]); !strings.HasSuffix(tool, v) {
+			tool += " " + v
+		}
 	}
 	created := "unknown date"
 	if !d.Run.Created.IsZero() {

@@ -255,6 +255,23 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
+// TestFirstScreenSaysWhatProfilesDo: functions and proof of each profile stand above the chart, their words below it, and a link to
+// the page has the answer as its title.
+func TestFirstScreenSaysWhatProfilesDo(t *testing.T) {
+	page := string(render(t, document(t, reporttest.NinePaths(6))))
+	before, after, _ := strings.Cut(page, `id="glance"`)
+	for _, want := range []string{"Functions and proof: ", "SP-6 wire (", "S--6 both (flannel-vxlan)", `og:title" content="Requests: macvlan is best`} {
+		if !strings.Contains(before, want) {
+			t.Errorf("no %q above the chart", want)
+		}
+	}
+	for _, want := range []string{"S Services, P NetworkPolicy", "Proof: wire: "} {
+		if !strings.Contains(after, want) {
+			t.Errorf("no %q below the chart", want)
+		}
+	}
+}
+
 // Every value, ratio and doubt of the document is on the page, and the answer comes before any of them.
 func TestNothingIsLost(t *testing.T) {
 	d := document(t, reporttest.NinePaths(5))

@@ -33,9 +33,11 @@ type view struct {
 // head is what a browser and those who show a link to the page need.
 type head struct {
 	CSP, Title, Description string
-	Style                   template.CSS
-	Script                  template.JS
-	Icon                    template.URL
+	// Share is the title of a link: the answer, or that of the page.
+	Share  string
+	Style  template.CSS
+	Script template.JS
+	Icon   template.URL
 }
 
 // answer is the first screen.
@@ -231,7 +233,10 @@ func viewOf(d report.Document) (view, error) {
 	}
 	v.Lead, v.Pictures = b.pictures(true), b.pictures(false)
 	v.Nav = navigation(v)
-	v.Description, v.Icon = description(d), pageIcon()
+	v.Description, v.Icon, v.Share = description(d), pageIcon(), d.Title
+	if d.Summary != nil && d.Summary.Message != "" {
+		v.Share = d.Summary.Message
+	}
 	v.Pack = b.encodePack()
 	return v, b.err
 }
