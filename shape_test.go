@@ -75,7 +75,6 @@ var wide = map[string]int{
 	"internal/plan Traits":                  30,
 	"internal/profile Profile":              18,
 	"internal/report Need":                  13,
-	"internal/report Summary":               18,
 	"internal/report figureData":            13,
 	"internal/report growthCurve":           17,
 	"internal/report pairCell":              18,
