@@ -281,13 +281,13 @@ func description(d report.Document) string {
 	return d.Lines[0]
 }
 
-// notesOf returns the footnotes of those numbers.
-// Rule is the beginning of the text, which names what doubts; the whole is said once below the table.
+// Rule is the beginning of the text, which names what doubts; the table has the whole once, below it.
 func (f footnote) Rule() string {
 	rule, _, _ := strings.Cut(f.Text, ",")
 	return rule
 }
 
+// notesOf returns the footnotes of those numbers.
 func (b *builder) notesOf(ns []int) []footnote {
 	var out []footnote
 	for _, n := range ns {
