@@ -67,8 +67,8 @@ func TestCalicoBlocksHoldTunnelAndPods(t *testing.T) {
 }
 
 func TestDeviceNamesHaveTheirForm(t *testing.T) {
-	forms := map[string]int{"veth": 12, "cali": 15, "lxc": 15}
-	prefix := map[string]string{"plugins": "veth", "flannel": "veth", "canal": "cali", "calico": "cali", "cilium": "lxc"}
+	forms := map[string]int{"veth": 12, "cali": 15, "lxc": 15, "eni": 14}
+	prefix := map[string]string{"plugins": "veth", "flannel": "veth", "canal": "cali", "calico": "cali", "cilium": "lxc", "aws": "eni"}
 	for _, p := range profile.All() {
 		_, n := arranged(t, p.Name, 3)
 		for _, pod := range n.Pods {
