@@ -138,6 +138,15 @@ func (n Node) Gateway() netip.Addr { return Nth(n.PodCIDR, 1) }
 // PodName returns "node-1/pod-1" and so on.
 func PodName(n *Node, i int) string { return n.Name + "/pod-" + strconv.Itoa(i+1) }
 
+// AddPods adds pods to n. The name of the node's end of each veth is a prefix and some digits of a hash. addr returns the address
+// of pod i, counted from 0, with the prefix length of the pod's device; mtu is in bytes.
+func (n *Node) AddPods(pods, mtu int, prefix string, digits int, addr func(i int) netip.Prefix) {
+	for i := range pods {
+		name, a := PodName(n, i), addr(i)
+		n.Pods = append(n.Pods, Pod{Name: name, Addr: a, MAC: PodMAC(a.Addr()), HostDevice: vethName(prefix, name, digits), MTU: mtu})
+	}
+}
+
 // MACOf makes a MAC address from two leading bytes and an address, so that captures show its owner. From an IPv6 address
 // it takes the bytes with the numbers of node and pod.
 func MACOf(first, second byte, a netip.Addr) net.HardwareAddr {
@@ -155,8 +164,8 @@ func PodMAC(a netip.Addr) net.HardwareAddr { return MACOf(0x0a, 0x58, a) }
 // TunnelMAC returns the MAC address of the tunnel device, which is random in the product.
 func TunnelMAC(n *Node) net.HardwareAddr { return MACOf(0x66, 0x00, n.Addr.Addr()) }
 
-// VethName makes a device name from a prefix and the first digits of a hash of the pod's name.
-func VethName(prefix, pod string, digits int) string {
+// vethName makes a device name from a prefix and the first digits of a hash of the pod's name.
+func vethName(prefix, pod string, digits int) string {
 	sum := sha1.Sum([]byte("default." + pod))
 	return prefix + hex.EncodeToString(sum[:])[:digits]
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
@@ -40,10 +41,12 @@ func addAWS(node *ruleset.Ruleset, c AWSConfig) {
 	snat.Append(`! -o vlan+ -m comment --comment "AWS, SNAT" -m addrtype ! --dst-type LOCAL -j SNAT --to-source ` + c.NodeAddr.String() + " --random-fully")
 	mangle := node.Table(ruleset.Mangle).Chain("PREROUTING")
 	const primary = ` -m comment --comment "AWS, primary ENI" `
+	mark := fmt.Sprintf("%#x", AWSMark)
+	restore := "-j CONNMARK --restore-mark --nfmask " + mark + " --ctmask " + mark
 	mangle.Append(
-		"-i eth0"+primary+"-m addrtype --dst-type LOCAL --limit-iface-in -j CONNMARK --set-xmark 0x80/0x80",
-		"-i "+AWSVeth+"+"+primary+"-j CONNMARK --restore-mark --nfmask 0x80 --ctmask 0x80",
-		"-i vlan+"+primary+"-j CONNMARK --restore-mark --nfmask 0x80 --ctmask 0x80",
+		"-i eth0"+primary+"-m addrtype --dst-type LOCAL --limit-iface-in -j CONNMARK --set-xmark "+mark+"/"+mark,
+		"-i "+AWSVeth+"+"+primary+restore,
+		"-i vlan+"+primary+restore,
 	)
 }
 

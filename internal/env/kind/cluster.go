@@ -45,7 +45,7 @@ type upOptions struct {
 
 // kindCluster is a kind cluster with its profile installed.
 type kindCluster struct {
-	// nameOf is kind's, Kubeconfig the file to reach it by.
+	// Name is kind's, Kubeconfig the file to reach it by.
 	Name, Kubeconfig string
 	provider         containerEngine
 }

@@ -418,9 +418,10 @@ func TestRulesAreAListByPriority(t *testing.T) {
 	h := fresh(t)
 	pod := netip.MustParsePrefix("10.0.0.2/32")
 	must(t, h.Add(Rule{Priority: 1024, Mark: 0x80}, Rule{Priority: 512, To: pod}))
-	got, err := h.Rules()
+	got, err := h.Policy()
 	must(t, err)
-	if want := []Rule{{Priority: 512, To: pod}, {Priority: 1024, Mark: 0x80}}; !slices.Equal(got, want) {
+	want := []PolicyEntry{{Priority: 512, Words: "to 10.0.0.2/32 lookup main"}, {Priority: 1024, Words: "fwmark 0x80/0x80 lookup main"}}
+	if !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if err := h.Add(Rule{Priority: 512, To: pod}); !errors.Is(err, unix.EEXIST) {

@@ -39,29 +39,6 @@ func (r Rule) add(h *Handle) error {
 	return nil
 }
 
-// Rules returns the IPv4 entries that send packets to the main table, without the kernel's own, in the order of the list.
-func (h *Handle) Rules() ([]Rule, error) {
-	list, err := h.nl.RuleList(unix.AF_INET)
-	if err != nil {
-		return nil, fmt.Errorf("list routing rules: %w", err)
-	}
-	var rules []Rule
-	for _, e := range list {
-		if e.Table != unix.RT_TABLE_MAIN || e.Priority == kernelRule {
-			continue
-		}
-		r := Rule{Priority: e.Priority, Mark: e.Mark}
-		if e.Dst != nil {
-			r.To = prefix(e.Dst)
-		}
-		rules = append(rules, r)
-	}
-	return rules, nil
-}
-
-// kernelRule is the priority of the kernel's own entry for the main table.
-const kernelRule = 32766
-
 // PolicyEntry is an entry of the routing policy to any table.
 type PolicyEntry struct {
 	IPv6     bool
@@ -71,7 +48,7 @@ type PolicyEntry struct {
 }
 
 // tables are those of the kernel's own entries, by the priority of their entry.
-var tables = map[int]int{0: unix.RT_TABLE_LOCAL, kernelRule: unix.RT_TABLE_MAIN, 32767: unix.RT_TABLE_DEFAULT}
+var tables = map[int]int{0: unix.RT_TABLE_LOCAL, 32766: unix.RT_TABLE_MAIN, 32767: unix.RT_TABLE_DEFAULT}
 
 // Policy returns the entries of both families, without the kernel's own.
 func (h *Handle) Policy() ([]PolicyEntry, error) {

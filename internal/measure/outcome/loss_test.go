@@ -31,7 +31,7 @@ func TestLocate(t *testing.T) {
 		want  map[string]uint64
 		says  string
 	}{
-		{"nobody knows", 10, []sample.Drop{}, nil, map[string]uint64{onPath: 10}, "10 of 1000 datagrams: 10 path"},
+		{"no counter", 10, []sample.Drop{}, nil, map[string]uint64{onPath: 10}, "10 of 1000 datagrams: 10 path"},
 		{"the socket", 10, []sample.Drop{}, func(_, s *sample.Observation) { s.Datagrams.SocketDrops = number(8) },
 			map[string]uint64{inSocket: 8, onPath: 2}, "8 socket buffer, 2 path"},
 		{"the namespace, where the socket does not say", 10, nil, func(_, s *sample.Observation) { s.Host.SNMP = map[string]int64{"Udp.RcvbufErrors": 9} },

@@ -38,13 +38,7 @@ const (
 )
 
 func (vpc) Arrange(n *dataplane.Node, number, count int) {
-	for i := range count {
-		addr := podAddr(number, i)
-		n.Pods = append(n.Pods, dataplane.Pod{
-			Name: dataplane.PodName(n, i), Addr: dataplane.Single(addr), MAC: dataplane.PodMAC(addr),
-			HostDevice: dataplane.VethName(policy.AWSVeth, dataplane.PodName(n, i), 11), MTU: n.MTU,
-		})
-	}
+	n.AddPods(count, n.MTU, policy.AWSVeth, 11, func(i int) netip.Prefix { return dataplane.Single(podAddr(number, i)) })
 }
 
 // podAddr is the address of pod i, counted from 0, of the node with this number.

@@ -87,13 +87,7 @@ func routesOverVXLAN(from, to dataplane.Node) []link.Thing {
 
 // ArrangePods gives out single addresses of n.PodCIDR from the given one on.
 func ArrangePods(n *dataplane.Node, pods, first, mtu int) {
-	for i := range pods {
-		addr := dataplane.Nth(n.PodCIDR, first+i)
-		n.Pods = append(n.Pods, dataplane.Pod{
-			Name: dataplane.PodName(n, i), Addr: dataplane.Single(addr), MAC: dataplane.PodMAC(addr),
-			HostDevice: dataplane.VethName("cali", dataplane.PodName(n, i), 11), MTU: mtu,
-		})
-	}
+	n.AddPods(pods, mtu, "cali", 11, func(i int) netip.Prefix { return dataplane.Single(dataplane.Nth(n.PodCIDR, first+i)) })
 }
 
 func (c calico) Prepare(n dataplane.Node) []link.Thing {

@@ -73,13 +73,11 @@ func (c ciliumPlane) Arrange(n *dataplane.Node, number, pods int) {
 		mtu -= dataplane.VXLANOverhead(n)
 		n.Tunnel = dataplane.Tunnel{Device: "cilium_vxlan", Addr: n.Gateway(), MAC: dataplane.TunnelMAC(n), Port: 8472, MTU: mtu}
 	}
-	for i := range pods {
-		addr := dataplane.Nth(n.PodCIDR, dataplane.FirstPod+i)
-		pod := dataplane.Pod{Name: dataplane.PodName(n, i), Addr: dataplane.Single(addr), HostDevice: dataplane.VethName("lxc", dataplane.PodName(n, i), 12), MTU: mtu}
-		if !c.netkit {
-			pod.MAC = dataplane.PodMAC(addr)
+	n.AddPods(pods, mtu, "lxc", 12, func(i int) netip.Prefix { return dataplane.Single(dataplane.Nth(n.PodCIDR, dataplane.FirstPod+i)) })
+	if c.netkit { // at layer 3
+		for i := range n.Pods {
+			n.Pods[i].MAC = nil
 		}
-		n.Pods = append(n.Pods, pod)
 	}
 }
 

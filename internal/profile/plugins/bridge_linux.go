@@ -30,13 +30,9 @@ func (Bridge) Arrange(n *dataplane.Node, number, pods int) {
 
 // ArrangeVeths gives out the addresses of n.PodCIDR from its third on, with the given prefix length.
 func ArrangeVeths(n *dataplane.Node, pods, mtu, bits int) {
-	for i := range pods {
-		addr := dataplane.Nth(n.PodCIDR, dataplane.FirstPod+i)
-		n.Pods = append(n.Pods, dataplane.Pod{
-			Name: dataplane.PodName(n, i), Addr: netip.PrefixFrom(addr, bits), MAC: dataplane.PodMAC(addr),
-			HostDevice: dataplane.VethName("veth", dataplane.PodName(n, i), 8), MTU: mtu,
-		})
-	}
+	n.AddPods(pods, mtu, "veth", 8, func(i int) netip.Prefix {
+		return netip.PrefixFrom(dataplane.Nth(n.PodCIDR, dataplane.FirstPod+i), bits)
+	})
 }
 
 func (Bridge) Prepare(n dataplane.Node) []link.Thing { return PrepareBridge(n, n.MTU) }

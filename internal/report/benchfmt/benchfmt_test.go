@@ -17,18 +17,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-var cases = map[string]reporttest.Result{
-	"small": reporttest.Small(10), "one-trial": reporttest.Small(1), "all-failed": reporttest.AllFailed(), "empty": {},
-	"not-numbers": reporttest.NotNumbers(), "hostile": reporttest.Hostile(),
-}
-
 func render(t *testing.T, r reporttest.Result) []byte {
 	t.Helper()
 	return reporttest.Render(t, r, Render)
 }
 
 func TestGolden(t *testing.T) {
-	for name, r := range cases {
+	for name, r := range reporttest.Cases {
 		t.Run(name, func(t *testing.T) { golden.Check(t, name+".txt", render(t, r)) })
 	}
 }

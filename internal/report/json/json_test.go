@@ -21,13 +21,8 @@ func render(t *testing.T, r reporttest.Result) []byte {
 	return reporttest.Render(t, r, Render)
 }
 
-var cases = map[string]reporttest.Result{
-	"small": reporttest.Small(10), "one-trial": reporttest.Small(1), "all-failed": reporttest.AllFailed(), "empty": {},
-	"not-numbers": reporttest.NotNumbers(), "hostile": reporttest.Hostile(),
-}
-
 func TestGolden(t *testing.T) {
-	for name, r := range cases {
+	for name, r := range reporttest.Cases {
 		t.Run(name, func(t *testing.T) { golden.Check(t, name+".json", render(t, r)) })
 	}
 }
@@ -35,7 +30,7 @@ func TestGolden(t *testing.T) {
 // The contract, read the way a program would: these keys, these types, in every cell and comparison.
 func TestContract(t *testing.T) {
 	nine := reporttest.NinePaths(5)
-	for name, r := range map[string]reporttest.Result{"nine-paths": nine, "small": cases["small"], "all-failed": cases["all-failed"], "not-numbers": cases["not-numbers"]} {
+	for name, r := range map[string]reporttest.Result{"nine-paths": nine, "small": reporttest.Cases["small"], "all-failed": reporttest.Cases["all-failed"], "not-numbers": reporttest.Cases["not-numbers"]} {
 		var doc struct {
 			Schema      string
 			Facts       map[string]string
@@ -125,7 +120,7 @@ func TestEncode(t *testing.T) {
 }
 
 func TestHostileTextIsJSON(t *testing.T) {
-	out := render(t, cases["hostile"])
+	out := render(t, reporttest.Cases["hostile"])
 	if strings.ContainsRune(string(out), '\x1b') || !json.Valid(out) {
 		t.Error("raw control characters, or no JSON")
 	}

@@ -24,11 +24,6 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-var cases = map[string]reporttest.Result{
-	"small": reporttest.Small(10), "one-trial": reporttest.Small(1), "all-failed": reporttest.AllFailed(), "empty": {},
-	"not-numbers": reporttest.NotNumbers(), "hostile": reporttest.Hostile(),
-}
-
 func build(t *testing.T, r reporttest.Result) report.Document {
 	t.Helper()
 	d, err := reporttest.Build(r.Header, r.Records, report.Options{})
@@ -48,7 +43,7 @@ func render(t *testing.T, r reporttest.Result) []byte {
 }
 
 func TestGolden(t *testing.T) {
-	for name, r := range cases {
+	for name, r := range reporttest.Cases {
 		t.Run(name, func(t *testing.T) { golden.Check(t, name+".txt", render(t, r)) })
 	}
 }
@@ -74,7 +69,7 @@ func allNames() []string {
 func TestStrict(t *testing.T) {
 	names := allNames()
 	everything := map[string]reporttest.Result{"nine-paths": reporttest.NinePaths(5), "every metric": everyMetric()}
-	for name, r := range cases {
+	for name, r := range reporttest.Cases {
 		everything[name] = r
 	}
 	for name, r := range everything {
@@ -212,7 +207,7 @@ func TestPromtool(t *testing.T) {
 	if err != nil {
 		t.Skip("promtool is missing (Debian: prometheus)")
 	}
-	for name, r := range map[string]reporttest.Result{"hostile": cases["hostile"], "nine-paths": reporttest.NinePaths(5)} {
+	for name, r := range map[string]reporttest.Result{"hostile": reporttest.Cases["hostile"], "nine-paths": reporttest.NinePaths(5)} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "in.txt")
 		text := render(t, r)

@@ -165,6 +165,11 @@ func Job() []impact.Work {
 	}
 }
 
+// Cases are results that every format for programs writes, by name.
+var Cases = map[string]Result{
+	"small": Small(10), "one-trial": Small(1), "all-failed": AllFailed(), "empty": {}, "not-numbers": NotNumbers(), "hostile": Hostile(),
+}
+
 // Small returns a run of two profiles on one path with rr, of that many repetitions.
 func Small(repetitions int) Result {
 	p := plan.Default()

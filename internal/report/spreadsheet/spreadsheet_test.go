@@ -20,11 +20,6 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-var cases = map[string]reporttest.Result{
-	"small": reporttest.Small(10), "one-trial": reporttest.Small(1), "all-failed": reporttest.AllFailed(), "empty": {},
-	"not-numbers": reporttest.NotNumbers(), "hostile": reporttest.Hostile(),
-}
-
 func render(t *testing.T, r reporttest.Result) []byte {
 	t.Helper()
 	return reporttest.Render(t, r, Render)
@@ -49,7 +44,7 @@ func samples(t *testing.T, r reporttest.Result) []byte {
 }
 
 func TestGolden(t *testing.T) {
-	for name, r := range cases {
+	for name, r := range reporttest.Cases {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name+".csv", render(t, r))
 			golden.Check(t, name+".samples.csv", samples(t, r))
@@ -60,7 +55,7 @@ func TestGolden(t *testing.T) {
 // Whatever is in the file, every row has its columns, numbers are numbers, and no text is a formula.
 func TestRows(t *testing.T) {
 	big := reporttest.NinePaths(5)
-	for name, r := range map[string]reporttest.Result{"nine-paths": big, "hostile": cases["hostile"], "not-numbers": cases["not-numbers"], "formulas": formulas()} {
+	for name, r := range map[string]reporttest.Result{"nine-paths": big, "hostile": reporttest.Cases["hostile"], "not-numbers": reporttest.Cases["not-numbers"], "formulas": formulas()} {
 		rows, err := csv.NewReader(bytes.NewReader(render(t, r))).ReadAll()
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

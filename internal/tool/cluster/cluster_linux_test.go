@@ -457,7 +457,7 @@ func TestReadyBeforeBuild(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsNeeded: a machine without Cilium's compiler raises every other CNI, and is told what Cilium lacks.
+// TestOnlyWhatIsNeeded: a machine without Cilium's compiler raises every other CNI, and the error of Cilium names the compiler.
 func TestOnlyWhatIsNeeded(t *testing.T) {
 	dir, path := t.TempDir(), t.TempDir()
 	for _, p := range []string{"xtables-nft-multi", "nft", "ipset", "bash", "find", "ip", "nsenter"} {

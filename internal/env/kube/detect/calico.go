@@ -91,7 +91,7 @@ func poolMode(p map[string]any) string {
 }
 
 // calicoClaims compares the pools with the nodes' annotations, because Calico gives a node an address on the tunnel's device only
-// where there is a tunnel. It takes the MTU from the operator's status or from a configMap.
+// where there is a tunnel. It takes the MTU from the operator's status or from a ConfigMap.
 func (d *detective) calicoClaims(inst map[string]any) {
 	tunnels := map[string]string{}
 	for _, n := range d.Nodes {
@@ -123,7 +123,7 @@ func (d *detective) calicoClaims(inst map[string]any) {
 	}
 }
 
-// object is calico-node's daemonSetKind with its environment, for package config.
+// object is calico-node's DaemonSet with its environment, for package config.
 func (w workloadSpec) object() config.Input {
 	var containers []map[string]any
 	for _, c := range w.Containers {

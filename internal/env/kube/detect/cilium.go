@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// ciliumConfig is the configMap that Cilium's agents read.
+// ciliumConfig is the ConfigMap that Cilium's agents read.
 const ciliumConfig = "cilium-config"
 
-// cilium judges the configMap and the agents' status, because agents fall back to other modes.
+// cilium judges the ConfigMap and the agents' status, because agents fall back to other modes.
 func (d *detective) cilium(w workloadSpec) {
 	c, ok := d.configMap(w.Namespace, ciliumConfig)
 	if !ok {

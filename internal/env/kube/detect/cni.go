@@ -32,7 +32,7 @@ func named(name string) profile.CNI {
 // multus are DaemonSets of Multus, which calls other CNIs.
 var multus = []string{"kube-multus-ds", "multus", "rke2-multus", "kube-multus-ds-amd64"}
 
-// CNIOf returns the CNI that a daemonSetKind's name shows, "" for another daemonSetKind and for kube-router's, which may filter only.
+// CNIOf returns the CNI that a DaemonSet's name shows, "" for another DaemonSet and for kube-router's, which may filter only.
 func CNIOf(daemonSet string) string {
 	if slices.Contains(multus, daemonSet) {
 		return residue.Multus

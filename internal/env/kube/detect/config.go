@@ -105,7 +105,7 @@ func (d *detective) inForce(component, name string, seen configClaim) {
 	}
 }
 
-// object is the configMap for package config.
+// object is the ConfigMap for package config.
 func (c configMap) object() config.Input {
 	return object(c.String(), map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": c.Name, "namespace": c.Namespace}, "data": c.Data,

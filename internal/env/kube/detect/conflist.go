@@ -114,7 +114,7 @@ func isPlugin(name string) bool {
 	return ok && (p.Family == "plugins" || p.Family == "sriov")
 }
 
-// standalone judges a cluster without a CNI's daemonSetKind: its distribution has flannel built in, or its nodes have the
+// standalone judges a cluster without a CNI's DaemonSet: its distribution has flannel built in, or its nodes have the
 // conflist of a plugin without a daemon.
 func (d *detective) standalone() {
 	lists := d.firstConflists()
@@ -142,7 +142,7 @@ func (d *detective) standalone() {
 	}
 }
 
-// PlanterSpace is the prefix of the namespace in which this program installs a plugin by a daemonSetKind called PlanterName.
+// PlanterSpace is the prefix of the namespace in which this program installs a plugin by a DaemonSet called PlanterName.
 const (
 	PlanterSpace = "cnibench-cni-"
 	PlanterName  = "planter"

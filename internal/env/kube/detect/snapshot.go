@@ -77,7 +77,7 @@ func ReadyNodes(nodes []Node, n int) []string {
 // workloadSpec is what runs a CNI's daemon or kube-proxy.
 type workloadSpec struct {
 	Kind, Namespace, Name string
-	// Node is where a staticPod runs.
+	// Node is where a static pod runs.
 	Node       string
 	Containers []containerSpec
 	// Desired and Ready count pods.
@@ -96,7 +96,7 @@ type containerSpec struct {
 	Env map[string]string
 }
 
-// configMap is one configMap.
+// configMap is one ConfigMap.
 type configMap struct {
 	Namespace, Name string
 	Data            map[string]string
@@ -116,7 +116,7 @@ type seenAtEnd struct {
 	netstate.State
 }
 
-// daemon returns the first daemonSetKind with one of the names.
+// daemon returns the first DaemonSet with one of the names.
 func (s Snapshot) daemon(names ...string) (workloadSpec, bool) {
 	for _, name := range names {
 		for _, w := range s.Workloads {
@@ -128,13 +128,13 @@ func (s Snapshot) daemon(names ...string) (workloadSpec, bool) {
 	return workloadSpec{}, false
 }
 
-// runs reports whether the CNI has a daemonSetKind.
+// runs reports whether the CNI has a DaemonSet.
 func (s Snapshot) runs(c profile.CNI) bool {
 	_, ok := s.daemon(c.Daemons...)
 	return ok
 }
 
-// configMap returns the first configMap with one of the names; of several with one name, that in the namespace.
+// configMap returns the first ConfigMap with one of the names; of several with one name, that in the namespace.
 func (s Snapshot) configMap(namespace string, names ...string) (configMap, bool) {
 	for _, name := range names {
 		for _, anywhere := range []bool{false, true} {

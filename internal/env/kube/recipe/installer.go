@@ -15,7 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
-// fieldManager is the name under which objects are applied. Label has their profile as its value.
+// fieldManager is the name under which objects are applied. label has their profile as its value.
 const (
 	fieldManager = "cnibench"
 	label        = "cnibench.dev/recipe"

@@ -21,10 +21,11 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
-// calicoGateway, in IPv6 calicoGateway6, and calicoMAC are the addresses of every Calico pod's gateway.
+// linkLocalGateway is the gateway of every pod of Calico and of the AWS VPC CNI. Calico's is calicoGateway6 in IPv6, and has
+// calicoMAC.
 var (
-	calicoGateway  = netip.MustParseAddr("169.254.1.1")
-	calicoGateway6 = netip.MustParseAddr("fe80::ecee:eeff:feee:eeee")
+	linkLocalGateway = netip.MustParseAddr("169.254.1.1")
+	calicoGateway6   = netip.MustParseAddr("fe80::ecee:eeff:feee:eeee")
 )
 
 // pinned marks a permanent neighbour entry.
@@ -212,12 +213,10 @@ func podGateway(_ context.Context, s *scene) finding {
 // gatewayOf returns the address of the gateway of a node's pods.
 func (x expectation) gatewayOf(n *lab.Node) netip.Addr {
 	switch {
-	case x.Attach.Gateway == expect.Pinned:
-		return calicoGateway
 	case x.Attach.Gateway == expect.LinkLocal && n.Addr.Is6():
 		return calicoGateway6
-	case x.Attach.Gateway == expect.LinkLocal:
-		return calicoGateway
+	case x.Attach.Gateway == expect.LinkLocal, x.Attach.Gateway == expect.Pinned:
+		return linkLocalGateway
 	}
 	return firstOf(n.PodCIDR)
 }
@@ -457,27 +456,23 @@ func remote(_ context.Context, s *scene) finding {
 func podRules(_ context.Context, s *scene) finding {
 	const want = "one for each pod at 512, one for the mark at 1024"
 	return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
-		list, err := link.At(n.NS, (*link.Handle).Rules)
+		list, err := link.At(n.NS, (*link.Handle).Policy)
 		if err != nil {
 			return "", err
 		}
-		left := map[netip.Addr]bool{}
+		missing := map[link.PolicyEntry]bool{{Priority: 1024, Words: fmt.Sprintf("fwmark %#[1]x/%#[1]x lookup main", policy.AWSMark)}: true}
 		for _, p := range n.Pods {
-			left[p.Addr] = true
+			missing[link.PolicyEntry{Priority: 512, Words: fmt.Sprintf("to %s/32 lookup main", p.Addr)}] = true
 		}
-		marked, others := 0, 0
+		others := 0
 		for _, r := range list {
-			switch {
-			case r.Priority == 512 && r.To.IsSingleIP() && left[r.To.Addr()]:
-				delete(left, r.To.Addr())
-			case r.Priority == 1024 && r.Mark == policy.AWSMark:
-				marked++
-			default:
+			if !missing[r] {
 				others++
 			}
+			delete(missing, r)
 		}
-		if len(left) > 0 || marked != 1 || others > 0 {
-			return fmt.Sprintf("%d pods without, %d for the mark, %d others", len(left), marked, others), nil
+		if len(missing) > 0 || others > 0 {
+			return fmt.Sprintf("%d missing, %d others", len(missing), others), nil
 		}
 		return want, nil
 	})

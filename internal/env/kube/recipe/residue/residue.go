@@ -115,19 +115,20 @@ func (s sign) is(name string) bool {
 	})
 }
 
-// add adds a leftover by the first sign that matches its name.
-func (j *judge) add(node, kind, name string, signs []sign) {
+// add adds a leftover by the first sign that matches its name, and returns it; nil if it added none.
+func (j *judge) add(node, kind, name string, signs []sign) *Leftover {
 	for _, s := range signs {
 		if !s.is(name) {
 			continue
 		}
 		if slices.ContainsFunc(s.owners, func(o string) bool { return slices.Contains(j.cluster.InForce, o) }) {
-			return
+			return nil
 		}
 		remove := strings.ReplaceAll(s.remove, "%s", name)
 		j.left = append(j.left, Leftover{Node: node, Owner: strings.Join(s.owners, " or "), Kind: kind, Name: name, Harm: s.harm, Remove: remove})
-		return
+		return &j.left[len(j.left)-1]
 	}
+	return nil
 }
 
 func (j *judge) node(n Node) {
@@ -158,9 +159,7 @@ func (j *judge) seen(n Node) {
 		if (strings.HasPrefix(d.Name, "lxc") || strings.HasPrefix(d.Name, "cali")) && d.Kind != "veth" && d.Kind != "netkit" {
 			continue // LXC too has devices with this prefix
 		}
-		before := len(j.left)
-		j.add(n.Name, "device", d.Name, devices)
-		if len(j.left) == before && d.Kind == "veth" && slices.ContainsFunc(d.Addresses, func(a netip.Prefix) bool { return n.PodCIDR.IsValid() && n.PodCIDR.Contains(a.Addr()) }) {
+		if j.add(n.Name, "device", d.Name, devices) == nil && d.Kind == "veth" && slices.ContainsFunc(d.Addresses, func(a netip.Prefix) bool { return n.PodCIDR.IsValid() && n.PodCIDR.Contains(a.Addr()) }) {
 			j.add(n.Name, "device", d.Name, gateways)
 		}
 	}
@@ -185,9 +184,7 @@ func (j *judge) seen(n Node) {
 		if r.IPv6 {
 			family = " -6"
 		}
-		before := len(j.left)
-		if j.add(n.Name, "routing rule", r.Words, rules); len(j.left) > before {
-			l := &j.left[len(j.left)-1]
+		if l := j.add(n.Name, "routing rule", r.Words, rules); l != nil {
 			l.Name = fmt.Sprintf("%d: %s", r.Priority, r.Words)
 			l.Remove = strings.NewReplacer("%6", family, "%p", strconv.Itoa(r.Priority)).Replace(l.Remove)
 		}
