@@ -10,20 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// imported reads samples as import does, with one profile and path, and returns the cases of its trials and its header.
-func imported(t *testing.T, label Label, files ...string) ([]string, result.Header) {
-	t.Helper()
-	var batches []Batch
-	for _, file := range files {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		batches = append(batches, decoded(t, label, string(b)))
-	}
-	return cases(t, batches)
-}
-
 func decoded(t *testing.T, label Label, text string) Batch {
 	t.Helper()
 	b, err := Decode("", []byte(text))

@@ -19,9 +19,9 @@ var (
 // abRun is what ab printed of one run. Its times are whole milliseconds.
 type abRun struct {
 	report
-	complete, answered float64
-	keepAlive          float64
-	hasTable           bool
+	complete  float64
+	keepAlive float64
+	hasTable  bool
 }
 
 // ab decodes what ab prints.

@@ -17,9 +17,7 @@ func unreadWhy(c profile.CNI) string {
 // unreadObject reports whether an object of Kubernetes configures a CNI that no rule reads, and says so.
 func (j *judge) unreadObject(kind string, n *position.Node) (why string, unread bool) {
 	c, ok := profile.CNIOfObject(kind, n.ScalarAt("metadata", "name"), n.ScalarAt("apiVersion"))
-	if network := n.ScalarAt("spec", "defaultNetwork", "type"); network == "" {
-		network = n.ScalarAt("spec", "networkType")
-	} else if kind == "Network" {
+	if network := n.ScalarAt("spec", "defaultNetwork", "type"); network != "" && kind == "Network" {
 		c, ok = profile.LookupCNI(map[string]string{"OVNKubernetes": "ovn-kubernetes", "OpenShiftSDN": "openshift-sdn"}[network])
 	}
 	if !ok || c.Family != "" {

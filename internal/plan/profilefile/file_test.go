@@ -48,7 +48,7 @@ func ownFiles() map[string]string {
 func TestLoad(t *testing.T) {
 	files := ownFiles()
 	p, read := withOwn(t, files, "./dir/mine.yaml(mtu=9000)", "bridge", "dir/mine.yaml")
-	p, faults := Load(p, read)
+	_, faults := Load(p, read)
 	if faults != nil {
 		// The two spellings are one file by another name, which is a fault that names both.
 		if !strings.Contains(faults.Error(), `"mine" is the name of`) {

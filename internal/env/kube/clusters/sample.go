@@ -39,7 +39,6 @@ type sampler struct {
 	answers *json.Decoder
 	stop    context.CancelFunc
 	ended   chan struct{}
-	spaces  []uint64
 }
 
 // samplerPatience is how long a sampler may take to start and to answer, beside the trial itself.
