@@ -73,7 +73,7 @@ var wide = map[string]int{
 	"internal/plan Plan":                    23,
 	"internal/plan Setting":                 16,
 	"internal/plan Traits":                  30,
-	"internal/profile Profile":              18,
+	"internal/profile Profile":              16,
 	"internal/report Need":                  13,
 	"internal/report figureData":            13,
 	"internal/report growthCurve":           17,

@@ -111,7 +111,7 @@ func writeRecipes(out io.Writer, all []recipe.Recipe) error {
 
 func writeProfiles(w io.Writer) {
 	names := each.Of(profile.Functions, func(f profile.Function) string { return strings.ToUpper(f.Name) })
-	fmt.Fprintf(w, "NAME\tENCAPSULATION\tPOD MTU\t%s\tREAL CLUSTER\tWHAT IT IS\n", strings.Join(names, "\t"))
+	fmt.Fprintf(w, "NAME\tENCAPSULATION\tPOD MTU\t%s\tREAL CLUSTER\tDEFAULT ON\tWHAT IT IS\n", strings.Join(names, "\t"))
 	for _, q := range profile.All() {
 		does := each.Of(profile.Functions, func(f profile.Function) string { return cmp.Or(f.By(q), "none") })
 		compared := "none"
@@ -123,7 +123,8 @@ func writeProfiles(w io.Writer) {
 		if q.Model != "" {
 			what += " (" + q.Model + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", q.Name, q.Encapsulation, q.PodMTU(), strings.Join(does, "\t"), compared, what)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", q.Name, q.Encapsulation, q.PodMTU(), strings.Join(does, "\t"), compared,
+			cmp.Or(strings.Join(q.DefaultOn, ", "), "none"), what)
 	}
 }
 
