@@ -53,7 +53,7 @@ func TestLabel(t *testing.T) {
 		{"does not merge paths", []Reading{reading("a", podPath, rr, 0), reading("a", hostPath, rr, 0)}, Label{Path: podPath}, nil, "one path"},
 		{"does not turn a stream into rr", []Reading{reading("a", podPath, stream, 0)}, Label{Workload: rr}, nil, "its workload is stream, not rr"},
 		{"does not turn tcp into udp", []Reading{reading("a", podPath, rr, 0)}, Label{Workload: plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}}, nil, "not rr(udp)"},
-		{"wants a profile and a path", []Reading{reading("", plan.Path{}, rr, 0)}, Label{}, nil, "does not name the profile nor the path"},
+		{"wants a profile and a path", []Reading{reading("", plan.Path{}, rr, 0)}, Label{}, nil, "does not name the profile or the path"},
 		{"wants a clean profile", []Reading{reading("=cmd", podPath, rr, 0)}, Label{}, nil, `profile "=cmd"`},
 	} {
 		b := Batch{Readings: c.readings}

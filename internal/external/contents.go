@@ -163,7 +163,7 @@ func whole(r Reading) error {
 	if len(missing) == 0 {
 		return adapter.CheckProfile(r.Profile)
 	}
-	return advice.With(fmt.Errorf("the output does not name the %s of its trial", strings.Join(missing, " nor the ")),
+	return advice.With(fmt.Errorf("the output does not name the %s", strings.Join(missing, " or the ")),
 		"cnibench import --profile P --path PATH [--workload W] FILE; for several files, P:PATH=FILE each")
 }
 

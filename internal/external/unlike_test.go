@@ -92,6 +92,13 @@ func TestUnlikeRuns(t *testing.T) {
 	if all := strings.Join(got, "\n"); !strings.Contains(all, "x+cluster.mtu.1450 ") || !strings.Contains(all, "x+cluster.mtu.8950 ") || strings.Contains(all, "##") {
 		t.Errorf("two MTUs:\n%s", all)
 	}
+	loop := strings.ReplaceAll(read("qperf/testdata/qperf/qp_twice.txt"), "1.78 GB", "178 MB")
+	if got, _ := cases(t, []Batch{decoded(t, x, loop)}); strings.Join(got, ", ") != "x+run.1 pod-to-pod/cross-node stream(message=65536)#, x+run.2 pod-to-pod/cross-node stream(message=65536)#" {
+		t.Errorf("a loop over sizes that are not printed: %s", got)
+	}
+	if got, _ := cases(t, []Batch{decoded(t, x, read("qperf/testdata/qperf/qp_twice.txt"))}); len(got) != 2 || !strings.HasSuffix(got[1], "##") {
+		t.Errorf("one test twice: %s", got)
+	}
 	got, h := cases(t, []Batch{decoded(t, x, paced)})
 	if len(got) != 1 || !strings.Contains(h.Facts[FactLeftOut], "fqrate=20000000") {
 		t.Errorf("the line of what is left out: %q", h.Facts[FactLeftOut])

@@ -43,7 +43,7 @@ func TestLoad(t *testing.T) {
 		{"empty", "", "it is empty", ""},
 		{"other", "hello", "not a result of cnibench, nor the output of a supported tool", "cnibench-csv v1"},
 		{"version", `{"schema":"cnibench.result/v9"}` + "\n", "v9", "version"},
-		{"iperf3", `{"start":{"test_start":{"protocol":"TCP","num_streams":1,"blksize":10}},"intervals":[],"end":{"sum_received":{"seconds":1,"bytes":5}}}`, "profile nor the path", "cnibench import"},
+		{"iperf3", `{"start":{"test_start":{"protocol":"TCP","num_streams":1,"blksize":10}},"intervals":[],"end":{"sum_received":{"seconds":1,"bytes":5}}}`, "profile or the path", "cnibench import"},
 	} {
 		name := filepath.Join(dir, c.name)
 		if err := os.WriteFile(name, []byte(c.body), 0o600); err != nil {

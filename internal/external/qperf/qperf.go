@@ -52,25 +52,38 @@ func (r *run) Take(_ *adapter.Batch, line string) error {
 	return nil
 }
 
-// decode reads all tests. A loop over sizes prints each as the same test.
+// decode reads all tests. A loop over sizes prints each as the same test: runs without a size whose values are far apart are
+// cases of their own.
 func decode(b []byte) (adapter.Batch, error) {
 	batch, err := text.Decode(b)
-	sizeless := map[plan.Workload]int{}
-	for _, again := range []bool{false, true} {
-		for i := range batch.Readings {
-			r := &batch.Readings[i]
-			if !slices.ContainsFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == adapter.Assumed }) {
-				continue
+	sizeless := map[plan.Workload][]*adapter.Reading{}
+	for i := range batch.Readings {
+		r := &batch.Readings[i]
+		if slices.ContainsFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == adapter.Assumed }) {
+			sizeless[r.Workload] = append(sizeless[r.Workload], r)
+		}
+	}
+	for _, runs := range sizeless {
+		var values []float64
+		for _, r := range runs {
+			if v := max(r.Metrics[metric.Goodput], r.Metrics[metric.TransactionRate]); v > 0 {
+				values = append(values, v)
 			}
-			if !again {
-				sizeless[r.Workload]++
-			} else if n := sizeless[r.Workload]; n > 1 {
-				r.Warn(adapter.Assumed, "%d runs of this test without a size may be a loop over sizes (-oo): import each by itself, or print sizes by -vv", n)
+		}
+		for i, r := range runs {
+			if len(runs) > 1 {
+				r.Warn(adapter.Assumed, "%d runs of this test without a size may be a loop over sizes (-oo): import each by itself, or print sizes by -v", len(runs))
+			}
+			if len(values) > 1 && slices.Max(values) > unlike*slices.Min(values) {
+				r.Condition(fmt.Sprintf("run=%d", i+1))
 			}
 		}
 	}
 	return batch, err
 }
+
+// unlike is the ratio above which two runs of one test are not repetitions.
+const unlike = 2
 
 // Default sizes of qperf's messages in bytes.
 const (
