@@ -30,7 +30,7 @@ var relatives = []relative{
 	{looks: pattern.New(`^Percentage served,Time in ms|^starttime\tseconds\tctime\t`), what: "the CSV or the gnuplot file of ab, of which only the text is supported", instead: "load with ab without -e and -g"},
 	{looks: pattern.New(`(?m)^response-time,DNS\+dialup,DNS,`), what: "the CSV of hey, of which only the summary is supported", instead: "load with hey without -o csv"},
 	{looks: pattern.New(`(?m)^ *http_req_duration\.+:`), what: "the text of k6, of which only the JSON is supported", instead: "load with k6 run --summary-export FILE"},
-	{looks: pattern.New(`(?m)^ *Success rate:\s`), what: "the text of oha, of which only the JSON is supported", instead: "load with oha --output-format json", first: true},
+	{looks: pattern.New(`(?m)^ *Success rate:\s|^request-start,DNS,`), what: "the text or the CSV of oha, of which only the JSON is supported", instead: "load with oha --output-format json", first: true},
 	{looks: pattern.New(`(?:RDMA_(?:Write|Read)|Send) (?:BW|Latency|Bidirectional BW) Test`), what: "the output of perftest, which measures RDMA; no workload has that"},
 	{looks: pattern.New(`(?m)^DNS Performance Testing Tool`), what: "the output of dnsperf; no workload asks a name server"},
 	{looks: pattern.New(`(?m)^ *[\d.]+ MB / +[\d.]+ sec = +[\d.]+ Mbps`), what: "the output of nuttcp, which is not supported", instead: "measure by iperf3 -J"},
