@@ -114,7 +114,7 @@ var rules = []rule{
 	{
 		name: "a number is decided once",
 		why:  "renderers write a document and compute nothing; judgement does not know how it is shown",
-		in: under("internal/judge/stat", "internal/judge/compare", "internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/card", "internal/report/spreadsheet",
+		in: under("internal/judge/stat", "internal/judge/compare", "internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/spreadsheet",
 			"internal/report/openmetrics", "internal/report/benchfmt", "internal/report/plot", "internal/report/figure",
 			"internal/judge/findings", "internal/judge/itinerary"),
 		imports: []string{
@@ -124,7 +124,7 @@ var rules = []rule{
 	{
 		name: "formats know documents",
 		why:  "a subject of a report is its file and a line in report/pages.go; no format changes for it",
-		in: under("internal/report/text", "internal/report/markdown", "internal/report/html", "internal/report/github", "internal/report/card",
+		in: under("internal/report/text", "internal/report/markdown", "internal/report/html",
 			"internal/report/json", "internal/report/figure", "internal/report/plot"),
 		imports: []string{
 			module + "/internal/judge/check/", module + "/internal/judge/config/", module + "/internal/judge/explain/", module + "/internal/judge/fidelity/",

@@ -99,7 +99,7 @@ var busy = map[string]int{
 }
 
 // sameName are names that several packages still have.
-var sameName = []string{"attach", "calico", "cilium"}
+var sameName = []string{"calico", "cilium"}
 
 // kept are exported names without a user outside their package that are still there, by folder.
 var kept = map[string][]string{}

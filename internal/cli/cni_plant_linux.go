@@ -11,17 +11,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/env/kube/recipe/planting"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
 // plantCommand puts a CNI configuration and routes onto the node of its pod, until a signal ends it.
 func (p *program) plantCommand() *cobra.Command {
-	specs, dir, ready := planting.Specs, planting.Dir, planting.Ready
+	specs, dir, ready := recipe.PlantSpecs, recipe.PlantDir, recipe.PlantReady
 	check := false
 	cmd := &cobra.Command{
-		Use: planting.Verb + " [NODE]", Short: "Keep a CNI plugin configured on this node", Hidden: true, Args: cobra.MaximumNArgs(1),
+		Use: recipe.PlantVerb + " [NODE]", Short: "Keep a CNI plugin configured on this node", Hidden: true, Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if check {
 				_, err := os.Stat(ready)
@@ -34,7 +34,7 @@ func (p *program) plantCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			spec, err := planting.Parse(text)
+			spec, err := recipe.ParsePlant(text)
 			if err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ func (p *program) plantCommand() *cobra.Command {
 }
 
 // plant returns when ctx ends, after it removed what it planted. It leaves a route alone that exists already.
-func plant(ctx context.Context, s planting.Spec, dir, ready string) (err error) {
+func plant(ctx context.Context, s recipe.PlantSpec, dir, ready string) (err error) {
 	here, err := netns.Here()
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func plant(ctx context.Context, s planting.Spec, dir, ready string) (err error) 
 	if err != nil {
 		return err
 	}
-	var made []planting.Route
+	var made []recipe.PlantRoute
 	defer func() {
 		for _, r := range made {
 			err = errors.Join(err, h.RemoveRoute(r.To, r.Via))

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/env/kube/recipe/planting"
+	"github.com/cnibench/cnibench/internal/env/kube/recipe"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
@@ -37,7 +37,7 @@ func TestPlant(t *testing.T) {
 		}
 	}
 	dir, ready := t.TempDir(), filepath.Join(t.TempDir(), "ready")
-	s := planting.Spec{File: "10-x.conflist", Text: "{}", Routes: []planting.Route{{To: mine, Via: via}, {To: theirs, Via: via}}}
+	s := recipe.PlantSpec{File: "10-x.conflist", Text: "{}", Routes: []recipe.PlantRoute{{To: mine, Via: via}, {To: theirs, Via: via}}}
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
 	ended := make(chan error, 1)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
-	"github.com/cnibench/cnibench/internal/kernel/seccomp"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
 // containedVerb is an agent in the surroundings of a pod: a seccomp filter, and CPU accounting in groups as deep as
@@ -76,7 +76,7 @@ func contain(tree string) error {
 			return err
 		}
 	}
-	return seccomp.AllowAll()
+	return thread.FilterCalls()
 }
 
 // podGroup is where this process belongs: in a group of its node, and in that as deep as a container of a pod.

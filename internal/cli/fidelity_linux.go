@@ -11,7 +11,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/env"
-	"github.com/cnibench/cnibench/internal/env/combined"
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/clusters"
 	"github.com/cnibench/cnibench/internal/judge/fidelity"
@@ -77,7 +76,7 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 	}
 	s := p.newStory(a.verbose, a.quiet)
 	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
-		return combined.Open(ctx, want, p.parts(s.step))
+		return env.Combine(ctx, want, p.parts(s.step))
 	}
 	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: began, Progress: s.event}, s)
 	s.clear()
@@ -98,7 +97,7 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 
 // cannotCompare reports whether err says that this machine or a cluster does not allow the comparison. Nothing was made then.
 func cannotCompare(err error) bool {
-	var refused *combined.RefusedError
+	var refused *env.RefusedError
 	var access *kube.AccessError
 	return errors.As(err, &refused) || errors.As(err, &access) || errors.Is(err, os.ErrPermission)
 }
@@ -117,8 +116,8 @@ func (p *program) fidelityOf(format, name string) error {
 }
 
 // parts are real clusters, and the lab of this machine with its agents in the surroundings of a pod.
-func (p *program) parts(say func(string, ...any)) combined.Parts {
-	return combined.Parts{
+func (p *program) parts(say func(string, ...any)) env.Parts {
+	return env.Parts{
 		Clusters: func(ctx context.Context, want plan.Plan, beside func(context.Context, plan.Plan) error) (env.Environment, plan.Plan, error) {
 			o := p.clusterOptions(say)
 			o.Beside = beside

@@ -15,7 +15,6 @@ import (
 	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/env"
-	"github.com/cnibench/cnibench/internal/env/combined"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -98,8 +97,8 @@ func (s *stage) note(format string, args ...any) {
 	s.diary = append(s.diary, fmt.Sprintf(format, args...))
 }
 
-func (s *stage) parts() combined.Parts {
-	return combined.Parts{
+func (s *stage) parts() env.Parts {
+	return env.Parts{
 		Clusters: func(ctx context.Context, want plan.Plan, beside func(context.Context, plan.Plan) error) (env.Environment, plan.Plan, error) {
 			s.there = want
 			if err := s.fails("detection"); err != nil {
@@ -169,7 +168,7 @@ func TestBothPlans(t *testing.T) {
 	} {
 		s := &stage{found: tt.found, tree: "/groups", proxy: condition.ProxyNftables}
 		want := fidelityPlan(tt.contexts...)
-		_, both, err := combined.Open(t.Context(), want, s.parts())
+		_, both, err := env.Combine(t.Context(), want, s.parts())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,8 +241,10 @@ func TestBothInterrupted(t *testing.T) {
 }
 
 // measureBoth measures a plan in both environments as fidelity does.
-func measureBoth(ctx context.Context, want plan.Plan, parts combined.Parts, out *result.Writer, o run.Options) (result.End, error) {
-	open := func(ctx context.Context) (env.Environment, plan.Plan, error) { return combined.Open(ctx, want, parts) }
+func measureBoth(ctx context.Context, want plan.Plan, parts env.Parts, out *result.Writer, o run.Options) (result.End, error) {
+	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
+		return env.Combine(ctx, want, parts)
+	}
 	return (&program{}).measure(ctx, open, out, o, &story{quiet: true})
 }
 

@@ -16,9 +16,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/benchfmt"
-	"github.com/cnibench/cnibench/internal/report/card"
-	"github.com/cnibench/cnibench/internal/report/folded"
-	"github.com/cnibench/cnibench/internal/report/github"
+	"github.com/cnibench/cnibench/internal/report/figure"
 	"github.com/cnibench/cnibench/internal/report/html"
 	"github.com/cnibench/cnibench/internal/report/json"
 	"github.com/cnibench/cnibench/internal/report/markdown"
@@ -38,15 +36,15 @@ var formats = map[string]func(io.Writer, report.Document) error{
 		return text.Render(w, d, o)
 	},
 	"markdown":    markdown.Render,
-	"github":      github.Render,
+	"github":      markdown.GitHub,
 	"json":        json.Render,
 	"html":        html.Render,
-	"card":        card.Render,
+	"card":        figure.RenderCard,
 	"csv":         spreadsheet.Render,
 	"openmetrics": openmetrics.Render,
 	"benchfmt":    benchfmt.Render,
 	"pprof":       pprof.Render,
-	"folded":      folded.Render,
+	"folded":      pprof.Folded,
 }
 
 // noFormat prints nothing.

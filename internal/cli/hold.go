@@ -13,7 +13,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/pod"
-	"github.com/cnibench/cnibench/internal/env/kube/portforward"
 )
 
 // holdArgs are the flags of the hold command.
@@ -91,7 +90,7 @@ func (p *program) serveAgents(ctx context.Context, address, token string) error 
 	if err != nil {
 		return fmt.Errorf("listen for port-forward: %w", err)
 	}
-	return portforward.Serve(ctx, l, token, func(ctx context.Context, conn net.Conn) {
+	return kube.ServeForwarded(ctx, l, token, func(ctx context.Context, conn net.Conn) {
 		cmd := exec.CommandContext(ctx, program, kube.AgentArguments()...)
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = conn, conn, p.stderr
 		cmd.WaitDelay = time.Second

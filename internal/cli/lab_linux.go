@@ -13,7 +13,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/lab"
-	"github.com/cnibench/cnibench/internal/env/lab/attach"
 	"github.com/cnibench/cnibench/internal/env/lab/testbed"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/child"
@@ -108,8 +107,8 @@ func missing(ctx context.Context, inst *lab.Instance) string {
 
 // labUp raises one profile, shows it, and serves lab exec until it is to end.
 func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbose bool) (err error) {
-	socket, err := attach.Listen(name)
-	if errors.Is(err, attach.ErrNameTaken) {
+	socket, err := testbed.Listen(name)
+	if errors.Is(err, testbed.ErrNameTaken) {
 		return usage(err)
 	}
 	if err != nil {
@@ -182,8 +181,8 @@ func (p *program) labExec(_ context.Context, name string, args []string) error {
 	if len(args) > 0 {
 		host = args[0]
 	}
-	answer, ns, err := attach.Ask(name, host, os.Getenv("SUDO_UID"))
-	if errors.Is(err, attach.ErrNoHost) {
+	answer, ns, err := testbed.Ask(name, host, os.Getenv("SUDO_UID"))
+	if errors.Is(err, testbed.ErrNoHost) {
 		return usage(err)
 	}
 	if err != nil {
@@ -204,7 +203,7 @@ func chooseLab(name string) (string, error) {
 	if name != "" {
 		return name, nil
 	}
-	names, err := attach.Names()
+	names, err := testbed.Names()
 	if err != nil {
 		return "", err
 	}

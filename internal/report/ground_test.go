@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/card"
-	"github.com/cnibench/cnibench/internal/report/github"
+	"github.com/cnibench/cnibench/internal/report/figure"
+	"github.com/cnibench/cnibench/internal/report/markdown"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/report/text"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
@@ -108,10 +108,10 @@ func TestBulkNamesItsModel(t *testing.T) {
 	if err := text.Render(&screen, d, text.Options{Width: 80}); err != nil {
 		t.Fatal(err)
 	}
-	if err := card.Render(&shared, d); err != nil {
+	if err := figure.RenderCard(&shared, d); err != nil {
 		t.Fatal(err)
 	}
-	if err := github.Render(&comment, d); err != nil {
+	if err := markdown.GitHub(&comment, d); err != nil {
 		t.Fatal(err)
 	}
 	for name, out := range map[string]string{"terminal": screen.String(), "card": shared.String(), "GitHub": comment.String()} {

@@ -2,12 +2,12 @@ package report
 
 import (
 	"fmt"
+	"github.com/cnibench/cnibench/internal/judge/compare"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/judge/growth"
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report/plot"
@@ -18,7 +18,7 @@ import (
 
 // Growth is the curves of one metric over a swept condition.
 type Growth struct {
-	growth.Family
+	compare.GrowthFamily
 	// Condition is the flag of the condition.
 	Condition string
 	// Title names the metric and, unless it is of states, the workload and the path.
@@ -57,7 +57,7 @@ func conditionUnit(condition string) string {
 }
 
 // growthTarget describes what the numbers of a family are of: "a new connection".
-func growthTarget(f growth.Family) string {
+func growthTarget(f compare.GrowthFamily) string {
 	if f.OfState() {
 		return f.Metric.Title
 	}
@@ -75,13 +75,13 @@ func growthTarget(f growth.Family) string {
 }
 
 // growths words the families of a run with a sweep.
-func growths(families []growth.Family, p plan.Plan, margin float64) []Growth {
+func growths(families []compare.GrowthFamily, p plan.Plan, margin float64) []Growth {
 	sweep, first := p.Sweep, map[plan.Variant]plan.Variant{}
 	for _, s := range p.Swept() {
 		first[s.Of] = s.Variants[0]
 	}
-	return each.Of(families, func(f growth.Family) Growth {
-		g := Growth{Family: f, Condition: sweep.Condition, first: first, Title: capitalized(f.Metric.Title)}
+	return each.Of(families, func(f compare.GrowthFamily) Growth {
+		g := Growth{GrowthFamily: f, Condition: sweep.Condition, first: first, Title: capitalized(f.Metric.Title)}
 		if !f.OfState() {
 			g.Title += ", " + f.Workload.String() + ", " + f.Path.String()
 		}
@@ -94,7 +94,7 @@ func growths(families []growth.Family, p plan.Plan, margin float64) []Growth {
 
 // wording writes the sentences of a family.
 type wording struct {
-	growth.Family
+	compare.GrowthFamily
 	sweep  plan.Sweep
 	margin float64
 }
@@ -118,8 +118,8 @@ func (w wording) between(low, high float64) string {
 }
 
 // line describes what one profile does.
-func (w wording) line(l growth.Line) string {
-	name, of := number.Clean(l.Profile), growthTarget(w.Family)
+func (w wording) line(l compare.GrowthLine) string {
+	name, of := number.Clean(l.Profile), growthTarget(w.GrowthFamily)
 	last := countText(l.Points[len(l.Points)-1].X)
 	each, slope, low, high := "each "+conditionUnit(w.sweep.Condition), l.Slope, l.Low, l.High
 	if l.Doubling {
@@ -159,8 +159,8 @@ func (w wording) line(l growth.Line) string {
 }
 
 // crossing describes how two profiles lie to each other.
-func (w wording) crossing(c growth.Crossing) string {
-	first, second, of := number.Clean(c.First), number.Clean(c.Second), growthTarget(w.Family)
+func (w wording) crossing(c compare.Crossing) string {
+	first, second, of := number.Clean(c.First), number.Clean(c.Second), growthTarget(w.GrowthFamily)
 	if c.Relation == stat.Over || c.Relation == stat.Crosses && !c.Falls {
 		first, second = second, first
 	}
@@ -220,7 +220,7 @@ func (w wording) grid(title string) Grid {
 }
 
 // slope writes the slope of a line with its interval.
-func (w wording) slope(l growth.Line) string {
+func (w wording) slope(l compare.GrowthLine) string {
 	per := conditionUnit(w.sweep.Condition)
 	if l.Doubling {
 		per = "doubling"
@@ -234,7 +234,7 @@ func (w wording) slope(l growth.Line) string {
 
 // growthPage returns the curves over a swept condition; their sentences are the answer.
 func growthPage(b *builder) page {
-	all := growths(growth.Of(b.analysis, b.header.Plan, b.from.states), b.header.Plan, b.analysis.Margin)
+	all := growths(b.analysis.Growth(b.header.Plan, b.from.states), b.header.Plan, b.analysis.Margin)
 	s := Section{Heading: "Growth", ID: "growth", Notes: growthNotes, Drawn: true, Figures: growthFigures(all, b.series())}
 	for _, g := range all {
 		if !g.answers() {

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -178,7 +178,7 @@ func TestTrials(t *testing.T) {
 	pl := newPlace(t)
 	server, _ := pl.dial(t)
 	client, _ := pl.dial(t)
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestPinnedWithoutAPath(t *testing.T) {
 	pl := newPlace(t)
 	server, _ := pl.dial(t)
 	client, _ := pl.dial(t)
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	idle := client.Hello().Idle
 	if err != nil || !slices.Equal(slices.Sorted(slices.Values(idle)), cpus) {
 		t.Fatalf("idle %v of %v: %v", idle, cpus, err)
@@ -463,7 +463,7 @@ func TestNonsenseEndsTheProcess(t *testing.T) {
 
 // TestStepsAside: while a trial stands, only the load's threads may be on its CPUs.
 func TestStepsAside(t *testing.T) {
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -24,7 +24,7 @@ func startOn(t *testing.T, cpu int, name string, args ...string) {
 	failed := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		if err := affinity.Set([]int{cpu}); err != nil {
+		if err := thread.SetCPUs([]int{cpu}); err != nil {
 			failed <- err
 			return
 		}
@@ -67,7 +67,7 @@ func beside(t *testing.T, pl *place, cpus []int) (c, s *sample.Observation, metr
 
 func lastCPU(t *testing.T) []int {
 	t.Helper()
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}

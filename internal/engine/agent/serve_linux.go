@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
 const (
@@ -87,7 +87,7 @@ func open(out io.Writer) (*agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start agent: %w", err)
 	}
-	home, err := affinity.Get()
+	home, err := thread.CPUs()
 	if err != nil {
 		return nil, fmt.Errorf("start agent: %w", err)
 	}
@@ -171,7 +171,7 @@ func (a *agent) stepAside(load []int) error {
 	if len(rest) == 0 {
 		rest = a.home
 	}
-	return affinity.SetProcess(rest)
+	return thread.SetProcessCPUs(rest)
 }
 
 // ended returns a channel that closes at the end of the trial; without a trial it is nil, which blocks for ever.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/external/drive"
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -25,7 +25,7 @@ func byTool(t *testing.T, side, workload string) control.Prepare {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}

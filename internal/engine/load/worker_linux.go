@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -141,7 +140,7 @@ func (w *worker) main(ready chan<- error) {
 	w.count.thread.Store(int32(thread.ID()))
 	t := w.trial
 	if len(t.o.CPUs) > 0 {
-		if err := affinity.Set([]int{t.o.CPUs[w.index%len(t.o.CPUs)]}); err != nil {
+		if err := thread.SetCPUs([]int{t.o.CPUs[w.index%len(t.o.CPUs)]}); err != nil {
 			ready <- failure("pin", err)
 			return
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -16,7 +16,7 @@ import (
 // A pinned trial has readings of the yardstick in its slices at both sides, and percentiles of undisturbed times. One without
 // CPUs has neither.
 func TestYardstick(t *testing.T) {
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}

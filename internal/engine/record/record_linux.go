@@ -8,7 +8,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/kernel/bpf/runs"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
 	"github.com/cnibench/cnibench/internal/kernel/perf"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -106,9 +106,9 @@ func (r *Recorder) Finish(w Window) (*sample.Stacks, error) {
 }
 
 // Programs are the runs that are counted, in a trial whose window began at a moment of this machine's monotonic clock.
-func Programs(c *runs.Counter, beganNs int64) (*sample.Programs, error) {
+func Programs(c *attach.RunCounter, beganNs int64) (*sample.Programs, error) {
 	list, err := c.Read()
 	return &sample.Programs{
-		BeganNs: c.BeganNs - beganNs, EmptyNs: c.EmptyNs, List: each.Of(list, func(r runs.Count) sample.Program { return sample.Program(r) }),
+		BeganNs: c.BeganNs - beganNs, EmptyNs: c.EmptyNs, List: each.Of(list, func(r attach.RunCount) sample.Program { return sample.Program(r) }),
 	}, err
 }

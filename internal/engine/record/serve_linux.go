@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
-	"github.com/cnibench/cnibench/internal/kernel/bpf/runs"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
 	"github.com/cnibench/cnibench/internal/kernel/perf"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
@@ -26,7 +26,7 @@ const life = 2 * time.Minute
 type server struct {
 	recorder *Recorder
 	// counter takes the place of recorder where the runs of BPF programs are counted.
-	counter *runs.Counter
+	counter *attach.RunCounter
 	tracker *space.Tracker
 	tasks   []proc.Task
 }
@@ -100,7 +100,7 @@ func (s *server) answer(ask control.SamplerAsk) (a control.SamplerAnswer, err er
 
 func (s *server) begin(b control.SamplerBegin) (err error) {
 	if b.Programs {
-		s.counter, err = runs.Open()
+		s.counter, err = attach.CountRuns()
 		return err
 	}
 	var failed error

@@ -17,8 +17,6 @@ import (
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
-
-	agentlogin "github.com/cnibench/cnibench/internal/env/kube/portforward"
 )
 
 // tunnel is a connection to the main process of a pod, through the API server.
@@ -122,7 +120,7 @@ func (c *Cluster) openTunnel(pod string) (*tunnel, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = agentlogin.Authenticate(t.Stream, t.r, c.token); err == nil {
+	if err = authenticate(t.Stream, t.r, c.token); err == nil {
 		return t, nil
 	}
 	if faults := t.faults.String(); faults != "" {

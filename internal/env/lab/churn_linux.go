@@ -15,7 +15,6 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
 	"github.com/cnibench/cnibench/internal/dataplane/service"
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
@@ -207,7 +206,7 @@ func (c *changes) apply(ctx context.Context, to form) (cpu int64, err error) {
 	for k, n := range c.inst.Nodes {
 		all.Go(func() {
 			runtime.LockOSThread() // the thread ends with the goroutine, because it is confined
-			if errs[k] = affinity.Set(n.daemonCPUs()); errs[k] != nil {
+			if errs[k] = thread.SetCPUs(n.daemonCPUs()); errs[k] != nil {
 				return
 			}
 			began := thread.CPUTime()

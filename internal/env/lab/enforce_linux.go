@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/handover"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
@@ -119,7 +118,7 @@ func (p *prober) look(begin int64, want sign, applied <-chan error) (delay int64
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // the thread ends with the goroutine, because it is confined
-		err = errors.Join(affinity.Set(p.cpus), thread.SharpTimers())
+		err = errors.Join(thread.SetCPUs(p.cpus), thread.SharpTimers())
 		if err == nil {
 			delay, err = p.watch(begin, want, applied)
 		} else {

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/profilefile"
 )
@@ -438,7 +438,7 @@ func beside(t *testing.T, a *agent, i *Instance) {
 	}
 	_, rest, _ := strings.Cut(string(b), "Cpus_allowed_list:\t")
 	allowed, _, _ := strings.Cut(rest, "\n")
-	mine, err := affinity.Get()
+	mine, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/engine/first"
 	"github.com/cnibench/cnibench/internal/env/lab/own"
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
@@ -147,7 +146,7 @@ func (a *arrivals) rule(ctx context.Context, s *newPod) func() (at int64, err er
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // it ends with the goroutine, because it is confined
-		err := affinity.Set(a.node().CPUs)
+		err := thread.SetCPUs(a.node().CPUs)
 		if err == nil {
 			err = a.felix(ctx, func(devices []string) []string { return append(slices.Clone(devices), s.HostDevice) })
 		}

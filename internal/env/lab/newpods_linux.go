@@ -14,7 +14,6 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/engine/load"
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
@@ -275,7 +274,7 @@ func (a *arrivals) pod(ctx context.Context, due, patience int64, o *sample.Obser
 		defer close(done)
 		runtime.LockOSThread()
 		w := newWaits(due)
-		err := affinity.Set(a.node().CPUs)
+		err := thread.SetCPUs(a.node().CPUs)
 		w.mark(metric.WaitSchedule)
 		if err == nil {
 			err = a.serve(ctx, m.pod, w)

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
 // ErrTooMuch is the error of a process that was killed because it wrote more than its limit.
@@ -63,7 +63,7 @@ func Start(o Options) (*Process, error) {
 func (p *Process) run(cpus []int, started chan<- error) {
 	runtime.LockOSThread()
 	if len(cpus) > 0 {
-		if err := affinity.Set(cpus); err != nil {
+		if err := thread.SetCPUs(cpus); err != nil {
 			started <- err
 			return
 		}

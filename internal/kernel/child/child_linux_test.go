@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
 func run(t *testing.T, script string, o Options) *Process {
@@ -30,7 +30,7 @@ func run(t *testing.T, script string, o Options) *Process {
 }
 
 func TestProcess(t *testing.T) {
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestProcess(t *testing.T) {
 		t.Errorf("%d ns, %v", cpu, err)
 	}
 	p.Kill() // it has ended
-	if now, err := affinity.Get(); err != nil || len(now) != len(cpus) {
+	if now, err := thread.CPUs(); err != nil || len(now) != len(cpus) {
 		t.Errorf("this test may use CPUs %v now, %v", now, err)
 	}
 }

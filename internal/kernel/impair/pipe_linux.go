@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
@@ -59,7 +58,7 @@ func (p *pipe) carry(began chan<- error) {
 	runtime.LockOSThread() // and never unlocked: it is confined, and ends with the goroutine
 	err := thread.SharpTimers()
 	if len(p.o.CPUs) > 0 {
-		err = errors.Join(err, affinity.Set(p.o.CPUs))
+		err = errors.Join(err, thread.SetCPUs(p.o.CPUs))
 	}
 	began <- err
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -227,7 +227,7 @@ func run(ctx context.Context, ns *netns.NS, c command) error {
 	c.cmd.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	err := ns.Do(func() error {
 		if len(c.cpus) > 0 { // the thread is for this program alone, which inherits its CPUs
-			if err := affinity.Set(c.cpus); err != nil {
+			if err := thread.SetCPUs(c.cpus); err != nil {
 				return err
 			}
 		}

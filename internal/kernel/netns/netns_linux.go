@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
 // NS is a network namespace held by a descriptor. The zero value is not usable; make one with New, Current or Here.
@@ -175,15 +175,15 @@ func (j job) startOn(home *NS) error {
 	if len(j.cpus) == 0 {
 		return startIn(home, j.ns, j.cmd)
 	}
-	all, err := affinity.Get()
+	all, err := thread.CPUs()
 	if err != nil {
 		return err
 	}
-	if err := affinity.Set(j.cpus); err != nil {
+	if err := thread.SetCPUs(j.cpus); err != nil {
 		return err
 	}
 	err = startIn(home, j.ns, j.cmd)
-	return errors.Join(err, affinity.Set(all))
+	return errors.Join(err, thread.SetCPUs(all))
 }
 
 func startIn(home, ns *NS, cmd *exec.Cmd) error {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
 func fresh(t *testing.T) *NS {
@@ -146,7 +146,7 @@ func TestStarterStartsInsideAndKillsAtItsEnd(t *testing.T) {
 }
 
 func TestStartOnConfinesTheProcessAlone(t *testing.T) {
-	all, err := affinity.Get()
+	all, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
@@ -18,7 +17,7 @@ import (
 func TestCounters(t *testing.T) {
 	const pages = 3000
 	runtime.LockOSThread() // never unlocked: the thread is pinned
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +30,7 @@ func TestCounters(t *testing.T) {
 		t.Skip(err)
 	}
 	defer c.Close()
-	if err := affinity.Set([]int{cpu}); err != nil {
+	if err := thread.SetCPUs([]int{cpu}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Start(); err != nil {
@@ -78,7 +77,7 @@ func TestCounters(t *testing.T) {
 // TestLostOfCounters: samples by a counter that found no room are counted as lost.
 func TestLostOfCounters(t *testing.T) {
 	runtime.LockOSThread() // never unlocked: the thread is pinned
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +93,7 @@ func TestLostOfCounters(t *testing.T) {
 		t.Skip(err)
 	}
 	defer s.Close()
-	if err := errors.Join(affinity.Set(cpus), c.Start(), s.Start()); err != nil {
+	if err := errors.Join(thread.SetCPUs(cpus), c.Start(), s.Start()); err != nil {
 		t.Fatal(err)
 	}
 	for until := time.Now().Add(300 * time.Millisecond); time.Now().Before(until); {

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
@@ -86,7 +85,7 @@ func TestSymbols(t *testing.T) {
 // TestSample samples a thread that spins in a system call of its own.
 func TestSample(t *testing.T) {
 	runtime.LockOSThread() // never unlocked: the thread is pinned
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +108,7 @@ func TestSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := affinity.Set([]int{cpu}); err != nil {
+	if err := thread.SetCPUs([]int{cpu}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Start(); err != nil {
@@ -160,7 +159,7 @@ func TestSample(t *testing.T) {
 // periods of all samples add up to the time that was sampled. Nothing is asserted on how long anything takes.
 func TestPeriods(t *testing.T) {
 	runtime.LockOSThread() // never unlocked: the thread is pinned
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +168,7 @@ func TestPeriods(t *testing.T) {
 	fixed.Type, fixed.Config, fixed.Sample = unix.PERF_TYPE_SOFTWARE, unix.PERF_COUNT_SW_TASK_CLOCK, 1_000_003
 	frequency := fixed // of page faults: the kernel's clocks have a fixed period in this mode, too
 	frequency.Config, frequency.Sample, frequency.Bits = unix.PERF_COUNT_SW_PAGE_FAULTS, 997, frequency.Bits|unix.PerfBitFreq
-	if err := affinity.Set([]int{cpu}); err != nil {
+	if err := thread.SetCPUs([]int{cpu}); err != nil {
 		t.Fatal(err)
 	}
 	for name, a := range map[string]unix.PerfEventAttr{"fixed": fixed, "frequency": frequency} {

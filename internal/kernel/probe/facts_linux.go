@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 )
@@ -26,7 +26,7 @@ type Collection struct {
 // caller's may run during c.Idle. The facts of the environment (package facts: lab.*, iptables, ...) are for the
 // environment to add.
 func Collect(ctx context.Context, c Collection) (facts.Facts, error) {
-	usable, err := affinity.Get()
+	usable, err := thread.CPUs()
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
@@ -53,7 +52,7 @@ func IRQTime(ctx context.Context, n int) (verdict string, err error) {
 // sendBusily measures while the calling thread, which is inside the namespace and ends afterwards, sends and receives
 // on CPU n.
 func sendBusily(n int) (interval, error) {
-	if err := affinity.Set([]int{n}); err != nil {
+	if err := thread.SetCPUs([]int{n}); err != nil {
 		return interval{}, err
 	}
 	fd, err := selfConnected()

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/profile"
 )
@@ -159,7 +159,7 @@ func TestIRQTimeAgreesWithConfiguration(t *testing.T) {
 		config, err = io.ReadAll(r)
 	}
 	t.Logf("configuration of %d bytes, %v", len(config), err)
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestCollect(t *testing.T) {
 
 // TestIdleSeesLoad: a CPU that spins is busy.
 func TestIdleSeesLoad(t *testing.T) {
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Package pprof writes the stacks of sampled trials as a profile for go tool pprof and whatever else reads its format.
+// Package pprof writes the stacks of sampled trials: as a profile for go tool pprof and whatever else reads its format, and folded.
 //
 // Each sample has the number of samples and their CPU time, and labels for the profile, path and workload. The network
 // namespace of the packet is the outermost frame.

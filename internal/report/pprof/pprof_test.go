@@ -13,7 +13,6 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/report/folded"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -66,7 +65,7 @@ func TestRender(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	b.Reset()
-	if err := folded.Render(&b, document(t, true)); err != nil {
+	if err := Folded(&b, document(t, true)); err != nil {
 		t.Fatal(err)
 	}
 	if lines := strings.Split(b.String(), "\n"); !strings.HasPrefix(lines[0], "canal;host-to-host/cross-node;rr;node-1;entry_SYSCALL_64;odd,name") || !strings.HasSuffix(lines[0], " 10") || strings.Contains(lines[0], "\x1b") {
@@ -78,7 +77,7 @@ func TestRender(t *testing.T) {
 func TestNoStacks(t *testing.T) {
 	var b bytes.Buffer
 	for _, render := range []func(d report.Document) error{
-		func(d report.Document) error { return Render(&b, d) }, func(d report.Document) error { return folded.Render(&b, d) },
+		func(d report.Document) error { return Render(&b, d) }, func(d report.Document) error { return Folded(&b, d) },
 	} {
 		if err := render(document(t, false)); !errors.Is(err, report.ErrNoStacks) || b.Len() > 0 {
 			t.Errorf("%v, %d bytes", err, b.Len())

@@ -21,7 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-//go:generate go run ../../tool/reference ../../../docs
+//go:generate go run ../../tool/reference ../../../docs ../../../deploy
 
 const draft = "https://json-schema.org/draft/2020-12/schema"
 

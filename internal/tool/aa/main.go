@@ -16,8 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/tool/insert"
-	"github.com/cnibench/cnibench/internal/tool/neighbour"
+	"github.com/cnibench/cnibench/internal/tool/toolbox"
 )
 
 // plan is what every run measures.
@@ -30,7 +29,7 @@ var plan = []string{
 func main() {
 	var o options
 	flag.IntVar(&o.runs, "runs", 3, "equal `runs` beside each neighbour, at least 2")
-	beside := flag.String("beside", neighbour.Names(neighbour.All), "`neighbours`, separated by commas")
+	beside := flag.String("beside", toolbox.Names(toolbox.All), "`neighbours`, separated by commas")
 	flag.IntVar(&o.pairs, "pairs", 60, "`pairs` of equal short files, half of them with a neighbour in one of the two; 0 for none")
 	flag.StringVar(&o.table, "table", "", "`file` of what equal runs differ by beyond their errors, which compare allows for")
 	flag.StringVar(&o.document, "document", "", "Markdown `file` whose table of equal runs is replaced")
@@ -38,8 +37,8 @@ func main() {
 	flag.Parse()
 	var err error
 	o.program = flag.Arg(0)
-	if o.beside, err = neighbour.Parse(*beside); err != nil || flag.NArg() != 1 || o.runs < 2 {
-		fmt.Fprintf(os.Stderr, "usage: aa [-runs N] [-pairs N] [-beside %s] [-table FILE] [-document FILE] [-keep DIR] CNIBENCH\n", neighbour.Names(neighbour.All))
+	if o.beside, err = toolbox.Parse(*beside); err != nil || flag.NArg() != 1 || o.runs < 2 {
+		fmt.Fprintf(os.Stderr, "usage: aa [-runs N] [-pairs N] [-beside %s] [-table FILE] [-document FILE] [-keep DIR] CNIBENCH\n", toolbox.Names(toolbox.All))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -54,7 +53,7 @@ func main() {
 type options struct {
 	program, document, table, dir string
 	runs, pairs                   int
-	beside                        []neighbour.Neighbour
+	beside                        []toolbox.Neighbour
 }
 
 // write measures beside each neighbour, and writes the tables.
@@ -92,11 +91,11 @@ func write(ctx context.Context, o options) error {
 	if o.document == "" {
 		return nil
 	}
-	return insert.Table(o.document, "aa", o.program, text)
+	return toolbox.Table(o.document, "aa", o.program, text)
 }
 
 // measure makes the runs beside a neighbour that are not there yet, and compares all.
-func measure(ctx context.Context, o options, beside neighbour.Neighbour) (campaign, error) {
+func measure(ctx context.Context, o options, beside toolbox.Neighbour) (campaign, error) {
 	var c campaign
 	dir := filepath.Join(o.dir, beside.Name)
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -132,7 +131,7 @@ func measure(ctx context.Context, o options, beside neighbour.Neighbour) (campai
 }
 
 // run measures a plan beside a neighbour into a file, unless the file is there.
-func run(ctx context.Context, program, file string, beside neighbour.Neighbour, plan []string) error {
+func run(ctx context.Context, program, file string, beside toolbox.Neighbour, plan []string) error {
 	if _, err := os.Stat(file); err == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
-	"github.com/cnibench/cnibench/internal/tool/neighbour"
+	"github.com/cnibench/cnibench/internal/tool/toolbox"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -42,9 +42,9 @@ func measureMany(ctx context.Context, o options) (many, error) {
 	disturbed := map[string]bool{}
 	turns := interleaved(alone, beside)
 	for n, disturb := range turns {
-		with := neighbour.All[0]
+		with := toolbox.All[0]
 		if disturb {
-			with = neighbour.All[1+len(disturbed)%(len(neighbour.All)-1)]
+			with = toolbox.All[1+len(disturbed)%(len(toolbox.All)-1)]
 		}
 		file := filepath.Join(o.dir, "pairs", fmt.Sprintf("%02d-%s.jsonl", n, with.Name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {

@@ -19,7 +19,7 @@ import (
 	_ "github.com/cnibench/cnibench/internal/external" // a result names tools
 	"github.com/cnibench/cnibench/internal/judge/findings"
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/tool/insert"
+	"github.com/cnibench/cnibench/internal/tool/toolbox"
 )
 
 // campaign is what was asked for.
@@ -64,7 +64,7 @@ func (c campaign) run(ctx context.Context) (err error) {
 		fmt.Print(text)
 		return nil
 	}
-	return insert.Table(c.document, "articles", c.program, text)
+	return toolbox.Table(c.document, "articles", c.program, text)
 }
 
 // article measures an article unless it was, and judges the result.

@@ -19,8 +19,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/tool/insert"
-	"github.com/cnibench/cnibench/internal/tool/neighbour"
+	"github.com/cnibench/cnibench/internal/tool/toolbox"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -59,7 +58,7 @@ func main() {
 	names := flag.String("beside", "nothing,compile", "`neighbours`, separated by commas")
 	document := flag.String("document", "", "Markdown `file` whose table is replaced")
 	flag.Parse()
-	beside, err := neighbour.Parse(*names)
+	beside, err := toolbox.Parse(*names)
 	if err != nil || flag.NArg() != 1 || *rounds < 1 {
 		fmt.Fprintln(os.Stderr, "usage: duet [-rounds N] [-beside NEIGHBOURS] [-document FILE] CNIBENCH")
 		os.Exit(2)
@@ -73,7 +72,7 @@ func main() {
 }
 
 // write measures every way beside every neighbour, and writes the table.
-func write(ctx context.Context, program string, rounds int, beside []neighbour.Neighbour, document string) error {
+func write(ctx context.Context, program string, rounds int, beside []toolbox.Neighbour, document string) error {
 	dir, err := os.MkdirTemp("", "duet-")
 	if err != nil {
 		return err
@@ -109,7 +108,7 @@ func write(ctx context.Context, program string, rounds int, beside []neighbour.N
 	if document == "" {
 		return nil
 	}
-	return insert.Table(document, "duet", program, b.String())
+	return toolbox.Table(document, "duet", program, b.String())
 }
 
 // measure runs the way once. It returns the ratio in each block, the mean of all steps, by workload.

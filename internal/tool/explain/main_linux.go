@@ -19,7 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/tool/insert"
+	"github.com/cnibench/cnibench/internal/tool/toolbox"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -84,7 +84,7 @@ func write(ctx context.Context, program string, o options, chosen []plant) error
 	if o.document == "" {
 		return nil
 	}
-	return insert.Table(o.document, "explain", program, b.String())
+	return toolbox.Table(o.document, "explain", program, b.String())
 }
 
 // A plant is found if the measured change of the right part has at least rightLeast of the difference, and no other part is shown to have

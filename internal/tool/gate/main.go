@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/tool/insert"
+	"github.com/cnibench/cnibench/internal/tool/toolbox"
 )
 
 func main() {
@@ -48,7 +48,7 @@ func campaign(ctx context.Context, program, only, document string) error {
 	}
 	before := ""
 	if document != "" {
-		if before, err = insert.Read(document, "gate"); err != nil {
+		if before, err = toolbox.Read(document, "gate"); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func campaign(ctx context.Context, program, only, document string) error {
 		fmt.Print(table.String())
 		return errors.Join(wrong...)
 	}
-	return errors.Join(insert.Table(document, "gate", program, table.String()), errors.Join(wrong...))
+	return errors.Join(toolbox.Table(document, "gate", program, table.String()), errors.Join(wrong...))
 }
 
 // rowOf is the row about a scenario in a table that was written before, or "".

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/cnibench/cnibench/internal/tool/neighbour"
+	"github.com/cnibench/cnibench/internal/tool/toolbox"
 )
 
 // scenario is a pair whose verdict is known.
@@ -117,7 +117,7 @@ func (s scenario) run(ctx context.Context, root, program string) (d done, err er
 		}
 	}
 	if s.bursts {
-		others, err := neighbour.Parse("bursts")
+		others, err := toolbox.Parse("bursts")
 		if err != nil {
 			return d, err
 		}

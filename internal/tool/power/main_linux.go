@@ -23,7 +23,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/tool/insert"
+	"github.com/cnibench/cnibench/internal/tool/toolbox"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -125,7 +125,7 @@ func (c campaign) write(ctx context.Context, document string) error {
 	if document == "" {
 		return nil
 	}
-	return insert.Table(document, "power", c.program, table)
+	return toolbox.Table(document, "power", c.program, table)
 }
 
 // row is what came of one cost under one workload.

@@ -15,10 +15,10 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/lab/testbed"
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/spin"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -143,7 +143,7 @@ func (p planted) plant(ctx context.Context, pieces int) error {
 func (p planted) disturb(ctx context.Context) error {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	if p.when == apart {
-		if err := affinity.Set([]int{runtime.NumCPU() - 1}); err != nil { // where the lab places the load
+		if err := thread.SetCPUs([]int{runtime.NumCPU() - 1}); err != nil { // where the lab places the load
 			return err
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
 // collected is how often a worker goes through the elements of a set.
@@ -35,7 +35,7 @@ func plantElements(ctx context.Context, node *netns.NS, n int) (io.Closer, error
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		err := affinity.Set([]int{0})
+		err := thread.SetCPUs([]int{0})
 		if err == nil {
 			err = nft.Replace(ctx, node, table)
 		}

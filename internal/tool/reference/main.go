@@ -1,5 +1,6 @@
 // Command reference writes what documents and editors need of the formats into a directory of documents: the references of
-// commands, settings, workloads and profile files, and the JSON Schemas. `make generate` runs it.
+// commands, settings, workloads and profile files, the glossary, and the JSON Schemas. It also writes the generated files of a
+// directory of files to deploy. `make generate` runs it.
 package main
 
 import (
@@ -9,18 +10,23 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cnibench/cnibench/internal/env/kube/deploy"
 	"github.com/cnibench/cnibench/internal/report/schema"
 )
 
 func main() {
-	if err := writeAll(os.Args[1]); err != nil {
+	err := writeAll(os.Args[1])
+	if err == nil {
+		_, err = deploy.Write(os.Args[2])
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "reference:", err)
 		os.Exit(1)
 	}
 }
 
 func writeAll(docs string) error {
-	pages := map[string]func(io.Writer) error{"reference/workloads.md": writeWorkloads, "reference/settings.md": writeSettings, "reference/commands.md": writeCommands, "reference/profile-files.md": writeProfileFiles}
+	pages := map[string]func(io.Writer) error{"reference/workloads.md": writeWorkloads, "reference/settings.md": writeSettings, "reference/commands.md": writeCommands, "reference/profile-files.md": writeProfileFiles, "reference/glossary.md": writeGlossary}
 	for _, name := range schema.Names {
 		pages["schema/"+name+".json"] = func(w io.Writer) error { return schema.Write(w, name) }
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestReferencesAreCurrent(t *testing.T) {
-	for name, write := range map[string]func(io.Writer) error{"workloads": writeWorkloads, "settings": writeSettings, "commands": writeCommands, "profile-files": writeProfileFiles} {
+	for name, write := range map[string]func(io.Writer) error{"workloads": writeWorkloads, "settings": writeSettings, "commands": writeCommands, "profile-files": writeProfileFiles, "glossary": writeGlossary} {
 		var want bytes.Buffer
 		if err := write(&want); err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/tool/insert"
+	"github.com/cnibench/cnibench/internal/tool/toolbox"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -63,7 +63,7 @@ func campaign(ctx context.Context, program string, repetitions int, document str
 	table := render(all)
 	fmt.Print(table)
 	if document != "" {
-		if err := insert.Table(document, "truth", program, table); err != nil {
+		if err := toolbox.Table(document, "truth", program, table); err != nil {
 			return err
 		}
 	}

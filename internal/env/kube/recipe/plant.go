@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
-	"github.com/cnibench/cnibench/internal/env/kube/recipe/planting"
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
@@ -28,7 +27,7 @@ func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action,
 	}
 	specs := map[string]string{}
 	for _, a := range actions {
-		s := planting.Spec{File: a.Name, Text: a.Text}
+		s := PlantSpec{File: a.Name, Text: a.Text}
 		if a.Routes {
 			s.Routes = routesFrom(a.Node, nodes)
 		}
@@ -65,11 +64,11 @@ func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action,
 }
 
 // routesFrom returns the routes of one node to the pods of the others.
-func routesFrom(node string, nodes []Node) []planting.Route {
-	var list []planting.Route
+func routesFrom(node string, nodes []Node) []PlantRoute {
+	var list []PlantRoute
 	for _, n := range nodes {
 		if n.Name != node && n.PodCIDR.IsValid() && n.Address.IsValid() {
-			list = append(list, planting.Route{To: n.PodCIDR, Via: n.Address})
+			list = append(list, PlantRoute{To: n.PodCIDR, Via: n.Address})
 		}
 	}
 	return list
@@ -111,7 +110,7 @@ func planterPod(image string) corev1.PodSpec {
 			{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 		},
 		Containers: []corev1.Container{{
-			Name: "planter", Image: image, Command: []string{"/cnibench", planting.Verb, "$(NODE)"},
+			Name: "planter", Image: image, Command: []string{"/cnibench", PlantVerb, "$(NODE)"},
 			Env: []corev1.EnvVar{{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "spec.nodeName"}}}},
 			SecurityContext: &corev1.SecurityContext{
 				RunAsUser: new(int64(0)), ReadOnlyRootFilesystem: new(true), AllowPrivilegeEscalation: new(false),
@@ -119,10 +118,10 @@ func planterPod(image string) corev1.PodSpec {
 			},
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			ReadinessProbe: &corev1.Probe{
-				ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/cnibench", planting.Verb, "--check"}}},
+				ProbeHandler:  corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"/cnibench", PlantVerb, "--check"}}},
 				PeriodSeconds: 1,
 			},
-			VolumeMounts: []corev1.VolumeMount{{Name: "cni", MountPath: planting.Dir}, {Name: "specs", MountPath: planting.Specs, ReadOnly: true}, {Name: "tmp", MountPath: "/tmp"}},
+			VolumeMounts: []corev1.VolumeMount{{Name: "cni", MountPath: PlantDir}, {Name: "specs", MountPath: PlantSpecs, ReadOnly: true}, {Name: "tmp", MountPath: "/tmp"}},
 		}},
 	}
 }

@@ -28,7 +28,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/kernel/room"
 	"github.com/cnibench/cnibench/internal/plan/profilefile"
 )
 
@@ -51,7 +50,7 @@ type Options struct {
 // Node is a node with programs of a profile file.
 type Node struct {
 	Options
-	room    *room.Room
+	room    *child.Room
 	plugins *plugins
 	daemons []*daemon
 	// pods are those that were added, in order.
@@ -62,7 +61,7 @@ type Node struct {
 func Open(o Options) (*Node, error) {
 	n := &Node{Options: o}
 	var err error
-	if n.room, err = room.Open(o.NS, o.CPUs); err != nil {
+	if n.room, err = child.OpenRoom(o.NS, o.CPUs); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Name, err)
 	}
 	if o.Profile.CNI != nil {
@@ -121,7 +120,7 @@ func (n *Node) shell(ctx context.Context, command string, values map[string]stri
 	err := n.room.Do(cmd.Start)
 	if err == nil {
 		err = cmd.Wait()
-		_ = room.Signal(cmd, syscall.SIGKILL) // what the command left running
+		_ = child.Signal(cmd, syscall.SIGKILL) // what the command left running
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -147,7 +146,7 @@ func (n *Node) command(ctx context.Context, path string, args ...string) *exec.C
 
 // environment returns the environment of a command with the variables.
 func environment(cmd *exec.Cmd, values map[string]string) []string {
-	env := append(cmd.Environ(), "TMPDIR="+room.Temporary)
+	env := append(cmd.Environ(), "TMPDIR="+child.Temporary)
 	for _, v := range profilefile.Variables {
 		if value, ok := values[v.Name]; ok {
 			env = append(env, v.Env()+"="+value)
@@ -302,14 +301,14 @@ func (d *daemon) stop() {
 	signals := map[string]syscall.Signal{
 		"": syscall.SIGTERM, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT, "KILL": syscall.SIGKILL,
 	}
-	_ = room.Signal(d.cmd, signals[d.Signal]) // a daemon that is gone needs none
+	_ = child.Signal(d.cmd, signals[d.Signal]) // a daemon that is gone needs none
 	late := time.NewTimer(d.Stop.Or(profilefile.DefaultStop))
 	defer late.Stop()
 	select {
 	case <-d.ended:
 	case <-late.C:
 	}
-	_ = room.Signal(d.cmd, syscall.SIGKILL) // its children too
+	_ = child.Signal(d.cmd, syscall.SIGKILL) // its children too
 	<-d.ended
 }
 

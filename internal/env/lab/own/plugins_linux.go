@@ -23,7 +23,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/kernel/room"
 	"github.com/cnibench/cnibench/internal/plan/profilefile"
 )
 
@@ -180,12 +179,12 @@ const maxOutput = 1 << 20
 // ExecPlugin runs a plugin until it ends.
 func (e *executor) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
 	cmd := e.node.command(ctx, path)
-	cmd.Env = append(environ, "TMPDIR="+room.Temporary)
+	cmd.Env = append(environ, "TMPDIR="+child.Temporary)
 	var said child.Tail
-	out := &limited{limit: maxOutput, burst: func() { _ = room.Signal(cmd, syscall.SIGKILL) }}
+	out := &limited{limit: maxOutput, burst: func() { _ = child.Signal(cmd, syscall.SIGKILL) }}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), out, &said
 	err := cmd.Run()
-	_ = room.Signal(cmd, syscall.SIGKILL) // what the plugin left running
+	_ = child.Signal(cmd, syscall.SIGKILL) // what the plugin left running
 	if out.over {
 		return nil, fmt.Errorf("it wrote more than %d bytes to stdout", maxOutput)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/engine/record"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/lab"
-	"github.com/cnibench/cnibench/internal/kernel/bpf/runs"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/space"
 	"github.com/cnibench/cnibench/internal/kernel/perf"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -131,7 +131,7 @@ func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recor
 
 // Count prepares to count the runs of BPF programs: the kernel counts those of the whole machine.
 func (e *Environment) Count(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
-	c, err := runs.Open()
+	c, err := attach.CountRuns()
 	if err != nil {
 		return env.Recording{}, err
 	}

@@ -17,9 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/lab"
-	"github.com/cnibench/cnibench/internal/env/lab/attach"
 	"github.com/cnibench/cnibench/internal/env/lab/selftest"
-	"github.com/cnibench/cnibench/internal/env/lab/tracing"
 	"github.com/cnibench/cnibench/internal/external/drive"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
 	"github.com/cnibench/cnibench/internal/measure/facts"
@@ -37,7 +35,7 @@ type Options struct {
 	Agent, Env []string
 	// Version is the version of this program.
 	Version string
-	// Name is the name of the lab for attach.Ask.
+	// Name is the name of the lab for Ask.
 	Name string
 	// Say reports progress.
 	Say func(format string, args ...any)
@@ -53,7 +51,7 @@ type Environment struct {
 	profiles []result.Profile
 	facts    facts.Facts
 	// socket serves lab exec; nil if it could not be opened.
-	socket   *attach.Server
+	socket   *server
 	sampling sampling
 }
 
@@ -85,7 +83,7 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 		return nil, env.Close(ctx, l, errors.Join(context.Cause(ctx), err))
 	}
 	// A run works without the socket.
-	if e.socket, err = attach.Listen(o.Name); err == nil {
+	if e.socket, err = Listen(o.Name); err == nil {
 		go e.socket.Serve(l.Instances)
 	}
 	return e, nil
@@ -220,7 +218,7 @@ func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, 
 
 // Follow follows transactions on a route.
 func (e *Environment) Follow(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error) {
-	return tracing.Follow(ctx, e.Lab, r, o)
+	return followed(ctx, e.Lab, r, o)
 }
 
 // LatePods is false: the lab makes pods itself.

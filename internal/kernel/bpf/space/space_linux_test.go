@@ -9,8 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/cnibench/cnibench/internal/kernel/affinity"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
 )
 
 // TestFollow sends datagrams over the loopback of a namespace and finds its inode at the CPU that received them; no longer
@@ -43,7 +43,7 @@ func TestFollow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cpus, err := affinity.Get()
+	cpus, err := thread.CPUs()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestFollow(t *testing.T) {
 	// seen says whether the CPU's word has the namespace after one of some datagrams. Packets of others overwrite the word.
 	seen := func() (found bool) {
 		err := ns.Do(func() error {
-			if err := affinity.Set([]int{cpu}); err != nil {
+			if err := thread.SetCPUs([]int{cpu}); err != nil {
 				return err
 			}
 			c, err := net.Dial("udp", "127.0.0.1:9")

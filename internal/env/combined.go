@@ -1,0 +1,163 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
+
+// Parts open the two halves.
+type Parts struct {
+	// Clusters returns the plan with the detected names. It calls beside with them before it makes anything in a cluster.
+	Clusters func(ctx context.Context, want plan.Plan, beside func(ctx context.Context, found plan.Plan) error) (Environment, plan.Plan, error)
+	// Groups makes the tree of CPU groups for the lab's agents, "" for none, and returns how to remove it.
+	Groups func(ctx context.Context) (tree string, remove func() error, err error)
+	// Lab starts its agents in that tree.
+	Lab func(ctx context.Context, p plan.Plan, tree string) (Environment, error)
+}
+
+// combined is the lab and clusters of the same machine as one environment, so that one run compares them interleaved. Variants with a context belong to a cluster.
+type combined struct {
+	lab, clusters Environment
+	// grouped means that the lab's agents are in CPU groups like those of pods; remove removes the groups.
+	grouped bool
+	remove  func() error
+}
+
+// factAgent is how the lab's agents run.
+const factAgent = "lab.agent"
+
+// Combine raises in the lab what is detected on the clusters of a plan, then opens the clusters. It returns the plan with the
+// names of both. A profile that the lab cannot raise is a *RefusedError, and nothing is made in a cluster.
+func Combine(ctx context.Context, want plan.Plan, parts Parts) (*combined, plan.Plan, error) {
+	e := &combined{remove: func() error { return nil }}
+	var here plan.Plan
+	beside := func(ctx context.Context, found plan.Plan) (err error) {
+		here = labPlan(want, found)
+		if err := here.Validate(); err != nil {
+			return err
+		}
+		return e.raise(ctx, here, parts)
+	}
+	clusters, there, err := parts.Clusters(ctx, clusterPlan(want), beside)
+	if err != nil {
+		return nil, want, e.closeLab(ctx, err)
+	}
+	e.clusters = clusters
+	there.Profiles = slices.Concat(here.Profiles, there.Profiles)
+	there.Baseline, there.Twin = here.Baseline, here.Twin
+	return e, there, nil
+}
+
+// RefusedError says which profiles the lab could not raise, and why.
+type RefusedError struct{ Profiles []result.Profile }
+
+func (e *RefusedError) Error() string {
+	return "the lab of this machine cannot raise what the clusters run: " + strings.Join(each.Of(e.Profiles, func(p result.Profile) string {
+		return string(p.Name) + ": " + p.Skipped
+	}), "; ")
+}
+
+// raise raises the lab, with every profile of its plan.
+func (e *combined) raise(ctx context.Context, here plan.Plan, parts Parts) error {
+	tree, remove, err := parts.Groups(ctx)
+	if err != nil {
+		return err
+	}
+	e.grouped, e.remove = tree != "", remove
+	if e.lab, err = parts.Lab(ctx, here, tree); err != nil {
+		return err
+	}
+	all, err := e.lab.Profiles(ctx)
+	if err != nil {
+		return err
+	}
+	if all = slices.DeleteFunc(all, func(p result.Profile) bool { return p.Skipped == "" }); len(all) > 0 {
+		return advice.With(&RefusedError{all}, "cnibench doctor says what this kernel lacks; take a machine whose kernel has it")
+	}
+	return nil
+}
+
+// closeLab removes what the lab has, after err.
+func (e *combined) closeLab(ctx context.Context, err error) error {
+	if e.lab != nil {
+		err = Close(ctx, e.lab, err)
+	}
+	return errors.Join(err, e.remove())
+}
+
+// clusterPlan is the part of a plan for its clusters: what runs on each, and its bare node twice.
+func clusterPlan(want plan.Plan) plan.Plan {
+	want.Profiles = nil
+	for _, c := range want.Cluster.Contexts {
+		host := plan.Variant(profile.Host).At(c)
+		want.Profiles = append(want.Profiles, plan.Variant(plan.Detected).At(c), host, host.Twin())
+	}
+	want.Baseline, want.Twin = plan.Variant(profile.Host).At(want.Cluster.Contexts[0]), false
+	return want
+}
+
+// labPlan is the part for the lab: what was detected on the clusters, each once, and the bare node, under kube-proxy's mode.
+func labPlan(want, found plan.Plan) plan.Plan {
+	want.Environment, want.Cluster, want.Lab.ServiceProxy = plan.EnvLab, plan.Cluster{}, found.Lab.ServiceProxy
+	want.Profiles, want.Baseline, want.Twin = nil, profile.Host, true
+	for _, v := range found.Profiles {
+		if v = v.Local(); v.Profile() != profile.Host && !slices.Contains(want.Profiles, v) {
+			want.Profiles = append(want.Profiles, v)
+		}
+	}
+	return want
+}
+
+// At returns the site of a variant, as the half that it belongs to has it.
+func (e *combined) At(v plan.Variant) Site {
+	if v.Context() != "" {
+		return e.clusters.At(v)
+	}
+	return e.lab.At(v)
+}
+
+// Facts returns those of the machine and the lab, and what only the clusters have.
+func (e *combined) Facts(ctx context.Context) (facts.Facts, error) {
+	all := facts.Facts{}
+	for _, part := range []Environment{e.clusters, e.lab} {
+		f, err := part.Facts(ctx)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, f)
+	}
+	all[factAgent] = "under seccomp"
+	if e.grouped {
+		all[factAgent] += ", in CPU groups as deep as a pod's"
+	}
+	return all, nil
+}
+
+// Profiles returns those of the lab, then those of the clusters.
+func (e *combined) Profiles(ctx context.Context) ([]result.Profile, error) {
+	lab, err := e.lab.Profiles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := e.clusters.Profiles(ctx)
+	return slices.Concat(lab, clusters), err
+}
+
+// Conditions returns the lab's: the clusters have the same machine and kernel, and their load runs on the same CPUs.
+func (e *combined) Conditions() outcome.Conditions { return e.lab.Conditions() }
+
+// Close removes both halves.
+func (e *combined) Close(ctx context.Context) error {
+	return errors.Join(e.lab.Close(ctx), e.remove(), e.clusters.Close(ctx))
+}

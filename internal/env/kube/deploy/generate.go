@@ -1,3 +1,0 @@
-package deploy
-
-//go:generate go run ../../../tool/deploy ../../../../deploy

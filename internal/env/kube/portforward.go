@@ -1,0 +1,109 @@
+package kube
+
+import (
+	"bufio"
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	greeting = "cnibench " // begins the controller's line
+	accepted = "open\n"    // answers the right token
+	// maxLine bounds the controller's line, loginLimit the time until it is complete.
+	maxLine    = 256
+	loginLimit = 5 * time.Second
+	// maxSessions bounds the concurrent connections.
+	maxSessions = 64
+)
+
+// errRefused is the error of authenticate when the pod does not accept the token.
+var errRefused = errors.New("it does not accept the token of this run")
+
+// authenticate sends the token to w and returns when the pod has accepted it. r reads the same stream, also afterwards.
+func authenticate(w io.Writer, r *bufio.Reader, token string) error {
+	if _, err := io.WriteString(w, greeting+token+"\n"); err != nil {
+		return err
+	}
+	line, err := r.ReadString('\n')
+	if err == nil && line == accepted {
+		return nil
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return errRefused
+}
+
+// ServeForwarded lets a run's controller into a pod where exec is refused. The pod's main process listens on a loopback port, the API
+// server's port-forward leads there, and the run's token authenticates the controller.
+//
+//	controller              pod
+//	"cnibench TOKEN\n"  ->
+//	                    <-  "open\n", then the stream is an agent's; or the end of the stream
+//
+// It accepts connections from l until ctx ends, closes l, and returns when the last session has ended. It calls session
+// for each connection that sends the token, with the stream after the token; session does not close it.
+func ServeForwarded(ctx context.Context, l net.Listener, token string, session func(context.Context, net.Conn)) error {
+	if token == "" {
+		return errors.Join(errors.New("an empty token would admit everybody"), l.Close())
+	}
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() }) // Accept says so
+	defer stop()
+	var sessions sync.WaitGroup
+	defer sessions.Wait()
+	slots := make(chan struct{}, maxSessions)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("listen for the controller at %s: %w", l.Addr(), err)
+		}
+		select {
+		case slots <- struct{}{}:
+		default:
+			_ = conn.Close()
+			continue
+		}
+		sessions.Go(func() {
+			defer func() { <-slots }()
+			defer conn.Close()
+			closeEarly := context.AfterFunc(ctx, func() { _ = conn.Close() })
+			defer closeEarly()
+			if login(conn, token) {
+				session(ctx, conn)
+			}
+		})
+	}
+}
+
+// login reads the controller's line, byte by byte so that it takes nothing of what follows, and answers the right token.
+func login(conn net.Conn, token string) bool {
+	_ = conn.SetDeadline(time.Now().Add(loginLimit)) // a connection without one fails below
+	var line []byte
+	for b := make([]byte, 1); ; {
+		if _, err := io.ReadFull(conn, b); err != nil || len(line) == maxLine {
+			return false
+		}
+		if b[0] == '\n' {
+			break
+		}
+		line = append(line, b[0])
+	}
+	sent, ok := strings.CutPrefix(string(line), greeting)
+	if !ok || subtle.ConstantTimeCompare([]byte(sent), []byte(token)) != 1 {
+		return false
+	}
+	if _, err := io.WriteString(conn, accepted); err != nil {
+		return false
+	}
+	return conn.SetDeadline(time.Time{}) == nil
+}

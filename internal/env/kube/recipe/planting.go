@@ -1,0 +1,85 @@
+package recipe
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// PlantVerb is the command of this program that applies a PlantSpec. Its pods mount the directory of CNI configuration at PlantDir and the
+// specifications, one file for each node, at PlantSpecs.
+const (
+	PlantVerb  = "plant"
+	PlantDir   = "/cni"
+	PlantSpecs = "/specs"
+	// PlantReady is a file that exists while the PlantSpec is applied.
+	PlantReady = "/tmp/planted"
+)
+
+// PlantSpec is what a node needs for a CNI plugin without a daemon: one file of CNI configuration, and routes to the other nodes' pods.
+// A pod on the node applies it, and removes the file when it ends.
+type PlantSpec struct {
+	// File is the name of the file of CNI configuration, Text its contents.
+	File string `json:"file"`
+	Text string `json:"text"`
+	// Routes lead to the other nodes' pods.
+	Routes []PlantRoute `json:"routes,omitempty"`
+}
+
+// PlantRoute leads to the pods of another node by way of its address.
+type PlantRoute struct {
+	To  netip.Prefix `json:"to"`
+	Via netip.Addr   `json:"via"`
+}
+
+// ParsePlant reads a PlantSpec. It fails if the file is not in the directory itself, or its text is not JSON.
+func ParsePlant(text []byte) (PlantSpec, error) {
+	var s PlantSpec
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, fmt.Errorf("CNI configuration of the node: %w", err)
+	}
+	if s.File == "" || strings.ContainsAny(s.File, "/\x00") || strings.HasPrefix(s.File, ".") {
+		return s, fmt.Errorf("CNI configuration of the node: %q is not a file name", s.File)
+	}
+	if !json.Valid([]byte(s.Text)) {
+		return s, fmt.Errorf("CNI configuration of the node: %s is not JSON", s.File)
+	}
+	for _, r := range s.Routes {
+		if !r.To.IsValid() || !r.Via.IsValid() {
+			return s, errors.New("CNI configuration of the node: a route lacks its destination or its next hop")
+		}
+	}
+	return s, nil
+}
+
+// Write writes the file into dir. A runtime that reads dir meanwhile sees the whole file or none.
+func (s PlantSpec) Write(dir string) error {
+	text := []byte(s.Text)
+	f, err := os.CreateTemp(dir, ".cnibench-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, s.File))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// Remove deletes the file from dir.
+func (s PlantSpec) Remove(dir string) error {
+	err := os.Remove(filepath.Join(dir, s.File))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

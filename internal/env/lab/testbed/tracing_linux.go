@@ -1,0 +1,264 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/follow"
+	"github.com/cnibench/cnibench/internal/kernel/inspect"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/measure/journey"
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// pass follows one workload on one path of one instance: it starts the workload between the ends of the path, puts probes at the points
+// that packets pass, and returns what they saw.
+//
+// It is a pass of its own, apart from timed trials: probes cost time. What they cost is measured in the same pass, by windows without
+// probes, with probes at both ends of a transaction, and with all probes, in turn.
+type pass struct {
+	journey.Options
+	inst  *lab.Instance
+	ends  control.Ends
+	sides control.Sides
+}
+
+// followed follows the workload on a path of a variant. The error is a *control.NotServedError if the variant does not
+// serve the path, and Instance.Err if it was not raised.
+func followed(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) (t journey.Trace, err error) {
+	ends, err := l.Endpoints(r)
+	if err != nil {
+		return t, err
+	}
+	inst := l.Instance(r.Variant)
+	way, err := inst.Spec.Ends(r.Path)
+	if err != nil {
+		return t, err
+	}
+	if err := follow.Check(); err != nil {
+		return t, err
+	}
+	p := &pass{Options: o, inst: inst, ends: ends}
+	if err := p.dial(ctx); err != nil {
+		return t, err
+	}
+	defer func() { err = errors.Join(err, p.sides.Client.Close(), p.sides.Servers[0].Close()) }()
+	t = journey.Trace{
+		Profile: r.Variant, Path: r.Path, Workload: o.Workload, Client: place(inst, way.Client), Server: place(inst, way.Server),
+	}
+	if t.Hosts, err = journeyHosts(inst); err != nil {
+		return t, err
+	}
+	return t, p.followed(ctx, &t, way)
+}
+
+// dial starts both agents.
+func (p *pass) dial(ctx context.Context) error {
+	server, err := control.Dial(ctx, p.ends.Servers[0])
+	if err != nil {
+		return err
+	}
+	client, err := control.Dial(ctx, p.ends.Client)
+	if err != nil {
+		return errors.Join(err, server.Close())
+	}
+	p.sides = control.Sides{Client: client, Servers: []*control.Client{server}}
+	return nil
+}
+
+// surveyTime is how long traffic flows until the hooks of netfilter are known.
+const surveyTime = 200 * time.Millisecond
+
+// rounds is how many windows there are of each sort. longest is the length of one at most, so that the buffer of records has room.
+const (
+	rounds  = 10
+	longest = 50 * time.Millisecond
+)
+
+// followed runs the workload with probes.
+func (p *pass) followed(ctx context.Context, t *journey.Trace, way lab.Ends) (err error) {
+	o := follow.Options{
+		Client: t.Client, Connects: p.Workload.Traits().Reconnect, IPv6: p.inst.Spec.Lab.Family == lab.IPv6,
+	}
+	if p.Workload.Traits().Protocol == plan.TCP {
+		o.Ports = []int{way.Port, way.ListenPort}
+	}
+	for _, h := range p.inst.Distinct() {
+		o.Hosts = append(o.Hosts, follow.Host{Name: h.Name, NS: h.NS})
+	}
+	f, err := follow.Open(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := p.trial(ctx, surveyTime, func() error { return nil }); err != nil {
+		return fmt.Errorf("while netfilter hooks are listed: %w", err)
+	}
+	lists, err := f.Hooks()
+	if err != nil {
+		return err
+	}
+	t.Missing = f.Missing
+	for i, h := range t.Hosts {
+		t.Hosts[i].Hooks = lists[h.Name]
+	}
+	return (&probing{p, t, f, lists}).rounds(ctx)
+}
+
+// probing is a pass with its probes, and the trace that they add to.
+type probing struct {
+	*pass
+	trace    *journey.Trace
+	follower *follow.Follower
+	lists    map[string][]journey.HookList
+}
+
+// rounds measures windows without probes, with those at both ends, and with all, in an order that turns around from round to round.
+func (p *probing) rounds(ctx context.Context) error {
+	p.trace.Rounds = make([]journey.Round, rounds)
+	spare := 2 * rounds
+	for n := range p.trace.Rounds {
+		r := &p.trace.Rounds[n]
+		steps := []func() error{
+			func() (err error) {
+				r.Plain, err = p.trial(ctx, p.window(), func() error { return nil })
+				return err
+			},
+			func() error { return p.probed(ctx, follow.All, &r.All) },
+		}
+		if p.follower.SeesEnds() {
+			steps = slices.Insert(steps, 1, func() error { return p.probed(ctx, follow.Ends, &r.Ends) })
+		}
+		if n%2 == 1 {
+			slices.Reverse(steps)
+		}
+		for _, step := range steps {
+			// A window is so short that another program can take all of it: it is measured again.
+			for err := step(); err != nil; err = step() {
+				if spare--; spare < 0 || ctx.Err() != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (p *pass) window() time.Duration { return min(p.Window/rounds, longest) }
+
+// probed is a window with probes.
+func (p *probing) probed(ctx context.Context, which follow.Which, into *journey.Window) error {
+	t, f := p.trace, p.follower
+	w, err := p.trial(ctx, p.window(), func() error { return f.Attach(which, p.lists) })
+	if err != nil {
+		_, dropped := f.Read(0)
+		return fmt.Errorf("with probes: %w", errors.Join(err, dropped))
+	}
+	// Those of the warm-up are read, too, and are not in the window.
+	whole := float64(p.Transactions) / rounds * float64(p.window()+p.Warmup) / float64(p.window())
+	got, err := f.Read(int(math.Ceil(whole)))
+	if err != nil {
+		return err
+	}
+	t.Lost = got.Lost
+	if got.Passed > 0 {
+		return fmt.Errorf("with probes: %d of %d transactions were not followed, since the buffer was full", got.Passed, got.Followed+got.Passed)
+	}
+	*into = w
+	began := map[uint32]bool{} // by transaction, whether that was in the window
+	for i := range got.Events {
+		e := &got.Events[i]
+		h, _ := t.Host(e.Host)
+		e.Device = h.Device(e.Index).Name
+		if _, known := began[e.Transaction]; !known {
+			began[e.Transaction] = w.Has(e.Time)
+		}
+	}
+	got.Events = slices.DeleteFunc(got.Events, func(e journey.Event) bool { return !began[e.Transaction] })
+	if which == follow.All {
+		t.Events = append(t.Events, got.Events...)
+	} else {
+		t.Ends = append(t.Ends, got.Events...)
+	}
+	return nil
+}
+
+// trial runs the workload once and returns how fast it was. It calls before when both sides are ready.
+func (p *pass) trial(ctx context.Context, window time.Duration, before func() error) (none journey.Window, err error) {
+	ask := control.Prepare{Sampled: true, Workload: p.Workload, Warmup: p.Warmup, Window: window, Timeout: 5 * time.Second, Setup: 3 * time.Second}
+	if err := p.sides.Prepare(ctx, p.ends, ask); err != nil {
+		return none, err
+	}
+	if err := before(); err != nil {
+		return none, err
+	}
+	client, _, err := p.sides.Run(ctx, func() {})
+	if err != nil {
+		return none, err
+	}
+	if client.Operations == 0 || client.ElapsedNs == 0 || client.RTT == nil {
+		return none, errors.New("no transaction was completed")
+	}
+	return journey.Window{
+		From: uint64(client.BeganNs), To: uint64(client.BeganNs + client.ElapsedNs), RTT: client.RTT,
+		Rate: float64(client.Operations) / (float64(client.ElapsedNs) / float64(time.Second)),
+	}, nil
+}
+
+// place returns the name of the host in whose namespace a host is.
+func place(inst *lab.Instance, name string) string {
+	all := inst.Distinct()
+	i := slices.IndexFunc(all, func(h *lab.Host) bool { return h.NS == inst.Host(name).NS })
+	return all[i].Name
+}
+
+// journeyHosts describes the hosts of an instance with their devices.
+func journeyHosts(inst *lab.Instance) ([]journey.Host, error) {
+	kinds := map[string]journey.Kind{inst.Switch.Name: journey.Switch, inst.External.Name: journey.External}
+	for _, n := range inst.Nodes {
+		kinds[n.Name] = journey.Node
+	}
+	var all []journey.Host
+	for _, h := range inst.Distinct() {
+		one := journey.Host{Name: h.Name, Kind: journey.Pod}
+		if k, ok := kinds[h.Name]; ok {
+			one.Kind = k
+		}
+		devices, err := link.At(h.NS, (*link.Handle).Devices)
+		if err != nil {
+			return nil, fmt.Errorf("devices of %s: %w", h.Name, err)
+		}
+		programs, err := inspect.Programs(h.NS)
+		if err != nil {
+			return nil, fmt.Errorf("BPF programs of %s: %w", h.Name, err)
+		}
+		for _, d := range devices {
+			one.Devices = append(one.Devices, journey.Device{
+				Name: d.Name, Index: uint32(d.Index), Kind: d.Kind, Master: d.Master,
+				Ingress: named(programs, d.Name, "xdp", "tc ingress", "tcx ingress"),
+				Egress:  named(programs, d.Name, "tcx egress", "tc egress"),
+			})
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// named returns the programs of a device at hooks, in the order of the hooks.
+func named(programs []netstate.Program, device string, hooks ...string) (names []string) {
+	for _, hook := range hooks {
+		for _, p := range programs {
+			if p.Device == device && p.Hook == hook {
+				names = append(names, p.Name)
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,116 @@
+package compare
+
+import (
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// GrowthFamily is how one metric on a path under a workload grows with the condition that a run swept: a curve for each profile,
+// and where the curves of two profiles cross.
+type GrowthFamily struct {
+	// Path and Workload are zero for what the state of an instance costs.
+	Path     plan.Path
+	Workload plan.Workload
+	Metric   metric.Metric
+	// Unit is the base unit of all values.
+	Unit string
+	// Lines are in report order, and those of skipped profiles are missing.
+	Lines []GrowthLine
+	// Crossings are those of each two lines whose order is known, the first by report order first.
+	Crossings []Crossing
+}
+
+// OfState says whether f is of what the state of an instance costs.
+func (f GrowthFamily) OfState() bool { return f.Workload.Spec == nil }
+
+// GrowthLine is the curve of one profile.
+type GrowthLine struct {
+	// Profile is that of the plan, without the swept condition.
+	Profile plan.Variant
+	stat.Curve
+}
+
+// Crossing is how two curves lie to each other.
+type Crossing struct {
+	First, Second plan.Variant
+	Relation      stat.Relation
+	stat.Crossing
+}
+
+// Growth returns the families of a run with a sweep, nil of any other: those of the headline metrics of which less is better,
+// by metric, workload and path, then those of states.
+func (a *Analysis) Growth(p plan.Plan, states []result.Raised) []GrowthFamily {
+	swept := p.Swept()
+	if swept == nil {
+		return nil
+	}
+	var out []GrowthFamily
+	for _, m := range metric.All() {
+		if !m.Headline || m.Better != metric.Lower {
+			continue
+		}
+		for _, w := range a.Workloads {
+			for _, path := range a.Paths {
+				f := GrowthFamily{Path: path, Workload: w, Metric: m}
+				f.fill(a, p, swept, func(v plan.Variant) (stat.Point, bool) {
+					c, ok := a.Cell(Key{Case: plan.Case{Profile: v, Path: path, Workload: w}, Metric: m.Name})
+					f.Unit = max(f.Unit, c.Unit)
+					p := stat.Point{Summary: c.Summary}
+					if c.Instances > 1 { // with one the trials are all that there is
+						p.Instances = c.Instances
+					}
+					return p, ok && c.N > 0 && !c.Failing()
+				})
+				out = f.appendTo(out)
+			}
+		}
+	}
+	for _, name := range metric.States {
+		m, _ := metric.Lookup(name)
+		f := GrowthFamily{Metric: m, Unit: m.Unit}
+		f.fill(a, p, swept, func(v plan.Variant) (stat.Point, bool) {
+			var values []float64
+			for _, s := range states {
+				if x, ok := s.Metrics[name]; ok && s.Profile == v {
+					values = append(values, x)
+				}
+			}
+			return stat.Point{Summary: stat.Summarize(values, a.Confidence)}, len(values) > 0
+		})
+		out = f.appendTo(out)
+	}
+	return out
+}
+
+// appendTo adds f to a list if it has any line.
+func (f GrowthFamily) appendTo(out []GrowthFamily) []GrowthFamily {
+	if len(f.Lines) == 0 {
+		return out
+	}
+	return append(out, f)
+}
+
+// fill adds the curves with at least two points, and compares each two.
+func (f *GrowthFamily) fill(a *Analysis, p plan.Plan, swept []plan.Swept, value func(plan.Variant) (stat.Point, bool)) {
+	for _, s := range swept {
+		var points []stat.Point
+		for i, v := range s.Variants {
+			if point, ok := value(v); ok {
+				point.X = float64(p.Sweep.Points[i])
+				points = append(points, point)
+			}
+		}
+		if len(points) > 1 {
+			f.Lines = append(f.Lines, GrowthLine{s.Of, stat.Grow(points, a.Confidence, a.Margin)})
+		}
+	}
+	for i, first := range f.Lines {
+		for _, second := range f.Lines[i+1:] {
+			if how, at := stat.Cross(first.Curve, second.Curve, a.Confidence); how != stat.Unclear {
+				f.Crossings = append(f.Crossings, Crossing{first.Profile, second.Profile, how, at})
+			}
+		}
+	}
+}

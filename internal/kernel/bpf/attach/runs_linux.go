@@ -1,0 +1,144 @@
+package attach
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+)
+
+// RunCount is how often a program ran, and how long in all.
+type RunCount struct {
+	// Name is the kernel's, of at most 15 bytes.
+	Name     string
+	Runs, Ns uint64
+}
+
+// RunCounter is the kernel's own count of the runs of BPF programs, and of the time that they take (BPF_ENABLE_STATS), for all programs
+// that are loaded when it is made. Counting costs each run two readings of the clock, so it belongs into a trial of its own.
+type RunCounter struct {
+	// EmptyNs is what the kernel counts for a run of a program that does nothing: its readings of the clock.
+	EmptyNs float64
+	// BeganNs is when Start was called, on the monotonic clock.
+	BeganNs int64
+
+	stats    io.Closer
+	programs []countedProgram
+}
+
+type countedProgram struct {
+	*ebpf.Program
+	name   string
+	before ebpf.ProgramStats
+}
+
+// emptyRuns is how many runs of an empty program are counted.
+const emptyRuns = 20_000
+
+// CountRuns turns the kernel's count on. It fails without the right to, and before Linux 5.8.
+func CountRuns() (c *RunCounter, err error) {
+	c = &RunCounter{}
+	if c.stats, err = ebpf.EnableStats(unix.BPF_STATS_RUN_TIME); err != nil {
+		return nil, fmt.Errorf("count the runs of BPF programs: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if c.EmptyNs, err = runsOfNothing(); err != nil {
+		return nil, err
+	}
+	for id := ebpf.ProgramID(0); ; {
+		if id, err = ebpf.ProgramGetNextID(id); errors.Is(err, os.ErrNotExist) {
+			return c, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("list BPF programs: %w", err)
+		}
+		p, err := ebpf.NewProgramFromID(id)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // it was unloaded
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open BPF program %d: %w", id, err)
+		}
+		info, err := p.Info()
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("BPF program %d: %w", id, err), p.Close())
+		}
+		c.programs = append(c.programs, countedProgram{Program: p, name: info.Name})
+	}
+}
+
+// runsOfNothing returns what is counted for a run of a program that does nothing.
+func runsOfNothing() (ns float64, err error) {
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Type: ebpf.SocketFilter, License: "Dual BSD/GPL", Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, 0), asm.Return()},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("load an empty program: %w", err)
+	}
+	defer func() { err = errors.Join(err, p.Close()) }()
+	if _, err := p.Run(&ebpf.RunOptions{Data: make([]byte, 64), Repeat: emptyRuns}); err != nil {
+		return 0, fmt.Errorf("run an empty program: %w", err)
+	}
+	s, err := p.Stats()
+	if err != nil || s.RunCount == 0 {
+		return 0, errors.Join(err, errors.New("the kernel did not count the runs of a BPF program"))
+	}
+	return float64(s.Runtime) / float64(s.RunCount), nil
+}
+
+// Start begins to count.
+func (c *RunCounter) Start() error {
+	c.BeganNs = thread.Monotonic()
+	for i := range c.programs {
+		s, err := c.programs[i].Stats()
+		if err != nil {
+			return fmt.Errorf("read the runs of BPF program %s: %w", c.programs[i].name, err)
+		}
+		c.programs[i].before = *s
+	}
+	return nil
+}
+
+// Read returns the programs that ran since Start, by name.
+func (c *RunCounter) Read() ([]RunCount, error) {
+	var list []RunCount
+	for _, p := range c.programs {
+		s, err := p.Stats()
+		if err != nil {
+			return nil, fmt.Errorf("read the runs of BPF program %s: %w", p.name, err)
+		}
+		ran := RunCount{p.name, s.RunCount - p.before.RunCount, uint64(s.Runtime - p.before.Runtime)}
+		if ran.Runs == 0 {
+			continue
+		}
+		i := slices.IndexFunc(list, func(x RunCount) bool { return x.Name == ran.Name })
+		if i < 0 {
+			list = append(list, ran)
+			continue
+		}
+		list[i].Runs, list[i].Ns = list[i].Runs+ran.Runs, list[i].Ns+ran.Ns
+	}
+	slices.SortFunc(list, func(x, y RunCount) int { return cmp.Compare(x.Name, y.Name) })
+	return list, nil
+}
+
+// Close turns the kernel's count off, unless another program wants it.
+func (c *RunCounter) Close() error {
+	errs := []error{c.stats.Close()}
+	for _, p := range c.programs {
+		errs = append(errs, p.Close())
+	}
+	c.programs = nil
+	return errors.Join(errs...)
+}

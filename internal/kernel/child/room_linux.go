@@ -1,0 +1,177 @@
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+)
+
+// Temporary is the directory for temporary files in a room.
+const Temporary = "/run/tmp"
+
+// layers is the directory in a room with what was written to /var/lib and /etc.
+const layers = "/run/.room"
+
+// layered are the directories with a layer of memory above them.
+var layered = []string{"/var/lib", "/etc"}
+
+// Room runs programs of the user's in a network namespace without letting them touch the machine's files:
+//
+//	r, err := child.OpenRoom(ns, cpus)
+//	cmd := r.Command(ctx, "/opt/cni/bin/bridge")    dies with this program, and its children with its process group
+//	err = r.Do(cmd.Start)                           on the thread of the room
+//	r.Close()                                       ends what still runs, and what was written
+//
+// A room is a thread in the network namespace, with a mount namespace of its own. /run is empty there; /var/lib and /etc
+// are those of the machine with a layer of memory above them. So what programs write below these directories (addresses
+// of IPAM, locks, sockets, subnet files) is seen by the programs of the same room alone, and ends with it, also by kill -9.
+// Other directories are the machine's.
+type Room struct {
+	jobs chan func()
+	once sync.Once
+	// ended is closed when the thread has ended.
+	ended chan struct{}
+}
+
+// OpenRoom makes a room in ns, whose programs may use the given CPUs; none is any.
+func OpenRoom(ns *netns.NS, cpus []int) (*Room, error) {
+	r := &Room{jobs: make(chan func()), ended: make(chan struct{})}
+	opened := make(chan error)
+	go r.run(ns, cpus, opened)
+	if err := <-opened; err != nil {
+		return nil, fmt.Errorf("private directories of a node: %w", err)
+	}
+	return r, nil
+}
+
+// run is the thread. It is never unlocked, so it ends with the goroutine, and its namespaces with it.
+func (r *Room) run(ns *netns.NS, cpus []int, opened chan<- error) {
+	runtime.LockOSThread()
+	defer close(r.ended)
+	err := enter(ns)
+	if err == nil && len(cpus) > 0 {
+		err = thread.SetCPUs(cpus)
+	}
+	opened <- err
+	if err != nil {
+		return
+	}
+	for do := range r.jobs {
+		do()
+	}
+}
+
+// enter moves the thread into ns and a new mount namespace.
+func enter(ns *netns.NS) error {
+	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS); err != nil {
+		return os.NewSyscallError("unshare", err)
+	}
+	if err := unix.Setns(ns.FD(), unix.CLONE_NEWNET); err != nil {
+		return os.NewSyscallError("setns", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return os.NewSyscallError("make mounts private", err)
+	}
+	if err := unix.Mount("cnibench", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
+		return os.NewSyscallError("mount /run", err)
+	}
+	for _, dir := range []string{Temporary, "/run/lock", "/run/netns", layers} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	for _, dir := range layered {
+		if err := layer(dir); err != nil {
+			return advice.With(fmt.Errorf("layer over %s: %w", dir, err), "run as root, on a kernel with overlayfs (CONFIG_OVERLAY_FS)")
+		}
+	}
+	return nil
+}
+
+// layer puts a layer of memory over a directory, if the machine has it.
+func layer(dir string) error {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	own := filepath.Join(layers, strings.ReplaceAll(dir[1:], "/", "-"))
+	upper, work := own+"/upper", own+"/work"
+	if err := errors.Join(os.MkdirAll(upper, 0o755), os.MkdirAll(work, 0o755)); err != nil {
+		return err
+	}
+	options := "lowerdir=" + dir + ",upperdir=" + upper + ",workdir=" + work
+	err := unix.Mount("cnibench", dir, "overlay", 0, options)
+	if err != nil { // in a user namespace
+		err = unix.Mount("cnibench", dir, "overlay", 0, options+",userxattr")
+	}
+	return err
+}
+
+// ErrClosed is the error of a closed room.
+var ErrClosed = errors.New("the node has ended")
+
+// Do runs fn on the thread of the room. Files that fn opens are those of the room.
+func (r *Room) Do(fn func() error) (err error) {
+	done := make(chan struct{})
+	job := func() {
+		defer close(done)
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("panic in a room: %v", p)
+			}
+		}()
+		err = fn()
+	}
+	defer func() {
+		if recover() != nil { // the room was closed
+			err = ErrClosed
+		}
+	}()
+	r.jobs <- job
+	<-done
+	return err
+}
+
+// Command returns a command to start in the room. When ctx ends, its process group is killed.
+func (r *Room) Command(ctx context.Context, path string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL, Setpgid: true}
+	cmd.Cancel = func() error { return Signal(cmd, unix.SIGKILL) }
+	// A child that outlives the program may hold its pipes open.
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+// Signal sends a signal to the process group of a started command.
+func Signal(cmd *exec.Cmd, signal syscall.Signal) error {
+	if cmd.Process == nil {
+		return nil
+	}
+	err := unix.Kill(-cmd.Process.Pid, signal)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// Close ends the thread, which kills the programs that it started, and the directories. A second Close does nothing.
+func (r *Room) Close() {
+	if r == nil {
+		return
+	}
+	r.once.Do(func() { close(r.jobs) })
+	<-r.ended
+}

@@ -1,0 +1,97 @@
+package markdown
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+var icons = map[compare.State]string{compare.Kept: ":white_check_mark:", compare.Broken: ":x:", compare.Undecided: ":warning:"}
+
+// GitHub writes a report for the summary of a GitHub job and for the comment on a pull request: the outcome in a line, the budgets that
+// are not kept, the cells that changed. Where nothing changed it is that line, and the rest is folded. A report without an outcome is
+// what the terminal shows: GitHub cuts what is longer than 64 KB. A document without an outcome and without a summary is written whole.
+func GitHub(w io.Writer, d report.Document) error {
+	g := d.Gate
+	switch {
+	case g == nil && d.Summary == nil:
+		return Render(w, d)
+	case g == nil:
+		return githubSummary(w, d)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "### %s cnibench: %s\n", icons[g.State], number.Markdown(g.Headline))
+	if g.State != compare.Kept {
+		b.WriteString("\n")
+		for _, line := range g.Budgets {
+			fmt.Fprintf(&b, "- %s\n", number.Markdown(line))
+		}
+		Table(&b, g.Changed)
+	}
+	b.WriteString("\n<details><summary>All cells</summary>\n")
+	if g.State == compare.Kept {
+		b.WriteString("\n")
+		for _, line := range g.Budgets {
+			fmt.Fprintf(&b, "- %s\n", number.Markdown(line))
+		}
+	}
+	Table(&b, g.Cells)
+	fmt.Fprintf(&b, "\n%s\n\n</details>\n", number.Markdown(d.Title))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// githubSummary writes the report on one screen.
+func githubSummary(w io.Writer, d report.Document) error {
+	s := d.Summary
+	var b strings.Builder
+	item := func(i report.Item) string { return "**" + number.Markdown(i.Name) + "** " + number.Markdown(i.Text) }
+	fmt.Fprintf(&b, "### %s\n\n", number.Markdown(d.Title))
+	for _, line := range slices.Concat(s.Ground(), s.Lead) {
+		fmt.Fprintf(&b, "%s\n\n", number.Markdown(line))
+	}
+	for _, x := range s.Lists {
+		fmt.Fprintf(&b, "- %s: %s\n", number.Markdown(x.Heading), strings.Join(each.Of(x.Items, item), "; "))
+	}
+	for _, g := range s.Grids {
+		Table(&b, g)
+	}
+	Table(&b, summaryTable(s))
+	b.WriteString("\nAll tables: `cnibench report -f html`, or `-f markdown`.\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// marks are the words for a verdict on a value beside the best one.
+var marks = map[compare.Verdict]string{compare.Better: " best", compare.Worse: " worse", compare.Same: " same", compare.Inconclusive: " ?"}
+
+// summaryTable returns that of all profiles, with how to read it.
+func summaryTable(s *report.Summary) report.Grid {
+	g := report.Grid{Title: s.Title, Label: "profile", Notes: s.Notes}
+	for _, c := range s.Columns {
+		g.Columns = append(g.Columns, c.Name+", "+c.Unit)
+	}
+	if s.Letters != "" {
+		g.Columns = append(g.Columns, "does", "proof")
+		g.Notes = append([]string{s.Certainty + ".", "does: " + s.Letters + ".", "proof: " + s.Proofs + "."}, s.Notes...)
+	}
+	for _, r := range s.Rows {
+		cells := each.Of(r.Entries, func(e report.Entry) string {
+			if e.Kind != report.Value {
+				return e.Text
+			}
+			return e.Value + marks[e.Verdict]
+		})
+		if s.Letters != "" {
+			cells = append(cells, r.Letters, r.Proof)
+		}
+		g.Add(r.Profile, cells...)
+	}
+	return g
+}

@@ -1,0 +1,32 @@
+package pprof
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Folded writes the sides of d as folded stacks, a line each: frames separated by semicolons, outermost first, and the number of samples.
+// The first frames are the profile, the path, the workload and the network namespace. It fails without any stack.
+func Folded(w io.Writer, d report.Document) error {
+	out := bufio.NewWriter(w)
+	n := 0
+	for _, side := range d.Sides {
+		for _, s := range side.Stacks() {
+			frames := append([]string{string(side.Profile), side.Path.String(), side.Workload.String()}, s.Frames...)
+			for i := range frames {
+				frames[i] = strings.ReplaceAll(number.Clean(frames[i]), ";", ",")
+			}
+			fmt.Fprintf(out, "%s %d\n", strings.Join(frames, ";"), s.Samples)
+			n++
+		}
+	}
+	if n == 0 {
+		return report.ErrNoStacks
+	}
+	return out.Flush()
+}
