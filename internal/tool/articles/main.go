@@ -29,7 +29,7 @@ func main() {
 	var c campaign
 	flag.StringVar(&c.budget, "budget", "5m", "`time` for each article")
 	flag.StringVar(&c.dir, "keep", "", "`directory` for the results; those that are there are judged again and not measured; empty removes them")
-	flag.StringVar(&c.document, "document", "", "Markdown `file` whose table is replaced")
+	flag.StringVar(&c.document, "document", "", "Markdown `file` whose table is replaced; figures go to "+figuresFile+" beside it")
 	flag.Parse()
 	if c.program = flag.Arg(0); flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "usage: articles [-budget TIME] [-keep DIR] [-document FILE] CNIBENCH")
@@ -61,8 +61,11 @@ func (c campaign) run(ctx context.Context) (err error) {
 	}
 	text := page(all)
 	if c.document == "" {
-		fmt.Print(text)
+		fmt.Print(text, "\n\n", figures(all))
 		return nil
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(c.document), figuresFile), []byte(figures(all)), 0o644); err != nil {
+		return err
 	}
 	return toolbox.Table(c.document, "articles", c.program, text)
 }

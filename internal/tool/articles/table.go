@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/csv"
 	"fmt"
 	"strings"
 
@@ -94,30 +95,41 @@ func (a article) write(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "| `%s`: %s | %s | %s |\n", c.ID, number.Markdown(c.Statement), stateOf(c.Outcome), number.Markdown(evidence))
 	}
-	fmt.Fprintf(b, "\n<details><summary>%s</summary>\n\n", number.Counted(len(a.Figures), "figure"))
-	b.WriteString("| figure | article | ratio there | ratio here | state |\n|---|---|---|---|---|\n")
-	for _, f := range a.Figures {
-		f.write(b)
-	}
-	b.WriteString("\n</details>\n")
+	fmt.Fprintf(b, "\nIts %s are in [articles.csv](%s).\n", number.Counted(len(a.Figures), "figure"), figuresFile)
 }
 
-// write writes a figure as a row.
-func (f figure) write(b *strings.Builder) {
-	published, there, here, state := number.Absent, number.Absent, number.Absent, stateOf(f.Outcome)
+// figuresFile is the file of all figures, beside the page.
+const figuresFile = "data/articles.csv"
+
+// figures returns the figures of all articles as CSV.
+func figures(all []article) string {
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	rows := [][]string{{"article", "profile", "path", "workload", "metric", "published", "published ratio", "ratio", "ratio low", "ratio high", "state", "why"}}
+	for _, a := range all {
+		for _, f := range a.Figures {
+			rows = append(rows, append([]string{a.source.ID}, f.row()...))
+		}
+	}
+	_ = w.WriteAll(rows) // a strings.Builder does not fail
+	return b.String()
+}
+
+// row returns the fields of a figure.
+func (f figure) row() []string {
+	published, why, state := "", "", stateOf(f.Outcome)
 	if f.Published != nil {
 		scale := number.Common(f.Unit, *f.Published)
 		published = strings.TrimSuffix(scale.Format(*f.Published)+" "+scale.Unit, " 1")
 	}
-	if f.Claimed != nil {
-		there = number.Ratio(*f.Claimed)
-	}
-	if f.Ratio != nil && f.Low != nil && f.High != nil {
-		here = fmt.Sprintf("%s (%s to %s)", number.Ratio(*f.Ratio), number.Ratio(*f.Low), number.Ratio(*f.High))
-	}
 	if state == states[len(states)-1] {
-		state += ": " + f.Why
+		why = f.Why
 	}
-	name := fmt.Sprintf("%s %s %s %s", f.Profile, f.Path, f.Workload, f.Metric)
-	fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", number.Markdown(name), published, there, here, number.Markdown(state))
+	ratio := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return number.Ratio(*v)
+	}
+	return []string{f.Profile, f.Path, f.Workload, f.Metric, published, ratio(f.Claimed), ratio(f.Ratio), ratio(f.Low), ratio(f.High), state, why}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/findings"
 )
 
-// TestPage: every figure and claim of a reproduction is a row with its state, and the first table counts them.
+// TestPage: every claim of a reproduction is a row of the page, every figure a row of the file, and the first table counts them.
 func TestPage(t *testing.T) {
 	a := article{source: findings.Source{ID: "x", Title: "An article | of one"}, command: "cnibench reproduce x"}
 	const said = `{"figures": [
@@ -23,11 +23,14 @@ func TestPage(t *testing.T) {
 	got := page([]article{a})
 	for _, want := range []string{
 		"| `x` | figures | 1 | 0 | 0 | 0 | 1 |", "| `x` | claims | 0 | 0 | 0 | 0 | 1 |", `## An article \| of one`, "2 findings about the article",
-		"1.50 us | – | – | not comparable: absolute |", "3.00 us | 2.00x | 2.10x (2.00x to 2.20x) | reproduced |",
-		"<details><summary>2 figures</summary>\n\n| figure |", "| `x.y`: B is slower. | not comparable | needs at least 4 CPUs; and 1 more |",
+		"Its 2 figures are in [articles.csv](data/articles.csv).", "| `x.y`: B is slower. | not comparable | needs at least 4 CPUs; and 1 more |",
 	} {
 		if !strings.Contains(strings.ReplaceAll(got, "µs", "us"), want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
+	}
+	const rows = "x,a,p,rr,rtt.p50,1.50 us,,,,,not comparable,absolute\nx,b,p,rr,rtt.p50,3.00 us,2.00x,2.10x,2.00x,2.20x,reproduced,\n"
+	if got := strings.ReplaceAll(figures([]article{a}), "µs", "us"); !strings.HasSuffix(got, ",why\n"+rows) {
+		t.Errorf("figures:\n%s\nwant:\n%s", got, rows)
 	}
 }
