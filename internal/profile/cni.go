@@ -31,8 +31,8 @@ var cnis = []CNI{
 		Container: "kube-flannel", Plugins: []string{"flannel"}, ConfigMaps: []string{"kube-flannel-cfg", "rke2-flannel-config", "flannel-config"},
 		Charts: []string{"flannel"}},
 	{Name: "kindnet", Title: "kindnet", Family: "plugins", Daemons: []string{"kindnet"}, Container: "kindnet-cni", Plugins: []string{"kindnet", "cni-kindnet"}},
-	{Name: "aws-vpc", Title: "the AWS VPC CNI", Daemons: []string{"aws-node"}, Container: "aws-node", Plugins: []string{"aws-cni"},
-		ConfigMaps: []string{"amazon-vpc-cni"}, Charts: []string{"aws-vpc"}, Groups: []string{"crd.k8s.amazonaws.com", "vpcresources.k8s.aws"}},
+	{Name: "aws-vpc", Title: "the AWS VPC CNI", Family: "aws", Daemons: []string{"aws-node"}, Container: "aws-node", Plugins: []string{"aws-cni"},
+		ConfigMaps: []string{"amazon-vpc-cni"}, Charts: []string{"aws-vpc-cni"}, Groups: []string{"crd.k8s.amazonaws.com", "vpcresources.k8s.aws"}},
 	{Name: "gke-dataplane-v2", Title: "GKE Dataplane V2 (Google's build of Cilium)", Daemons: []string{"anetd"}, Container: "cilium-agent", Plugins: []string{"gke"}},
 	{Name: "azure-cni", Title: "Azure CNI", Daemons: []string{"azure-cns", "azure-cni"}, Plugins: []string{"azure-vnet", "azure-ipam"},
 		ConfigMaps: []string{"cns-config", "azure-cns-config"}, Groups: []string{"acn.azure.com"}},
@@ -49,6 +49,9 @@ var cnis = []CNI{
 	{Name: "contiv", Title: "Contiv-VPP", Daemons: []string{"contiv-vswitch"}},
 	{Name: "terway", Title: "Terway", Daemons: []string{"terway-eniip", "terway"}, Container: "terway", Plugins: []string{"terway"}, ConfigMaps: []string{"eni-config"}},
 }
+
+// Multus are DaemonSets of Multus, which calls other CNIs.
+var Multus = []string{"kube-multus-ds", "multus", "rke2-multus", "kube-multus-ds-amd64"}
 
 // CNIs returns the CNIs that detection knows, in the order in which it searches.
 func CNIs() []CNI { return slices.Clone(cnis) }

@@ -86,7 +86,8 @@ func (j *judge) carried(c carrier, s source, n *position.Node) (string, bool) {
 	if !configures(c.chart) {
 		return "", false
 	}
-	if of, ok := cniOfChart(c.chart); ok && of.Family == "" {
+	of, _ := cniOfChart(c.chart)
+	if of.Name != "" && of.Family == "" && dialects[of.Name].judge == nil {
 		j.addUnread(of)
 		return unreadWhy(of), true
 	}
@@ -104,7 +105,13 @@ func (j *judge) carried(c carrier, s source, n *position.Node) (string, bool) {
 		version = versionShown(c.chart, layer{s, c.values})
 	}
 	why := j.noChart(c.chart, version)
+	if dialects[of.Name].judge != nil && j.chart == nil {
+		why = ""
+	}
 	take := func(s source, n *position.Node) bool {
+		if valuesOfDialect(j, of, s, n) {
+			return true
+		}
 		if why == "" {
 			j.given = append(j.given, layer{s, n})
 		} else if j.chart == nil {

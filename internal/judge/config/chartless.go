@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
@@ -26,8 +27,9 @@ var signs = []struct {
 		[]string{"tunnel", "ipam", "encryption", "loadBalancer", "cni", "eni", "MTU", "operator", "ipv4", "ipv6", "k8sServicePort", "bandwidthManager", "envoy", "cluster"}},
 	{"tigera-operator", []string{"installation", "tigeraOperator", "defaultFelixConfiguration", "kubernetesServiceEndpoint", "calicoctl"}, []string{"apiServer", "whisker", "goldmane"}},
 	{flannel, []string{"podCidr", "podCidrv6"}, []string{"flannel", "netpol"}},
-	{"aws-vpc", []string{"originalMatchLabels", "eniConfig", "cniConfig", "env.AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "env.ENABLE_PREFIX_DELEGATION", "env.AWS_VPC_ENI_MTU",
+	{"aws-vpc-cni", []string{"originalMatchLabels", "enableNetworkPolicy", "branchENICooldown", "eniConfig", "cniConfig", "env.AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG", "env.ENABLE_PREFIX_DELEGATION", "env.AWS_VPC_ENI_MTU",
 		"env.AWS_VPC_K8S_CNI_EXTERNALSNAT", "env.WARM_ENI_TARGET", "env.WARM_IP_TARGET", "env.WARM_PREFIX_TARGET", "env.ENABLE_POD_ENI"}, nil},
+	{"ovn-kubernetes", []string{"global.gatewayMode", "global.enableOvnKubeIdentity", "podNetwork"}, nil},
 	{"antrea", []string{"trafficEncapMode", "antreaProxy", "trafficEncryptionMode", "noSNAT", "tunnelType"}, nil},
 	{"kube-ovn", []string{"func.ENABLE_LB", "func.ENABLE_NP", "networking.NETWORK_TYPE", "networking.TUNNEL_TYPE", "networking.NET_STACK", "cni_conf"}, nil},
 }
@@ -63,7 +65,9 @@ func (j *judge) chartless(s source, n *position.Node) (kind, notJudged string) {
 	if name == "" {
 		return "a document without a kind", "its keys are of no chart and no file that is read; if they are values, give their chart with --chart"
 	}
-	if of, ok := cniOfChart(name); ok && of.Family == "" {
+	if of, ok := cniOfChart(name); ok && valuesOfDialect(j, of, s, own) {
+		return "values of chart " + name, ""
+	} else if ok && of.Family == "" {
 		j.addUnread(of)
 		return "values of chart " + name, unreadWhy(of)
 	}
@@ -171,4 +175,15 @@ func optionsIn(l layer) []value {
 		found = append(found, e)
 	}
 	return found
+}
+
+// valuesOfDialect reads values of a chart that passes them on as they are, unless the chart is given.
+func valuesOfDialect(j *judge, of profile.CNI, s source, n *position.Node) bool {
+	if dialects[of.Name].judge == nil || j.chart != nil {
+		return false
+	}
+	v := &values{}
+	v.read(s, "", n)
+	settle(j, of.Name, true, v.leaves)
+	return true
 }

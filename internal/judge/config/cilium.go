@@ -7,7 +7,10 @@ import (
 	"strings"
 )
 
-const cilium = "cilium"
+const (
+	cilium = "cilium"
+	gkeV2  = "gke-dataplane-v2"
+)
 
 // agentDefaults are the options of Cilium's agent, by the names of its flags.
 var agentDefaults = values{defaults: map[string]string{
@@ -363,9 +366,18 @@ func (j *judge) ciliumProfile(c ciliumState) {
 	if c.chaining != "" {
 		but = append(but, "CNI chaining ("+c.chaining+")")
 	}
+	if j.gke.given() {
+		j.find("provider-config", j.gke, "GKE Dataplane V2 reads ConfigMap cilium-config")
+	}
 	legacy := len(c.legacy) > 0
 	mode := c.at("datapath-mode")
 	switch {
+	case j.gke.given() && c.tunnel == "" && c.encryption == "":
+		host := "eBPF"
+		if legacy {
+			host = "legacy"
+		}
+		amounts(j, "gke-v2", "GKE Dataplane V2, native routing", append(but, "host routing is "+host)...)
 	case c.encryption != "":
 		j.unmatched("Cilium with "+c.encryption+": no profile encrypts Cilium's traffic", but...)
 	case c.chaining != "" && !strings.EqualFold(c.chaining, "portmap"):

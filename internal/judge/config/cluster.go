@@ -32,6 +32,11 @@ func (j *judge) podCIDR() value {
 
 // another reports whether a CNI is configured beside the one that the distribution brings.
 func (j *judge) another() bool {
+	for name := range j.settled {
+		if name != kindnet {
+			return true
+		}
+	}
 	return j.agent != nil || j.installation != nil || j.felix != nil || j.netconf != nil || len(j.pools) > 0
 }
 

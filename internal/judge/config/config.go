@@ -200,6 +200,7 @@ func few(names []string) string {
 type judge struct {
 	Report
 	objects
+	others
 	faults *position.Faults
 	known  Known
 	chart  *Chart
@@ -212,6 +213,7 @@ type judge struct {
 
 // all judges every component that is configured. The order is that of the report.
 func (j *judge) all() {
+	chain(j)
 	j.judgeDistribution()
 	j.judgeTalos()
 	if j.agent != nil {
@@ -224,8 +226,10 @@ func (j *judge) all() {
 	if j.netconf != nil {
 		j.judgeFlannel()
 	}
+	judgeSettled(j)
 	j.judgePlugin()
 	j.judgeUnread()
+	judgePolicies(j)
 	j.judgeKubeProxy()
 	for _, g := range j.limits {
 		j.find("cpu-limit", g, "%s: limits.cpu: %s", g.path, g.text)

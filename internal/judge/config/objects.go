@@ -82,7 +82,13 @@ func (j *judge) list(s source, kind string, n, items *position.Node) {
 
 // read reads one object of Kubernetes. It reports whether the object configures the network, and why it was not judged.
 func (j *judge) read(kind string, s source, n *position.Node) (notJudged string, relevant bool) {
-	if why, unread := j.unreadObject(kind, n); unread {
+	name := n.ScalarAt("metadata", "name")
+	if kind == "NetworkPolicy" {
+		g := s.value("spec", n, "NetworkPolicy "+name)
+		j.policies = append(j.policies, g)
+	}
+	j.enforced = j.enforced || kind == "DaemonSet" && slices.Contains(enforcers, name)
+	if why, unread := j.unreadObject(kind, s, n); unread {
 		return why, true
 	}
 	if c, carries := carrierOf(kind, n); carries {
@@ -109,9 +115,16 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	case "Deployment", "DaemonSet", "StatefulSet", "Job", "Pod":
 		relevant = j.workload(kind, s, n)
 	}
-	if c, of := profile.CNIOfObject(kind, n.ScalarAt("metadata", "name"), n.ScalarAt("apiVersion")); of && !relevant && s.chart == "" {
+	c, of := profile.CNIOfObject(kind, name, n.ScalarAt("apiVersion"))
+	switch {
+	case relevant:
+	case of && s.chart == "":
 		j.silent = append(j.silent, c)
 		return "", true
+	case kind == "DaemonSet" && slices.Contains(profile.Multus, name):
+		return "it is Multus, which calls other CNIs: give the configuration of the one that makes pods' first device", true
+	case !of && installsPlugin(kind, n):
+		return "it installs a CNI plugin on the nodes, and no rule reads it", true
 	}
 	return "", relevant
 }
@@ -185,7 +198,11 @@ func (j *judge) workload(kind string, s source, n *position.Node) bool {
 	case kind == "DaemonSet" && name == "calico-node":
 		j.calicoNode(environment(v))
 		return true
-	case kind == "DaemonSet" && name == "cilium":
+	case kind == "DaemonSet" && (name == "cilium" || name == "anetd"):
+		if name == "anetd" {
+			j.enforced = true
+			j.gke = s.value(root, n, "DaemonSet anetd")
+		}
 		j.agentEnv = environment(v)
 		for _, c := range containers.Items {
 			if image := c.At("image"); c.ScalarAt("name") == "cilium-agent" && image != nil {
@@ -228,17 +245,22 @@ func environment(containers *values) map[string]value {
 }
 
 // conflist reads a CNI configuration list.
-func (j *judge) conflist(_ source, n *position.Node) bool {
+func (j *judge) conflist(s source, n *position.Node) bool {
 	if n.At("cniVersion") == nil {
 		return false
 	}
 	types := []string{}
+	plugins := []*position.Node{n}
 	if list := n.At("plugins"); list != nil {
-		for _, p := range list.Items {
-			types = append(types, p.ScalarAt("type"))
+		plugins = list.Items
+	}
+	for _, p := range plugins {
+		types = append(types, p.ScalarAt("type"))
+		if c, _ := profile.CNIOfPlugin(p.ScalarAt("type")); c.Name == azure {
+			v := &values{}
+			v.read(s, "", p)
+			settle(j, azure, false, v.leaves)
 		}
-	} else {
-		types = append(types, n.ScalarAt("type"))
 	}
 	j.plugins = append(j.plugins, types...)
 	j.conflists = append(j.conflists, len(j.Documents))

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,20 +15,61 @@ func unreadWhy(c profile.CNI) string {
 	return fmt.Sprintf("it configures %s, and no rule reads that; cnibench run --env kubernetes measures the cluster as %s", c.Title, c.Name)
 }
 
-// unreadObject reports whether an object of Kubernetes configures a CNI that no rule reads, and says so.
-func (j *judge) unreadObject(kind string, n *position.Node) (why string, unread bool) {
+// unreadObject reads an object of a CNI that has a dialect. It reports whether an object configures one that no rule reads, or
+// belongs to another tool, and says so.
+func (j *judge) unreadObject(kind string, s source, n *position.Node) (why string, relevant bool) {
 	c, ok := profile.CNIOfObject(kind, n.ScalarAt("metadata", "name"), n.ScalarAt("apiVersion"))
-	if network := n.ScalarAt("spec", "defaultNetwork", "type"); network != "" && kind == "Network" {
-		c, ok = profile.LookupCNI(map[string]string{"OVNKubernetes": "ovn-kubernetes", "OpenShiftSDN": "openshift-sdn"}[network])
+	if network := cmp.Or(n.ScalarAt("spec", "defaultNetwork", "type"), n.ScalarAt("spec", "networkType")); network != "" && kind == "Network" {
+		if c, ok = cniOfNetwork(network); !ok {
+			return "its network is " + network + ", which no rule reads: give the CNI's own configuration", true
+		}
 	}
-	if !ok || c.Family != "" {
+	switch {
+	case !ok:
 		return foreign(kind, n)
-	}
-	if filtersOnly(n) {
+	case c.Name == gkeV2 && kind == "DaemonSet":
+		return "", false
+	case c.Name == kubeRouter && filtersOnly(n):
+		j.enforced = true
+		return "", false
+	case settle(j, c.Name, kind == "DaemonSet" && dialects[c.Name].daemon || kind == "Network", settings(j, kind, s, n)) > 0:
+		return "", true
+	case s.chart == "" && (dialects[c.Name].judge != nil || kind == "Network" && c.Family != ""):
+		j.silent = append(j.silent, c)
+		return "", true
+	case c.Family != "" || s.chart != "" && dialects[c.Name].judge != nil:
 		return "", false
 	}
 	j.addUnread(c)
 	return unreadWhy(c), true
+}
+
+// cniOfNetwork returns the CNI that OpenShift calls by a type of network.
+func cniOfNetwork(network string) (profile.CNI, bool) {
+	for _, c := range profile.CNIs() {
+		if strings.EqualFold(strings.ReplaceAll(c.Name, "-", ""), network) {
+			return c, true
+		}
+	}
+	return profile.CNI{}, false
+}
+
+// chainers are DaemonSets that install a plugin to be chained, enforcers those that enforce policies beside a CNI.
+var (
+	chainers  = []string{"istio-cni-node", "linkerd-cni", "node-local-dns"}
+	enforcers = []string{"azure-npm", "kube-network-policies", "calico-node"}
+)
+
+// installsPlugin reports a DaemonSet that writes to the nodes' directories of CNI plugins.
+func installsPlugin(kind string, n *position.Node) bool {
+	volumes := n.At("spec", "template", "spec", "volumes")
+	if kind != "DaemonSet" || volumes == nil || slices.Contains(chainers, n.ScalarAt("metadata", "name")) {
+		return false
+	}
+	return slices.ContainsFunc(volumes.Items, func(v *position.Node) bool {
+		at := v.ScalarAt("hostPath", "path")
+		return strings.HasPrefix(at, "/etc/cni/") || strings.HasPrefix(at, "/opt/cni/")
+	})
 }
 
 // filtersOnly reports a kube-router that connects no pods.
@@ -118,6 +160,8 @@ func (j *judge) conflistWhy() string {
 	}
 	c, owned := profile.CNIOfPlugin(main)
 	switch {
+	case j.settled[c.Name] != nil:
+		return ""
 	case !owned:
 		return fmt.Sprintf("no rule reads plugin %q", main)
 	case c.Family == "":
@@ -132,7 +176,9 @@ func (j *judge) conflistWhy() string {
 // objectsOfCNI names the objects that configure a CNI.
 func objectsOfCNI(c profile.CNI) string {
 	switch {
-	case len(c.ConfigMaps) == 0:
+	case dialects[c.Name].daemon:
+		return "DaemonSet " + c.Daemons[0]
+	case len(c.ConfigMaps) == 0, c.Name == azure:
 		return "the conflist in /etc/cni/net.d"
 	case c.Name == calico:
 		return "Installation, FelixConfiguration, IPPool, DaemonSet calico-node"

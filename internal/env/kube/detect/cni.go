@@ -29,12 +29,9 @@ func named(name string) profile.CNI {
 	return c
 }
 
-// multus are DaemonSets of Multus, which calls other CNIs.
-var multus = []string{"kube-multus-ds", "multus", "rke2-multus", "kube-multus-ds-amd64"}
-
 // CNIOf returns the CNI that a DaemonSet's name shows, "" for another DaemonSet and for kube-router's, which may filter only.
 func CNIOf(daemonSet string) string {
-	if slices.Contains(multus, daemonSet) {
+	if slices.Contains(profile.Multus, daemonSet) {
 		return residue.Multus
 	}
 	for _, c := range cnis {
@@ -51,7 +48,7 @@ var controllers = []string{"calico-typha", "calico-kube-controllers", "calico-ap
 
 // ServesNetwork reports whether a pod's name shows that it belongs to a CNI or to kube-proxy.
 func ServesNetwork(pod string) bool {
-	of := slices.Concat(multus, controllers, []string{kubeProxy})
+	of := slices.Concat(profile.Multus, controllers, []string{kubeProxy})
 	for _, c := range cnis {
 		of = append(of, c.Daemons...)
 	}
@@ -206,7 +203,7 @@ func (d *detective) companions() {
 			d.doubt("%s", c.says)
 		}
 	}
-	if w, ok := d.daemon(multus...); ok {
+	if w, ok := d.daemon(profile.Multus...); ok {
 		d.But = append(d.But, "Multus ("+w.String()+") hands pods their first device by this CNI, further ones by NetworkAttachmentDefinitions")
 	}
 }

@@ -1,0 +1,296 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
+
+// others is what the documents say of CNIs that have a dialect, and of policies.
+type others struct {
+	// settled are the settings of those CNIs. chainedTo is the one that another CNI is chained to.
+	settled   map[string]*values
+	chainedTo string
+	// policies are NetworkPolicies. enforced says that a component beside the CNI enforces them, ignored names those that do not.
+	policies []value
+	enforced bool
+	// gke is the DaemonSet of GKE Dataplane V2.
+	gke     value
+	ignored []string
+}
+
+// dialect is how a CNI is configured by variables, flags, values of its chart or a file of its own.
+type dialect struct {
+	// defaults are its settings by the names that rules use.
+	defaults values
+	// daemon says that its DaemonSet has them, so that those that it does not have are the defaults.
+	daemon bool
+	// shown are the settings that are shown with their defaults, too.
+	shown []string
+	// other are names of the same settings elsewhere: in its chart, in an operator's object.
+	other map[string]string
+	// words are other spellings of texts, as name=text.
+	words map[string]string
+	judge func(j *judge, v *values)
+}
+
+// dialects are those of the CNIs that are not read by code of their own, by the names in profile.CNIs.
+var dialects = map[string]dialect{
+	awsVPC: awsDialect, kubeRouter: kubeRouterDialect, kindnet: kindnetDialect, antrea: antreaDialect, ovn: ovnDialect, azure: azureDialect,
+}
+
+// prefixes are what names of settings have before them in charts and objects.
+var prefixes = []string{"env.", "init.env.", "global.", "default.", "defaultNetwork.ovnKubernetesConfig."}
+
+// settle reads the settings of a CNI that are given, and returns how many there were. Without any, it does nothing unless its
+// daemon is given: then its defaults are in force.
+func settle(j *judge, name string, daemon bool, given []value) int {
+	d, read := dialects[name]
+	if !read {
+		return 0
+	}
+	v := cmp.Or(j.settled[name], d.defaults.fresh())
+	before := len(v.leaves)
+	for _, g := range given {
+		for _, prefix := range append(prefixes, "") {
+			name, cut := strings.CutPrefix(g.path, prefix)
+			if known := d.other[name]; known != "" {
+				name = known
+			}
+			if _, is := d.defaults.defaults[name]; is && cut {
+				g.path, g.text = name, cmp.Or(d.words[name+"="+g.text], g.text)
+				v.leaves = append(v.leaves, g)
+				break
+			}
+		}
+	}
+	if found := len(v.leaves) - before; found > 0 || daemon {
+		if j.settled == nil {
+			j.settled = map[string]*values{}
+		}
+		j.settled[name] = v
+		return max(found, 1)
+	}
+	return 0
+}
+
+// settings returns the settings that an object of a CNI has.
+func settings(j *judge, kind string, s source, n *position.Node) []value {
+	switch kind {
+	case "DaemonSet":
+		return programSettings(s, n.At("spec", "template", "spec"))
+	case "ConfigMap":
+		return fileSettings(j, s, n.At("data"))
+	}
+	v := &values{}
+	v.read(s, "spec", n.At("spec"))
+	return v.leaves
+}
+
+// programSettings returns the variables and the flags of a pod's containers.
+func programSettings(s source, spec *position.Node) []value {
+	const root = "spec.template.spec."
+	var all []value
+	for _, section := range []string{"initContainers", "containers"} {
+		list := spec.At(section)
+		if list == nil {
+			continue
+		}
+		v := &values{}
+		v.read(s, root+section, list)
+		env := environment(v)
+		for _, name := range slices.Sorted(maps.Keys(env)) {
+			g := env[name]
+			g.path = name
+			all = append(all, g)
+		}
+		for i, c := range list.Items {
+			if image := c.At("image"); image != nil {
+				g := s.value(fmt.Sprintf("%s%s.%d.image", root, section, i), image, image.Text)
+				g.path = c.ScalarAt("name") + ".image"
+				all = append(all, g)
+			}
+			for _, key := range []string{"command", "args"} {
+				all = append(all, flags(s, fmt.Sprintf("%s%s.%d.%s", root, section, i, key), c.At(key))...)
+			}
+		}
+	}
+	return all
+}
+
+// flags returns the flags of a list of arguments. A flag without a value is true, unless the next argument is its value.
+func flags(s source, path string, list *position.Node) []value {
+	if list == nil || list.Kind != position.List {
+		return nil
+	}
+	var all []value
+	for i, item := range list.Items {
+		name, text, given := strings.Cut(strings.TrimLeft(item.Text, "-"), "=")
+		if !strings.HasPrefix(item.Text, "-") || name == "" {
+			continue
+		}
+		if !given {
+			text = "true"
+			if i+1 < len(list.Items) && !strings.HasPrefix(list.Items[i+1].Text, "-") {
+				text = list.Items[i+1].Text
+			}
+		}
+		g := s.value(path, item, text)
+		g.path = name
+		all = append(all, g)
+	}
+	return all
+}
+
+// fileSettings returns the entries of a ConfigMap, and what the files among them say: YAML, JSON or sections of keys.
+func fileSettings(j *judge, s source, data *position.Node) []value {
+	v := &values{}
+	v.read(s, "data", data)
+	for _, g := range leaves(data, "") {
+		switch {
+		case strings.HasSuffix(g.path, ".conf") && strings.Contains(g.text, "["):
+			v.leaves = append(v.leaves, sectionSettings(s, g)...)
+		case strings.ContainsAny(g.text, "{\n"):
+			j.within(s, "data."+g.path, g.node, func(s source, n *position.Node) bool {
+				v.read(s, "data."+g.path, n)
+				return true
+			})
+		}
+	}
+	return v.leaves
+}
+
+// sectionSettings returns the keys of a file of sections, as section.key.
+func sectionSettings(s source, file leaf) []value {
+	var all []value
+	section, at := "", *file.node
+	if at.Block {
+		at.Line++
+	}
+	for i, line := range strings.Split(file.text, "\n") {
+		place := at
+		place.Line += i
+		line = strings.TrimSpace(line)
+		if name, is := strings.CutPrefix(line, "["); is {
+			section = strings.TrimSuffix(name, "]")
+		} else if key, text, is := strings.Cut(line, "="); is && !strings.HasPrefix(line, "#") {
+			all = append(all, s.value(join(section, strings.TrimSpace(key)), &place, strings.Trim(strings.TrimSpace(text), `"`)))
+		}
+	}
+	return all
+}
+
+// changed reports a setting that is given and not the default. Manifests write their defaults.
+func (v *values) changed(path string) (value, bool) {
+	g := v.at(path)
+	return g, g.set() && !g.is(v.defaults[path]) || g.given() && g.text != "" && !g.is(v.defaults[path]) && v.defaults[path] != ""
+}
+
+// unused reports settings that are given, and not read for the reason.
+func unused(j *judge, v *values, why string, paths ...string) {
+	for _, p := range paths {
+		if g, is := v.changed(p); is {
+			j.find("not-used", g, "%s: %s %s", p, g.text, why)
+		}
+	}
+}
+
+// judgeSettled judges the CNIs whose settings were read.
+func judgeSettled(j *judge) {
+	names := slices.Sorted(maps.Keys(j.settled))
+	for _, name := range names {
+		v, d := j.settled[name], dialects[name]
+		j.showValues(name, v, d.shown...)
+		for _, p := range slices.Sorted(maps.Keys(d.defaults.defaults)) {
+			g, is := v.changed(p)
+			switch {
+			case !is || slices.Contains(d.shown, p):
+			case strings.HasSuffix(p, ".image"):
+				j.show(name, "version", imageTag(g.text), g.origin, g.by)
+			default:
+				j.showValues(name, v, p)
+			}
+		}
+		d.judge(j, v)
+	}
+	var apart []string
+	for _, name := range names {
+		if c, _ := profile.LookupCNI(name); name != j.chainedTo {
+			apart = append(apart, c.Title)
+		}
+	}
+	for title, is := range map[string]bool{"Cilium": j.agent != nil, "Calico": j.installation != nil} {
+		if is && len(apart) > 0 {
+			apart = append(apart, title)
+		}
+	}
+	if len(apart) > 1 {
+		slices.Sort(apart)
+		j.find("two-cnis", value{}, "%s are configured, and none is chained to another", strings.Join(apart, " and "))
+	}
+}
+
+// chain finds the CNI that connects the pods where another is chained to it.
+func chain(j *judge) {
+	mode := j.agent.at("cni-chaining-mode")
+	switch {
+	case mode.is("aws-cni"):
+		j.chainedTo = awsVPC
+	case j.settled[azure] != nil && (mode.is("generic-veth") || j.agent.at("ipam").is("delegated-plugin")):
+		j.chainedTo = azure
+	case j.installation != nil:
+		operatorDefaults(j.installation)
+		j.chainedTo = map[string]string{"AmazonVPC": awsVPC, "AzureVNET": azure}[j.installation.at("cni.type").text]
+	case j.settled[antrea].at("trafficEncapMode").is("networkPolicyOnly"):
+		j.chainedTo = antrea
+	}
+}
+
+// judgePolicies reports policies that no component enforces.
+func judgePolicies(j *judge) {
+	if len(j.policies) == 0 || j.enforced || j.agent != nil || j.installation != nil || j.felix != nil || len(j.pools) > 0 {
+		return
+	}
+	if j.k3s != nil && !j.k3s.at("disable-network-policy").on() {
+		return
+	}
+	for _, m := range j.Measured {
+		if p, ok := profile.Lookup(m.Profile); ok && p.Policy == "none" && len(j.settled) == 0 {
+			j.ignored = append(j.ignored, m.Profile)
+		}
+	}
+	if len(j.ignored) > 0 {
+		names := each.Of(j.policies, func(p value) string { return p.text })
+		j.find("policy-ignored", j.policies[0], "%s: %s enforces none", few(names), j.ignored[0])
+	}
+}
+
+// amounts adds the profile called name, where there is one.
+func amounts(j *judge, name, title string, but ...string) {
+	if known(name) {
+		j.measured(name, but...)
+		return
+	}
+	j.unmatched(title+": no profile describes it", but...)
+}
+
+// agentRefuses reports a setting with which the agent of a CNI ends.
+func agentRefuses(j *judge, g value, saw string) {
+	j.find("agent-refuses", g, "%s: %s %s", g.path, g.text, saw)
+}
+
+// oneOf reports whether a setting is one of the words. Another is a finding.
+func oneOf(j *judge, v *values, path string, words ...string) bool {
+	g := v.at(path)
+	if slices.ContainsFunc(words, g.is) {
+		return true
+	}
+	agentRefuses(j, g, "is not one of "+strings.Join(words, ", "))
+	return false
+}

@@ -1,0 +1,143 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// CNIs that route without an overlay of their own, or with one between subnets alone.
+const (
+	kubeRouter = "kube-router"
+	kindnet    = "kindnet"
+	azure      = "azure-cni"
+)
+
+var kubeRouterDialect = dialect{
+	daemon: true,
+	defaults: values{reader: kubeRouter, defaults: map[string]string{
+		"run-router": "true", "run-firewall": "true", "run-service-proxy": "true", "enable-overlay": "true", "overlay-type": "subnet", "overlay-encap": "ipip",
+		"overlay-encap-port": "5555", "auto-mtu": "true", "enable-pod-egress": "true", "masquerade-all": "false", "hairpin-mode": "false",
+		"enable-cni": "true", "enable-ibgp": "true", "use-nftables-for-netpol": "false", "plugins.0.mtu": "",
+	}},
+	shown: []string{"run-router", "run-firewall", "run-service-proxy", "enable-overlay", "overlay-type", "overlay-encap", "auto-mtu"},
+	judge: judgeKubeRouter,
+}
+
+// kubeRouter judges kube-router's flags.
+func judgeKubeRouter(j *judge, v *values) {
+	var but []string
+	overlay, kind, encap := v.at("enable-overlay"), v.at("overlay-type"), v.at("overlay-encap")
+	tunnel := map[string]string{"ipip": "ipip", "fou": "gue"}[strings.ToLower(encap.text)]
+	switch {
+	case !overlay.on():
+		unused(j, v, "with enable-overlay: false", kind.path, encap.path, "overlay-encap-port")
+		j.wire(kubeRouter, "none", overlay, "none", overlay)
+		but = append(but, "the network must route pods' addresses between subnets")
+	case !oneOf(j, v, encap.path, "ipip", "fou"):
+	case kind.is("full"):
+		j.wire(kubeRouter, tunnel, kind, "none", overlay)
+		but = append(but, "a tunnel ("+tunnel+") for each other node, in its subnet, too")
+		if mtu := v.at("auto-mtu"); mtu.on() {
+			j.find("tunnel-mtu", kind, "overlay-type: full, and auto-mtu gives pods the MTU of the NIC (%s)", mtu.source())
+		}
+	case kind.is("subnet"):
+		j.wire(kubeRouter, tunnel+" between subnets", kind, "none", overlay)
+		j.find("cross-subnet", kind, "overlay-type: subnet (%s)", kind.source())
+	default:
+		j.find("no-tunnel", kind, "overlay-type: %s is neither subnet nor full", kind.text)
+		j.wire(kubeRouter, "none", kind, "none", overlay)
+	}
+	if encap.is("ipip") {
+		unused(j, v, "with overlay-encap: ipip", "overlay-encap-port")
+	}
+	j.wireMTU(kubeRouter, v.at("plugins.0.mtu"))
+	if v.at("run-firewall").on() {
+		j.find("pods-linear", v.at("run-firewall"), "run-firewall: kube-router has about four rules of FORWARD for each pod of the node")
+		if g := v.at("use-nftables-for-netpol"); g.on() {
+			but = append(but, "policies by nftables, which its document calls experimental")
+		}
+	} else {
+		j.ignored = append(j.ignored, "kube-router with run-firewall: false")
+		but = append(but, "no rules for policies")
+	}
+	proxy := v.at("run-service-proxy")
+	j.kubeProxyBeside(proxy.on(), proxy, "run-service-proxy")
+	if !proxy.on() {
+		but = append(but, "kube-proxy serves Services")
+		unused(j, v, "with run-service-proxy: false", "masquerade-all", "hairpin-mode")
+	}
+	amounts(j, kubeRouter, "kube-router", but...)
+}
+
+// kindnetDialect is that of kindnet. The DaemonSet of kind has its name and none of its flags.
+var kindnetDialect = dialect{
+	defaults: values{reader: kindnet, defaults: map[string]string{
+		"disable-cni": "false", "network-policy": "true", "masquerading": "true", "fastpath-threshold": "20", "ipsec-overlay": "false",
+		"dns-caching": "false", "no-masquerade-cidr": "", "kindnet-cni.image": "",
+	}},
+	shown: []string{"network-policy", "masquerading"},
+	judge: judgeKindnet,
+}
+
+func judgeKindnet(j *judge, v *values) {
+	j.find("policy-queue", v.at("network-policy"), "network-policy: %s (%s)", v.at("network-policy").text, v.at("network-policy").source())
+	encryption, how := "none", v.at("ipsec-overlay")
+	if how.on() {
+		encryption = "ipsec"
+	}
+	j.wire(kindnet, "none", value{origin: Default, by: "kindnetd makes routes alone"}, encryption, how)
+	if strings.Contains(v.at("kindnet-cni.image").text, "kindest/kindnetd") {
+		amounts(j, "ptp", "kindnet of kind", "kindnetd of kind masquerades by iptables, and has no fast path")
+		return
+	}
+	var but []string
+	fast := v.at("fastpath-threshold")
+	if _, shown := v.changed(fast.path); !shown {
+		j.showValues(kindnet, v, fast.path)
+	}
+	if fast.is("0") {
+		but = append(but, "no fast path")
+	} else {
+		j.find("fast-path", fast, "fastpath-threshold: %s (%s)", fast.text, fast.source())
+	}
+	if !v.at("network-policy").on() {
+		j.ignored = append(j.ignored, "kindnet with network-policy: false")
+	}
+	switch {
+	case how.on():
+		j.unmatched("kindnet with IPsec: no profile encrypts its traffic", but...)
+	case v.at("disable-cni").on():
+		j.unmatched("kindnet without its CNI plugin: another CNI connects the pods", but...)
+	default:
+		amounts(j, kindnet, "kindnet", but...)
+	}
+}
+
+// azureDialect is that of the plugin's configuration list, and of the daemon that writes it.
+var azureDialect = dialect{
+	defaults: values{reader: "azure-vnet", defaults: map[string]string{
+		"mode": "", "ipam.type": "", "ipam.mode": "", "executionMode": "", "CNIConflistScenario": "", "ProgramSNATIPTables": "", "EnableSwiftV2": "",
+	}},
+	shown: []string{"mode", "ipam.type", "ipam.mode"},
+	judge: judgeAzure,
+}
+
+// azureLists are the scenarios by whose names azure-cns writes the configuration list; the value is who moves the packets.
+var azureLists = map[string]string{"v4overlay": azure, "overlay": azure, "dualStackOverlay": azure, "cilium": cilium, "azurecni-chained-cilium": cilium, "swift": azure}
+
+func judgeAzure(j *judge, v *values) {
+	mode, list := v.at("mode"), v.at("CNIConflistScenario")
+	none := value{origin: Default, by: "the nodes send plain addresses of pods; the VNet carries them"}
+	switch {
+	case j.chainedTo == azure, azureLists[list.text] == cilium:
+		if j.agent == nil {
+			j.unmatched("Azure CNI powered by Cilium: ConfigMap cilium-config says the rest")
+		}
+	case mode.is("transparent"), azureLists[list.text] == azure:
+		j.wire(azure, "none", none, "none", none)
+		j.kubeProxyBeside(false, value{}, "Azure CNI")
+		amounts(j, "azure", "Azure CNI (transparent)")
+	case mode.text != "":
+		j.unmatched(fmt.Sprintf("Azure CNI in mode %s: no profile describes it", mode.text))
+	}
+}
