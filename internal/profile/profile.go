@@ -51,7 +51,7 @@ type Profile struct {
 	// Fidelity is how its cost in the lab compares with that on a real cluster, nil if that was never measured.
 	Fidelity *Fidelity `yaml:"fidelity"`
 
-	// DefaultOn are the platforms whose clusters have it if nobody chooses a CNI, for example "EKS".
+	// DefaultOn are the platforms whose clusters have it if the user chooses no CNI, for example "EKS".
 	DefaultOn []string `yaml:"defaultOn"`
 	Devices   `yaml:",inline"`
 }
@@ -62,7 +62,7 @@ type Devices struct {
 	PodDevice string `yaml:"podDevice"`
 	// OnNIC says that pods' devices are on the node's NIC, so that a node and its own pods cannot reach each other.
 	OnNIC bool `yaml:"onNIC"`
-	// Tunnel is the device that encapsulates, nil if there is none.
+	// Tunnel is the device that encapsulates, nil if it has none.
 	Tunnel *Tunnel `yaml:"tunnel"`
 	// Absent are devices that a node of this profile does not have.
 	Absent []string `yaml:"absent"`
