@@ -132,13 +132,14 @@ func writeCNIs(w io.Writer) {
 	fmt.Fprintln(w, "NAME\tMEASURED IN\tWHAT IT IS")
 	for _, c := range profile.CNIs() {
 		where := "lab and clusters"
-		_, modelled := profile.Lookup(c.Name)
+		_, named := profile.Lookup(c.Name)
+		p, described := profile.OfCNI(c.Name)
 		switch {
-		case modelled:
+		case named:
+		case described:
+			where = "lab (" + p.Name + ") and clusters"
 		case c.Family == "":
 			where = "clusters: run --env kubernetes"
-		case c.Family != c.Name:
-			where = "lab (ptp) and clusters"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, where, strings.TrimPrefix(c.Title, "the "))
 	}

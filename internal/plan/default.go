@@ -26,13 +26,15 @@ const (
 // What Fit does when a plan leaves the window open.
 const (
 	// shortestFit and LongestFit bound the window that is chosen.
-	shortestFit = 60 * time.Millisecond
+	shortestFit = 50 * time.Millisecond
 	LongestFit  = time.Second
 	// fitShare is the part of the budget that windows shall take; the rest is for raising the lab, for warm-ups, for
 	// the time between trials, and for a machine that has other things to do. A plan that may add repetitions keeps
 	// half of it for them.
 	fitShare          = 0.7
 	fitSharePrecision = 0.35
+	// fullShare is the part of the budget that trials may take with all that they cost.
+	fullShare = 0.98
 	// betweenTrials is what a trial costs besides its warm-up and window.
 	betweenTrials = 6 * time.Millisecond
 	// samplingTime is what a sampled trial costs besides: its events, its programs and the names of functions.
@@ -219,7 +221,9 @@ func (p Plan) windowFor(cases int) time.Duration {
 		all := float64(trials) / float64(ofOwn+others)
 		return time.Duration(max(0, float64(budget)*share-all*float64(own)) / (all * float64(others)))
 	}
-	return time.Duration(float64(budget) * share / float64(max(1, trials)))
+	each := float64(budget) / float64(max(1, trials))
+	// With many short trials, what a trial costs besides its window is more than the rest of the budget.
+	return time.Duration(min(each*share, each*fullShare-float64(p.Warmup+pause(p))))
 }
 
 // Expected is about how long the measurement of this number of cases takes with the least number of repetitions. The
@@ -275,15 +279,19 @@ func (p Plan) Instances() int { return (p.Repetitions + p.Block() - 1) / p.Block
 
 // TrialTime is about how long one trial takes, with its sampled trial if there is one. The plan has its window.
 func (p Plan) TrialTime() time.Duration {
-	between := betweenTrials
-	if p.OnCluster() {
-		between = betweenClusterTrials
-	}
-	one := p.Warmup + p.meanWindow() + between
+	one := p.Warmup + p.meanWindow() + pause(p)
 	if p.Explain {
 		one += p.Warmup + p.SampledWindow() + betweenTrials + samplingTime
 	}
 	return one
+}
+
+// pause is what a trial costs besides its warm-up and window.
+func pause(p Plan) time.Duration {
+	if p.OnCluster() {
+		return betweenClusterTrials
+	}
+	return betweenTrials
 }
 
 // meanWindow is the mean window of the workloads, each on the paths that it can go over.

@@ -404,7 +404,7 @@ func TestBroughtProfiles(t *testing.T) {
 		{EnvKubernetes, false, []Variant{"cillium-native"}, `unknown profile "cillium-native", did you mean "cilium-native"?`},
 		{EnvKubernetes, false, []Variant{"aws-vcp"}, `unknown profile "aws-vcp", did you mean "aws-vpc"?`},
 		{EnvKubernetes, true, []Variant{"antrea"}, `unknown profile "antrea": Antrea is measured on a cluster that runs it: cnibench run --env kubernetes`},
-		{EnvKubernetes, true, []Variant{"canal", "kindnet"}, `unknown profile "kindnet"`},
+		{EnvKubernetes, true, []Variant{"canal", "weave"}, `unknown profile "weave"`},
 		{EnvKubernetes, true, []Variant{Detected}, "name the profiles to install"},
 		{EnvKind, false, []Variant{"canal", "host"}, ""},
 		{EnvKind, false, []Variant{"cilium-nativ"}, `unknown profile "cilium-nativ", did you mean "cilium-native"?`},

@@ -226,6 +226,9 @@ func useless(flag string, v Variant) string {
 		if p.Policy == "none" {
 			return p.Name + " enforces no NetworkPolicies and has no use for " + flag + leave
 		}
+		if p.Policy == "nfqueue" {
+			return p.Name + " decides on NetworkPolicies in user space (nfqueue), which this version does not model" + leave
+		}
 	case "connections":
 		if p.Services == "none" {
 			return "no node tracks the connections of " + p.Name + "'s pods, so it has no use for " + flag + leave

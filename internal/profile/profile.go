@@ -53,16 +53,18 @@ type Profile struct {
 
 	// DefaultOn are the platforms whose clusters have it if the user chooses no CNI, for example "EKS".
 	DefaultOn []string `yaml:"defaultOn"`
-	Devices   `yaml:",inline"`
+	Signs     `yaml:",inline"`
 }
 
-// Devices are the devices of a node by which detection recognises a profile.
-type Devices struct {
+// Signs are that by which detection recognises a profile.
+type Signs struct {
+	// CNI is the CNI of a cluster that it describes alone, whatever the CNI's settings; "" if settings decide.
+	CNI string `yaml:"cni"`
 	// PodDevice is the kind of a pod's device, "" if pods have no network of their own.
 	PodDevice string `yaml:"podDevice"`
 	// OnNIC says that pods' devices are on the node's NIC, so that a node and its own pods cannot reach each other.
 	OnNIC bool `yaml:"onNIC"`
-	// Tunnel is the device that encapsulates, nil if it has none.
+	// Tunnel is the device of a node that encapsulates, nil if it has none.
 	Tunnel *Tunnel `yaml:"tunnel"`
 	// Absent are devices that a node of this profile does not have.
 	Absent []string `yaml:"absent"`
@@ -175,6 +177,15 @@ func (p Profile) FiltersBridge() bool { return slices.Contains(p.Needs, "br_netf
 // Lookup returns the profile called name.
 func Lookup(name string) (Profile, bool) {
 	i := slices.IndexFunc(catalogue(), func(p Profile) bool { return p.Name == name })
+	if i < 0 {
+		return Profile{}, false
+	}
+	return catalogue()[i], true
+}
+
+// OfCNI returns the profile that describes a CNI alone.
+func OfCNI(cni string) (Profile, bool) {
+	i := slices.IndexFunc(catalogue(), func(p Profile) bool { return p.CNI == cni })
 	if i < 0 {
 		return Profile{}, false
 	}

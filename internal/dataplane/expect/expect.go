@@ -25,10 +25,7 @@ type Expectation struct {
 	RouteMTU bool
 	// Unsaid says that only the paths are known: a profile file says no more.
 	Unsaid bool
-	// PodRules says that each node has a routing rule for every pod. Marks are the marks of connections on the client's node,
-	// or on the node that the client entered, by path.
-	PodRules bool
-	Marks    map[plan.Path]uint32
+	Signs
 	// Untouched says that the nodes' rules do not count packets between pods.
 	Untouched bool
 	// Blackhole is the protocol of the route that drops packets to a node's unused pod addresses, 0 for no such route.
@@ -40,6 +37,16 @@ type Expectation struct {
 	Served, Datagrams Clients
 	// Refused are the paths that must not work.
 	Refused []plan.Path
+}
+
+// Signs are what some CNIs leave on a node.
+type Signs struct {
+	// PodRules says that each node has a routing rule for every pod.
+	PodRules bool
+	// Marks are the marks of connections on the client's node, or on the node that the client entered, by path. Label is that of
+	// connections between pods, on every node that they cross; 0 for none.
+	Marks map[plan.Path]uint32
+	Label int
 }
 
 // Attachment is the connection of a pod's eth0 to its node.
@@ -67,6 +74,8 @@ const (
 	NoGateway Gateway = iota
 	// FirstAddress: the first address of the node's pod range, held by a device of the node.
 	FirstAddress
+	// RangeAddress: the address of the node's pod range itself, held by the node's end of each pod's device.
+	RangeAddress
 	// LinkLocal: Calico's 169.254.1.1 at ee:ee:ee:ee:ee:ee, which no device has. In IPv6 it is the address in fe80::/64 that
 	// results from that MAC address.
 	LinkLocal
@@ -131,6 +140,8 @@ const (
 	TunnelEnd
 	// FirstOfRange: the first address of that node's pod range.
 	FirstOfRange
+	// OfRange: the address of that node's pod range itself.
+	OfRange
 	// Any: any address.
 	Any
 )

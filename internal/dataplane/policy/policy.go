@@ -1,4 +1,4 @@
-// Package policy writes the rules by which flannel, Calico and the AWS VPC CNI forward, police and masquerade a node's traffic, with the
+// Package policy writes the rules by which CNIs forward, police and masquerade a node's traffic, with the
 // default policy: everything is allowed, and every packet walks the chains. The input is values, the output text or tables
 // for packages kernel/ipt and kernel/nft.
 //
@@ -26,6 +26,7 @@
 //	cilium-*        Cilium, without Services: BPF programs serve them
 //	calico-ebpf*    Calico with BPF, without Services
 //	aws-vpc         AWS
+//	kindnet*        Kindnet
 //
 // The path of a forwarded packet on a Calico node, in this order ("wl" is a workload, a pod):
 //
@@ -59,6 +60,8 @@ type Node struct {
 	// Cilium has the iptables rules beside Cilium's BPF programs.
 	Cilium *CiliumConfig
 	AWS    *AWSConfig
+	// Kindnet has the rules of kindnet, or of kind's daemon.
+	Kindnet *KindnetConfig
 }
 
 // Ruleset returns the node's iptables rules in the order of a running node, and the sets that they name.
@@ -80,6 +83,9 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	}
 	if n.AWS != nil {
 		addAWS(rules, *n.AWS)
+	}
+	if n.Kindnet != nil && n.Kindnet.Kindnetd {
+		addKindnetd(rules, *n.Kindnet)
 	}
 	if n.Flannel != nil {
 		addFlannel(rules, *n.Flannel)
@@ -103,6 +109,12 @@ func (n Node) Tables() []*nft.Table {
 	}
 	if n.AWS != nil {
 		tables = append(tables, awsTable(*n.AWS))
+	}
+	if n.Kindnet != nil {
+		if !n.Kindnet.Kindnetd {
+			tables = append(tables, kindnetMasq(*n.Kindnet))
+		}
+		tables = append(tables, kindnetPolicy())
 	}
 	return tables
 }

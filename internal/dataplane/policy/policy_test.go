@@ -78,6 +78,9 @@ var profiles = map[string]func(node int) Node{
 		s.ClusterCIDR = netip.Prefix{}
 		return Node{Services: s, AWS: aws(node)}
 	},
+	"kindnetd": func(node int) Node {
+		return Node{Services: services(node), Kindnet: &KindnetConfig{Pods: []netip.Prefix{cluster}, Kindnetd: true}}
+	},
 	"calico-policies": func(node int) Node {
 		c := calico(node)
 		c.Policies, c.PoliciesUnselected = 3, 2
@@ -110,12 +113,20 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-func TestAWSTable(t *testing.T) {
-	tables := profiles["aws-vpc"](0).Tables()
-	if len(tables) != 1 || tables[0].Check() != nil {
-		t.Fatalf("%d tables: %v", len(tables), tables)
+func TestTables(t *testing.T) {
+	for name, n := range map[string]Node{
+		"aws-vpc": profiles["aws-vpc"](0),
+		"kindnet": {Kindnet: &KindnetConfig{Pods: []netip.Prefix{cluster, netip.MustParsePrefix("fd00:10:244::/56")}}},
+	} {
+		var text string
+		for _, table := range n.Tables() {
+			if err := table.Check(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			text += table.String()
+		}
+		golden.Check(t, name+"-0.nft", []byte(text))
 	}
-	golden.Check(t, "aws-vpc-0.nft", []byte(tables[0].String()))
 }
 
 // loose are the chains that no built-in chain leads to on a running node either: the canaries, which are only watched.

@@ -200,13 +200,13 @@ func programmedSettings(devices []link.Device) (names []string) {
 
 // TestSettings checks what a node owes to kubelet, kube-proxy and the CNI's daemon, and the switch to nobody.
 func TestSettings(t *testing.T) {
-	l := up(t, plan.Lab{}, "raw", "host", "flannel-vxlan", "calico-underlay")
+	l := up(t, plan.Lab{}, "raw", "host", "flannel-vxlan", "calico-underlay", "kindnet")
 	for _, i := range standing(t, l) {
 		kube, acct := "1", "0"
 		if i.Name == "raw" {
 			kube = "0"
 		}
-		if i.Name == "calico-underlay" {
+		if i.Name == "calico-underlay" || i.Name == "kindnet" {
 			acct = "1"
 		}
 		want := map[string]string{"net/ipv4/ip_forward": kube, "net/ipv4/conf/all/route_localnet": kube}

@@ -49,7 +49,7 @@ func lookUp(name string, files []plan.OwnSource) (described, error) {
 // ofFile describes a profile file: its base with the file's changes, or a plain node whose pods CNI plugins connect.
 func ofFile(file profilefile.Profile) (described, error) {
 	d := described{
-		record: profile.Profile{Encapsulation: "none", Services: "kube-proxy", Policy: "none", Devices: profile.Devices{PodDevice: "veth"}, Needs: []string{"veth", "bridge", "iptables", "nat"}},
+		record: profile.Profile{Encapsulation: "none", Services: "kube-proxy", Policy: "none", Signs: profile.Signs{PodDevice: "veth"}, Needs: []string{"veth", "bridge", "iptables", "nat"}},
 		Entry:  dataplane.Entry{Dataplane: plain{}, Expect: expect.Expectation{Unsaid: true, Served: expect.Clients{expect.PodPodSame: expect.Any, expect.PodPodCross: expect.Any}}},
 		file:   &file,
 	}

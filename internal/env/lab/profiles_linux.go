@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile/canal"
 	"github.com/cnibench/cnibench/internal/profile/cilium"
 	"github.com/cnibench/cnibench/internal/profile/flannel"
+	"github.com/cnibench/cnibench/internal/profile/kindnet"
 	"github.com/cnibench/cnibench/internal/profile/plugins"
 	"github.com/cnibench/cnibench/internal/profile/sriov"
 )
@@ -25,6 +26,7 @@ var profiles = slices.Concat(
 	cilium.Profiles,
 	sriov.Profiles,
 	aws.Profiles,
+	kindnet.Profiles,
 )
 
 // Expect returns what an observer of the instance must find under the default conditions.

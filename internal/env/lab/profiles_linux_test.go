@@ -67,14 +67,17 @@ func TestCalicoBlocksHoldTunnelAndPods(t *testing.T) {
 }
 
 func TestDeviceNamesHaveTheirForm(t *testing.T) {
-	forms := map[string]int{"veth": 12, "cali": 15, "lxc": 15, "eni": 14}
-	prefix := map[string]string{"plugins": "veth", "flannel": "veth", "canal": "cali", "calico": "cali", "cilium": "lxc", "aws": "eni"}
+	forms := map[string]int{"veth": 12, "cali": 15, "lxc": 15, "eni": 14, "knet": 12}
+	prefix := map[string]string{"plugins": "veth", "flannel": "veth", "canal": "cali", "calico": "cali", "cilium": "lxc", "aws": "eni", "kindnet": "knet"}
 	for _, p := range profile.All() {
 		_, n := arranged(t, p.Name, 3)
 		for _, pod := range n.Pods {
 			want := prefix[p.Family]
-			if p.OnNIC {
+			switch {
+			case p.OnNIC:
 				want = ""
+			case p.Name == "kindnetd":
+				want = "veth" // kind has the plugin ptp
 			}
 			if len(pod.HostDevice) != forms[want] || !strings.HasPrefix(pod.HostDevice, want) {
 				t.Errorf("%s: device %q, want %s and %d characters", p.Name, pod.HostDevice, want, forms[want])

@@ -191,7 +191,7 @@ func nodeSettings(n policy.Node, bridged condition.BridgeNetfilter) []sysctl.Set
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		list = append(list, sysctl.Setting{Name: name, Value: settings[name]})
 	}
-	if n.Calico != nil {
+	if n.Calico != nil || n.Kindnet != nil && !n.Kindnet.Kindnetd {
 		list = append(list, sysctl.Setting{Name: "net/netfilter/nf_conntrack_acct", Value: "1"})
 	}
 	return list

@@ -14,6 +14,7 @@ const (
 	attrTupleReply    = 2
 	attrStatus        = 3
 	attrMark          = 8
+	attrLabels        = 22
 
 	attrTupleIP    = 1
 	attrTupleProto = 2
@@ -63,6 +64,10 @@ func decode(b []byte) (Entry, error) {
 			e.Replied = d.Uint32()&seenReply != 0
 		case attrMark:
 			e.Mark = d.Uint32()
+		case attrLabels:
+			for i, b := 0, d.Bytes(); i < len(e.Labels) && len(b) >= 8; i, b = i+1, b[8:] {
+				e.Labels[i] = binary.NativeEndian.Uint64(b)
+			}
 		}
 	}
 	if err := d.Err(); err != nil {

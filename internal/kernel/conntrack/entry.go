@@ -1,6 +1,7 @@
 package conntrack
 
 import (
+	"math/bits"
 	"net/netip"
 )
 
@@ -25,7 +26,21 @@ type Entry struct {
 	// Replied says that a packet of the reply direction was seen.
 	Replied bool
 	// Mark is that of the connection.
-	Mark uint32
+	Mark   uint32
+	Labels Labels
+}
+
+// Labels are the labels of a connection, a bit for each.
+type Labels [2]uint64
+
+// Numbers returns the numbers of the labels, ascending.
+func (l Labels) Numbers() (list []int) {
+	for word, rest := range l {
+		for ; rest != 0; rest &= rest - 1 {
+			list = append(list, 64*word+bits.TrailingZeros64(rest))
+		}
+	}
+	return list
 }
 
 // Matches says whether t has what want has. A zero field of want takes anything.

@@ -3,6 +3,7 @@ package conntrack
 import (
 	"encoding/hex"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,6 +20,7 @@ func dnat() Entry {
 		Reply:    Tuple{Source: backend, Destination: pod, SourcePort: 8080, DestinationPort: 40000, Protocol: TCP},
 		Replied:  true,
 		Mark:     0x4000,
+		Labels:   Labels{1 << 1, 1 << 36},
 	}
 }
 
@@ -58,7 +60,8 @@ const message = "02000000" + // nfgenmsg: AF_INET
 	"1c000280" + "0500010006000000" + "060002001f900000" + "060003009c400000" +
 	"080003000000002e" + // status: seen reply, assured, confirmed, destination NAT
 	"080007000000012c" + // timeout 300
-	"0800080000004000" // mark
+	"0800080000004000" + // mark
+	"14001600" + "0200000000000000" + "0000000010000000" // labels 1 and 100, in host order
 
 func fromHex(t testing.TB, s string) []byte {
 	b, err := hex.DecodeString(s)
@@ -77,6 +80,8 @@ func TestDecode(t *testing.T) {
 	} {
 		if got, err := decode(fromHex(t, text)); err != nil || got != want {
 			t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
+		} else if numbers := got.Labels.Numbers(); !slices.Equal(numbers, []int{1, 100}) {
+			t.Errorf("labels %v", numbers)
 		}
 	}
 }

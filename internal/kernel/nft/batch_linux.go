@@ -78,8 +78,11 @@ func (b *batch) subject(sequence uint32) string {
 }
 
 func nfproto(f Family) byte {
-	if f == IPv6 {
+	switch f {
+	case IPv6:
 		return unix.NFPROTO_IPV6
+	case Inet:
+		return unix.NFPROTO_INET
 	}
 	return unix.NFPROTO_IPV4
 }

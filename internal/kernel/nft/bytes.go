@@ -44,11 +44,12 @@ type shape struct {
 var shapes = [...]shape{
 	Addr: {"ipv4_addr", 4, 7}, Proto: {"inet_proto", 1, 12}, Port: {"inet_service", 2, 13},
 	Device: {"ifname", deviceSize, 41}, ICMPType: {"icmpv6_type", 1, 29},
+	Addr6: {"ipv6_addr", 16, 8},
 }
 
 func (t Type) shape(family Family) shape {
 	if t == Addr && family == IPv6 {
-		return shape{"ipv6_addr", 16, 8}
+		return shapes[Addr6]
 	}
 	return shapes[t]
 }

@@ -98,9 +98,9 @@ func (t *Table) checkValue(typ Type, v Value) error {
 	ok := false
 	switch v := v.(type) {
 	case netip.Addr:
-		ok = typ == Addr && v.IsValid() && v.Is4() == (t.Family == IPv4)
+		ok = t.holds(typ, v)
 	case netip.Prefix:
-		ok = typ == Addr && v.IsValid() && v.Addr().Is4() == (t.Family == IPv4)
+		ok = t.holds(typ, v.Addr())
 	case L4:
 		_, known := protocols[v]
 		ok = typ == Proto && known
@@ -115,6 +115,11 @@ func (t *Table) checkValue(typ Type, v Value) error {
 		return fmt.Errorf("%s is not a value of type %s", valueText(v), typ.shape(t.Family).name)
 	}
 	return nil
+}
+
+// holds says whether a is an address of the type in this table.
+func (t *Table) holds(typ Type, a netip.Addr) bool {
+	return a.IsValid() && (typ == Addr || typ == Addr6 && t.Family == Inet) && typ.shape(t.Family).size == len(a.AsSlice())
 }
 
 func (t *Table) checkTerm(term Term) error {

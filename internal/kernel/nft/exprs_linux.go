@@ -80,7 +80,13 @@ func (e *exprs) load(f Field, reg uint32) {
 		offset, length = map[Field]uint32{SourceAddr: 8, DestAddr: 24}[f], 16
 	}
 	switch f {
+	case SourceAddr6, DestAddr6:
+		offset, length = map[Field]uint32{SourceAddr6: 8, DestAddr6: 24}[f], 16
+		fallthrough
 	case SourceAddr, DestAddr:
+		if e.family == Inet { // like nft, which compares the version first
+			e.add(versionIs(int(length))...)
+		}
 		e.add(&expr.Payload{DestRegister: reg, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: length})
 	case DestPort:
 		e.add(&expr.Payload{DestRegister: reg, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2})

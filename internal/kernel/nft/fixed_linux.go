@@ -1,6 +1,7 @@
 package nft
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -101,6 +102,42 @@ func State(states uint32) Term {
 	}}
 }
 
+// versionIs matches packets of the version of IP whose addresses have this length.
+func versionIs(length int) []expr.Any {
+	number := byte(unix.NFPROTO_IPV4)
+	if length == 16 {
+		number = unix.NFPROTO_IPV6
+	}
+	return []expr.Any{&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: firstReg}, compared(expr.CmpOpEq, []byte{number})}
+}
+
+// labels is the number of labels that a connection can have.
+const labels = 128
+
+// label is the register of labels with only this one, as the kernel keeps them: words in the byte order of the machine.
+func label(n int) []byte {
+	b := make([]byte, labels/8)
+	binary.NativeEndian.PutUint64(b[n/64*8:], 1<<(n%64))
+	return b
+}
+
+// Labelled matches packets whose connection has a label, a number below 128.
+func Labelled(n int) Term {
+	none := make([]byte, labels/8)
+	return fixed{fmt.Sprintf("ct label %d", n), []expr.Any{
+		&expr.Ct{Key: expr.CtKeyLABELS, Register: firstReg},
+		&expr.Bitwise{SourceRegister: firstReg, DestRegister: firstReg, Len: uint32(len(none)), Mask: label(n), Xor: none},
+		compared(expr.CmpOpNeq, none),
+	}}
+}
+
+// SetLabel gives the packet's connection a label.
+func SetLabel(n int) Term {
+	return fixed{fmt.Sprintf("ct label set %d", n), []expr.Any{
+		&expr.Immediate{Register: firstReg, Data: label(n)}, &expr.Ct{Key: expr.CtKeyLABELS, SourceRegister: true, Register: firstReg},
+	}}
+}
+
 // translated is the bit of a connection's status that says that its destination was translated.
 const translated = 1 << 5
 
@@ -115,6 +152,10 @@ var (
 	NotJustTranslated Term = fixed{"ct status != dnat", []expr.Any{
 		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, compared(expr.CmpOpNeq, native(translated)),
 	}}
+	// VersionIPv6 matches packets of IPv6 in a table of family Inet.
+	VersionIPv6 Term = fixed{"meta nfproto ipv6", versionIs(16)}
+	// OfRoot matches packets that a program of the user root on this machine sends.
+	OfRoot Term = fixed{"meta skuid 0", []expr.Any{&expr.Meta{Key: expr.MetaKeySKUID, Register: firstReg}, isZero}}
 	// SourceLocal matches packets from an address of this machine.
 	SourceLocal Term = fixed{"fib saddr type local", []expr.Any{
 		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true}, compared(expr.CmpOpEq, native(unix.RTN_LOCAL)),
@@ -142,6 +183,8 @@ var (
 	Untrack Term = fixed{"notrack", []expr.Any{&expr.Notrack{}}}
 	// Masquerade gives the connection the address of the device that it leaves by, and a random port.
 	Masquerade Term = fixed{"masquerade fully-random", []expr.Any{&expr.Masq{FullyRandom: true}}}
+	// MasqueradeAny gives the connection the same address, and keeps its port if it is free.
+	MasqueradeAny Term = fixed{"masquerade", []expr.Any{&expr.Masq{}}}
 	// Reject refuses with an ICMP message that the port cannot be reached.
 	Reject Term = reject{}
 )

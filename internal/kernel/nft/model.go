@@ -12,6 +12,8 @@ type Family string
 const (
 	IPv4 Family = "ip"
 	IPv6 Family = "ip6"
+	// Inet is for both versions of IP. Addr and the fields of addresses are those of IPv4 there, Addr6 and theirs of IPv6.
+	Inet Family = "inet"
 )
 
 // FamilyOf returns the family for IPv4 or IPv6.
@@ -140,6 +142,8 @@ const (
 	Device
 	// ICMPType is the type of an ICMP message: uint8.
 	ICMPType
+	// Addr6 is an address of IPv6 in a table of family Inet, as Addr.
+	Addr6
 )
 
 // Value is a netip.Addr, a netip.Prefix, an L4, a uint16 (a port), a uint8 (a type of ICMP message) or a string (the

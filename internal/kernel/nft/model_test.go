@@ -11,6 +11,7 @@ import (
 
 func TestText(t *testing.T) {
 	golden.Check(t, "sampler.nft", []byte(sampler().String()))
+	golden.Check(t, "sampler46.nft", []byte(samplerOfBoth().String()))
 	golden.Check(t, "sampler6.nft", []byte(samplerOf(IPv6, netip.MustParsePrefix("2001:db8::/64")).String()))
 }
 

@@ -56,7 +56,7 @@ func program(t *testing.T, ns *netns.NS, input string, args ...string) string {
 }
 
 func samplers() []*Table {
-	return []*Table{sampler(), samplerOf(IPv6, netip.MustParsePrefix("2001:db8::/64"))}
+	return []*Table{sampler(), samplerOf(IPv6, netip.MustParsePrefix("2001:db8::/64")), samplerOfBoth()}
 }
 
 // TestNetlinkAndTextAgree programs the same table by netlink and, through nft, from its text, and asks nft what stands

@@ -58,3 +58,23 @@ func samplerOf(f Family, net netip.Prefix) *Table {
 	}
 	return t
 }
+
+// samplerOfBoth uses what a table of both versions of IP can have besides.
+func samplerOfBoth() *Table {
+	t := NewTable(Inet, "sampler")
+	four, six := t.Set("four", Addr), t.Set("six", Addr6)
+	four.Interval = true
+	four.Insert(netip.MustParsePrefix("192.0.2.0/24"))
+	six.Insert(netip.MustParseAddr("2001:db8::1"))
+	t.Base("out", Hook{"filter", "postrouting", SNATPriority - 5}).
+		Add(VersionIPv6, Is(L4Proto, L4("ipv6-icmp")), Is(ICMPv6Type, uint8(135)), Accept).
+		Add(OfRoot, Count, Accept).
+		Add(Labelled(100), State(Established), Count, Accept).
+		Add(In("four", SourceAddr), Count).
+		Add(In("six", DestAddr6), Count).
+		Add(SetLabel(100))
+	t.Base("nat", Hook{"nat", "postrouting", SNATPriority - 10}).
+		Add(In("four", DestAddr), Accept).
+		Add(MasqueradeAny, Count)
+	return t
+}

@@ -28,6 +28,9 @@ const (
 	OutDevice
 	// ICMPv6Type is the type of an ICMPv6 message; compare the protocol first.
 	ICMPv6Type
+	// SourceAddr6 and DestAddr6 are addresses of IPv6 in a table of family Inet.
+	SourceAddr6
+	DestAddr6
 )
 
 // fields has the name of each field, without the family's prefix, and its type.
@@ -38,10 +41,14 @@ var fields = [...]struct {
 	SourceAddr: {"saddr", Addr}, DestAddr: {"daddr", Addr},
 	L4Proto: {"meta l4proto", Proto}, DestPort: {"th dport", Port},
 	InDevice: {"iifname", Device}, OutDevice: {"oifname", Device}, ICMPv6Type: {"icmpv6 type", ICMPType},
+	SourceAddr6: {"ip6 saddr", Addr6}, DestAddr6: {"ip6 daddr", Addr6},
 }
 
 func (f Field) text(family Family) string {
 	if fields[f].typ == Addr {
+		if family == Inet {
+			family = IPv4
+		}
 		return string(family) + " " + fields[f].name
 	}
 	return fields[f].name

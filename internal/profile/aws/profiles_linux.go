@@ -13,12 +13,11 @@ var Profiles = []dataplane.Entry{
 		Tracked: true,
 		Served: expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.Node), expect.HairpinNode,
 			expect.Clients{expect.PodHostCross: expect.Own, expect.PodExternal: expect.Node}),
-		Attach:   &expect.Attachment{Gateway: expect.Pinned, SameTTL: 63, CrossTTL: 62},
-		PodRules: true,
+		Attach: &expect.Attachment{Gateway: expect.Pinned, SameTTL: 63, CrossTTL: 62},
 		// What leaves the VPC, and what entered by the first interface, has the mark. Nothing else has it, Services neither.
-		Marks: map[plan.Path]uint32{
+		Signs: expect.Signs{PodRules: true, Marks: map[plan.Path]uint32{
 			expect.PodPodSame: 0, expect.PodPodCross: 0, expect.PodSvcLocal: 0, expect.PodSvcRemote: 0,
 			expect.PodExternal: policy.AWSMark, expect.ExtPortLocal: policy.AWSMark, expect.ExtPortRemote: policy.AWSMark,
-		},
+		}},
 	}},
 }

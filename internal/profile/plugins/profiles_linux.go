@@ -14,7 +14,7 @@ var Profiles = []dataplane.Entry{
 		Attach:  &expect.Attachment{Bridge: "cni0", Gateway: expect.FirstAddress, SameTTL: 64, CrossTTL: 62},
 		Remote:  &expect.Route{Device: "eth0"},
 	}},
-	{Profile: "ptp", Dataplane: ptp{}, Expect: expect.Expectation{
+	{Profile: "ptp", Dataplane: PTP{}, Expect: expect.Expectation{
 		Tracked: true, Served: expect.Paths(expect.Direct, expect.Entering(expect.FirstOfRange, expect.Node), expect.HairpinGateway, expect.Unmasqueraded),
 		Attach: &expect.Attachment{Gateway: expect.FirstAddress, SameTTL: 63, CrossTTL: 62},
 		Remote: &expect.Route{Device: "eth0"},

@@ -6,20 +6,20 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// ptp is the ptp plugin with a route per node. Every pod has a link of its own to the node, and the node's end of each
+// PTP is the ptp plugin with a route per node. Every pod has a link of its own to the node, and the node's end of each
 // bears the same gateway address:
 //
 //	pod eth0 ── veth1a2b3c4d (gateway/32) ─ node's stack ─ eth0 ── switch ── eth0 ─ node's stack ─ veth ── pod
 //
 // Pods of one node reach each other through the node's stack, at layer 3.
-type ptp struct{ dataplane.Nothing }
+type PTP struct{ dataplane.Nothing }
 
-func (ptp) Arrange(n *dataplane.Node, number, pods int) {
+func (PTP) Arrange(n *dataplane.Node, number, pods int) {
 	n.PodCIDR = dataplane.Subnet(n.Cluster, number)
 	ArrangeVeths(n, pods, n.MTU, n.PodCIDR.Bits())
 }
 
-func (ptp) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
+func (PTP) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
 	gw := n.Gateway()
 	return []link.Thing{
 		link.Veth{Name: p.HostDevice, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU},
@@ -35,6 +35,6 @@ func (ptp) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.
 	}
 }
 
-func (ptp) JoinNodes(from, to dataplane.Node) []link.Thing { return (Bridge{}).JoinNodes(from, to) }
+func (PTP) JoinNodes(from, to dataplane.Node) []link.Thing { return (Bridge{}).JoinNodes(from, to) }
 
-func (ptp) NotServed(p plan.Path) string { return noMasquerade(p) }
+func (PTP) NotServed(p plan.Path) string { return noMasquerade(p) }

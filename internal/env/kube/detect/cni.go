@@ -107,9 +107,17 @@ func (d *detective) identify() {
 	case flannel, canal:
 		d.flannel(p.CNI, p.daemon)
 	case kindnet:
-		d.kindnet()
+		d.kindnet(p.daemon)
 	default:
-		d.Title = p.Title + ": no profile describes it"
+		of, described := profile.OfCNI(p.Name)
+		if !described {
+			d.Title = p.Title + ": no profile describes it"
+			return
+		}
+		d.Profile = of.Name
+		if of.Encapsulation == "none" {
+			d.Encapsulation = configClaim{"none", strings.TrimPrefix(p.Title, "the ") + " has none"}
+		}
 	}
 }
 
@@ -208,21 +216,27 @@ func (d *detective) companions() {
 	}
 }
 
-// kindnet takes its profile from its conflist, where kind has the ptp plugin.
-func (d *detective) kindnet() {
+// kindnet takes its profile from its conflist, where kind's daemon has the ptp plugin and kindnet its own.
+func (d *detective) kindnet(w workloadSpec) {
 	d.set(kindnet, "routes", configClaim{"one for each node's pods", "kindnetd"}, configClaim{})
 	d.Encapsulation = configClaim{"none", "kindnetd makes routes only"}
 	d.Encryption = configClaim{"none", "kindnetd has none"}
 	lists := d.firstConflists()
+	d.Profile = "kindnetd"
 	for _, list := range lists {
-		if main := list.main(); main.Type != "ptp" {
+		switch main := list.main(); {
+		case main.Type == "ptp":
+		case list.owner() == kindnet:
+			d.Profile = kindnet
+		default:
 			d.Title = "kindnet with plugin " + main.Type + ": no profile describes it"
 			d.Profile = ""
 			return
 		}
 	}
-	d.Profile = "ptp"
-	d.But = append(d.But, "kindnetd masquerades by rules of its own, and newer versions enforce policies in user space")
+	if d.Profile == kindnet && w.flag("fastpath-threshold") != "0" {
+		d.But = append(d.But, "kindnet puts connections into a flowtable after some packets; the profile is without its fast path")
+	}
 	if len(lists) == 0 {
 		d.unproven("kindnet's plugin on the nodes: no conflist was read, kind's default is ptp")
 	}

@@ -182,8 +182,8 @@ func TestNames(t *testing.T) {
 		"calico-ebpf-dsr": "calico-ebpf-dsr  vxlan", "calico-manifest-ipip": "calico-ipip iptables ipip", "calico-underlay": "calico-underlay iptables none",
 		"calico-nftables": "calico-nftables nftables vxlan", "calico-wireguard": " iptables vxlan", "cilium-vxlan": "cilium-vxlan iptables vxlan",
 		"cilium-fallback": "cilium-native-legacy  none", "cilium-native": "cilium-native  none", "cilium-native-dsr": "cilium-native-dsr  none",
-		"cilium-netkit": "cilium-netkit  none", "cilium-differs": "  none", "cilium-old": "cilium-native  none", "kindnet": "ptp iptables none",
-		"bridge": "bridge nftables none", "kube-router-firewall": "bridge nftables none", "kube-router": "  ", "planted": "ptp  none", "macvlan-multus": "macvlan iptables none", "aws": " iptables ", "gke": "  ", "several": "  ", "no-rights": "  ",
+		"cilium-netkit": "cilium-netkit  none", "cilium-differs": "  none", "cilium-old": "cilium-native  none", "kindnet": "kindnetd iptables none", "kindnet-own": "kindnet iptables none",
+		"bridge": "bridge nftables none", "kube-router-firewall": "bridge nftables none", "kube-router": "  ", "planted": "ptp  none", "macvlan-multus": "macvlan iptables none", "aws": "aws-vpc iptables none", "gke": "  ", "several": "  ", "no-rights": "  ",
 	} {
 		b, err := os.ReadFile("testdata/clusters/" + name + ".json")
 		if err != nil {

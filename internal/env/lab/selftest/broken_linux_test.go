@@ -112,6 +112,18 @@ var breakages = []breakage{
 		holds:   []string{"exchange" + cross, "exchange@pod-to-host/cross-node"},
 	},
 	{
+		name: "connections that the policy agent would see again", profile: "kindnet",
+		script:  `nft flush chain inet kindnet-network-policies postrouting`,
+		notices: []string{"conntrack.label" + cross, "conntrack.label" + same},
+		holds:   []string{"exchange" + cross, "exchange@pod-to-external"},
+	},
+	{
+		name: "nobody masquerades", profile: "kindnet",
+		script:  `nft delete table inet kindnet-ipmasq`,
+		notices: []string{"exchange@pod-to-external", "source@pod-to-host/cross-node"},
+		holds:   []string{"exchange" + cross, "conntrack.label" + cross},
+	},
+	{
 		name: "no NAT rules", profile: "bridge",
 		script:  `$IPTABLES -t nat -F`,
 		notices: []string{"exchange@pod-to-service/remote", "dnat@pod-to-service/remote", "source@host-to-service/local"},
@@ -461,6 +473,9 @@ var mistaken = []struct {
 	{"ptp", "macvlan", []string{"untouched" + cross, "wire.mac" + cross, "refused@pod-to-host/same-node", "refused@pod-to-service/remote", "ttl" + same}},
 	{"ptp", "bridge", []string{"bridge", "gateway.mac", "ttl" + same}},
 	{"ptp", "aws-vpc", []string{"gateway", "gateway.mac", "rules.pods", "exchange@pod-to-external", "conntrack.mark@external-to-nodeport/local"}},
+	{"ptp", "kindnetd", []string{"conntrack.label" + cross, "exchange@pod-to-external"}},
+	{"kindnetd", "kindnet", []string{"gateway", "source" + self}},
+	{"kindnet", "kindnetd", []string{"gateway", "source" + self}},
 	{"aws-vpc", "ptp", []string{"gateway", "source@pod-to-self"}},
 	{"bridge", "calico-underlay", []string{"gateway", "proxy_arp", "policy.egress" + cross, "route.blackhole", "source@host-to-pod/same-node"}},
 	{"calico-vxlan", "calico-nftables", []string{"services.nft", "policy.egress" + cross, "policy.ingress" + cross}},

@@ -113,6 +113,9 @@ func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 		return list
 	}
 	list = append(list, check{"conntrack.inner", path, "the nodes that track the connection between the pods", innerTracked(path, x.Tracked || x.TrackedBetween && path == expect.PodPodCross)})
+	if x.Label != 0 {
+		list = append(list, check{"conntrack.label", path, "the labels of the connection, on each node", labelled(path, x.Label)})
+	}
 	if x.Attach != nil {
 		ttl := x.Attach.SameTTL
 		if path == expect.PodPodCross {

@@ -217,6 +217,8 @@ func (x expectation) gatewayOf(n *lab.Node) netip.Addr {
 		return calicoGateway6
 	case x.Attach.Gateway == expect.LinkLocal, x.Attach.Gateway == expect.Pinned:
 		return linkLocalGateway
+	case x.Attach.Gateway == expect.RangeAddress:
+		return n.PodCIDR.Masked().Addr()
 	}
 	return firstOf(n.PodCIDR)
 }

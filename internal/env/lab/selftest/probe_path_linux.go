@@ -100,6 +100,8 @@ func (s *scene) witness(t *trial, who expect.Client) netip.Addr {
 		return node.TunnelAddr
 	case expect.FirstOfRange:
 		return firstOf(node.PodCIDR)
+	case expect.OfRange:
+		return node.PodCIDR.Masked().Addr()
 	default:
 		return t.client.Addr
 	}
@@ -194,13 +196,26 @@ func innerTracked(path plan.Path, yes bool) inspection {
 // marked returns the mark of the TCP connection where the client's packets enter a node.
 func marked(path plan.Path, mark uint32) inspection {
 	return tracked(path, always(fmt.Sprintf("%#x", mark)), func(s *scene, t *trial) string {
-		q := conntrack.Tuple{Protocol: conntrack.TCP, SourcePort: t.tcp.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
-		var marks []string
-		for _, e := range conntrack.Select(s.tracks[t.entry], q) {
-			marks = append(marks, fmt.Sprintf("%#x", e.Mark))
-		}
-		return set(marks, "not tracked")
+		return set(t.entries(s.tracks[t.entry:t.entry+1], func(e conntrack.Entry) string { return fmt.Sprintf("%#x", e.Mark) }), "not tracked")
 	})
+}
+
+// labelled returns the labels of the TCP connection on all nodes.
+func labelled(path plan.Path, label int) inspection {
+	return tracked(path, always(fmt.Sprint([]int{label})), func(s *scene, t *trial) string {
+		return set(t.entries(s.tracks, func(e conntrack.Entry) string { return fmt.Sprint(e.Labels.Numbers()) }), "not tracked")
+	})
+}
+
+// entries describes the entries of the TCP connection that the client dialled.
+func (t *trial) entries(nodes [][]conntrack.Entry, describe func(conntrack.Entry) string) (all []string) {
+	q := conntrack.Tuple{Protocol: conntrack.TCP, SourcePort: t.tcp.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
+	for _, tracked := range nodes {
+		for _, e := range conntrack.Select(tracked, q) {
+			all = append(all, describe(e))
+		}
+	}
+	return all
 }
 
 // outerTracked returns the directions in which each node tracks the tunnel's packets, and whether a reply was seen. VXLAN

@@ -194,7 +194,7 @@ func (s *scene) describe(a netip.Addr) string {
 			return fmt.Sprintf("%s (%s)", a, n.Name)
 		case a == n.TunnelAddr:
 			return fmt.Sprintf("%s (tunnel of %s)", a, n.Name)
-		case n.PodCIDR.IsValid() && a == firstOf(n.PodCIDR):
+		case n.PodCIDR.IsValid() && (a == firstOf(n.PodCIDR) || a == n.PodCIDR.Masked().Addr()):
 			return fmt.Sprintf("%s (gateway of %s)", a, n.Name)
 		}
 	}

@@ -1,0 +1,89 @@
+package policy
+
+import (
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
+	"github.com/cnibench/cnibench/internal/kernel/nft"
+)
+
+// KindnetConfig is the input for the rules of kindnet, or of kindnetd, the network of kind.
+type KindnetConfig struct {
+	// Pods are the pod ranges of all nodes, or the cluster's one. Packets to them keep the pod's address.
+	Pods []netip.Prefix
+	// Kindnetd says that kind's daemon masquerades, by iptables.
+	Kindnetd bool
+}
+
+const (
+	// KindnetLabel is the label of connections that the policy agent need not see again.
+	KindnetLabel = 100
+
+	tableKindnetMasq   = "kindnet-ipmasq"
+	tableKindnetPolicy = "kindnet-network-policies"
+	chainKindMasq      = "KIND-MASQ-AGENT"
+)
+
+// addKindnetd puts the rules of kind's masquerading into node.
+func addKindnetd(node *ruleset.Ruleset, c KindnetConfig) {
+	const comment = ` -m comment --comment "kind-masq-agent: `
+	nat := node.Table(ruleset.NAT)
+	nat.Chain("POSTROUTING").Append(`-m addrtype ! --dst-type LOCAL` + comment + `ensure nat POSTROUTING directs all non-LOCAL destination traffic to our custom KIND-MASQ-AGENT chain" -j ` + chainKindMasq)
+	chain := nat.Chain(chainKindMasq)
+	for _, p := range c.Pods {
+		chain.Append("-d " + p.Masked().String() + comment + `local traffic is not subject to MASQUERADE" -j RETURN`)
+	}
+	chain.Append(comment[1:] + `outbound traffic is subject to MASQUERADE (must be last in chain)" -j MASQUERADE`)
+}
+
+// kindnetMasq returns the table by which kindnet masquerades.
+func kindnetMasq(c KindnetConfig) *nft.Table {
+	t := nft.NewTable(nft.Inet, tableKindnetMasq)
+	four, six := t.Set("noMasqV4", nft.Addr), t.Set("noMasqV6", nft.Addr6)
+	four.Interval, six.Interval = true, true
+	for _, p := range c.Pods {
+		if p.Addr().Is4() {
+			four.Insert(p)
+		} else {
+			six.Insert(p)
+		}
+	}
+	t.Base("postrouting", nft.Hook{Type: "nat", Hook: "postrouting", Priority: nft.SNATPriority - 10}).
+		Add(nft.State(nft.Established|nft.Related), nft.Accept).
+		Add(nft.DestLocal, nft.Accept).
+		Add(nft.In("noMasqV4", nft.DestAddr), nft.Accept).
+		Add(nft.In("noMasqV6", nft.DestAddr6), nft.Accept).
+		Add(nft.MasqueradeAny, nft.Count)
+	return t
+}
+
+// kindnetPolicy returns the table of the policy agent of both daemons while no policy selects a pod. Its sets have the selected
+// pods, so they are empty. The agent's rules queue what they match, for a decision in user space; these count it.
+func kindnetPolicy() *nft.Table {
+	const four, six = "podips-v4", "podips-v6"
+	t := nft.NewTable(nft.Inet, tableKindnetPolicy)
+	t.Set(four, nft.Addr)
+	t.Set(six, nft.Addr6)
+	udp, dns := nft.Is(nft.L4Proto, nft.L4("udp")), nft.Is(nft.DestPort, uint16(53))
+	queued := func(c *nft.Chain) {
+		c.Add(nft.In(four, nft.SourceAddr), nft.Count).Add(nft.In(four, nft.DestAddr), nft.Count).
+			Add(nft.In(six, nft.SourceAddr6), nft.Count).Add(nft.In(six, nft.DestAddr6), nft.Count)
+	}
+	out := t.Base("postrouting", nft.Hook{Type: "filter", Hook: "postrouting", Priority: nft.SNATPriority - 5}).Add(udp, dns, nft.Accept)
+	for kind := uint8(133); kind <= 137; kind++ { // neighbour discovery
+		out.Add(nft.VersionIPv6, nft.Is(nft.L4Proto, nft.L4("ipv6-icmp")), nft.Is(nft.ICMPv6Type, kind), nft.Accept)
+	}
+	out.Add(nft.OfRoot, nft.Count, nft.Accept).
+		Add(nft.Labelled(KindnetLabel), nft.State(nft.Established|nft.Related), nft.Count, nft.Accept)
+	queued(out)
+	out.Add(nft.SetLabel(KindnetLabel))
+	t.Base("input", nft.Hook{Type: "filter", Hook: "input", Priority: nft.SNATPriority + 1}).
+		Add(nft.Is(nft.InDevice, "lo"), nft.Accept).
+		Add(nft.In(four, nft.SourceAddr), nft.State(nft.New), nft.Count).
+		Add(nft.In(six, nft.SourceAddr6), nft.State(nft.New), nft.Count)
+	in := t.Base("prerouting", nft.Hook{Type: "filter", Hook: "prerouting", Priority: nft.DNATPriority + 5}).
+		Add(nft.Not(nft.L4Proto, nft.L4("udp")), nft.Accept).
+		Add(udp, nft.Not(nft.DestPort, uint16(53)), nft.Accept)
+	queued(in)
+	return t
+}
