@@ -216,7 +216,7 @@ func TestKnbData(t *testing.T) {
 		t.Errorf("detected as %q, %v", name, err)
 	}
 	got, err := Decode("", b)
-	golden.Check(t, "../knb/testdata/knb-data.golden", dump(got, err))
+	golden.Check(t, "../outputs/testdata/knb-data.golden", dump(got, err))
 }
 
 // TestHostileArchive refuses what is not a regular file beside the others, and runs nothing.
@@ -293,7 +293,7 @@ func TestFolder(t *testing.T) {
 		return batch, err
 	}
 	got, err := decodeFolder(files, "results", "cni")
-	golden.Check(t, "../knb/testdata/folder.golden", dump(got, err))
+	golden.Check(t, "../outputs/testdata/folder.golden", dump(got, err))
 
 	one, err := decodeFolder(fstest.MapFS{"all.results": file("DTS_BW=1\n")}, "3", "canal")
 	if err != nil || one.Readings[0].Profile != "canal" || one.Readings[0].Repetition != 3 {

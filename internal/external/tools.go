@@ -2,8 +2,8 @@
 //
 //	bytes ──► Detect ──► Decode ──► Batch{Readings} ──► Label ──► Contents ──► a result like our own
 //
-// Each tool has a folder, which exports one adapter.Tool, and one line in the list below. Import, run --tool and make bench
-// ask this list. What a tool does not say at all (the profile, mostly the path) is given by a Label.
+// Each tool that sends for us has a folder, which exports one adapter.Tool; package outputs reads those that do not. Import, run --tool
+// and make bench ask the list below. What a tool does not say at all (the profile, mostly the path) is given by a Label.
 //
 // Read package adapter, then one tool. Package csv is the format for numbers that no tool wrote; docs/reference/import.md
 // specifies it.
@@ -13,30 +13,21 @@ import (
 	"iter"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
-	"github.com/cnibench/cnibench/internal/external/cilium"
 	"github.com/cnibench/cnibench/internal/external/csv"
 	"github.com/cnibench/cnibench/internal/external/hey"
-	"github.com/cnibench/cnibench/internal/external/httpload"
 	"github.com/cnibench/cnibench/internal/external/iperf3"
-	"github.com/cnibench/cnibench/internal/external/k8snetperf"
-	"github.com/cnibench/cnibench/internal/external/knb"
 	"github.com/cnibench/cnibench/internal/external/neper"
 	"github.com/cnibench/cnibench/internal/external/netperf"
-	"github.com/cnibench/cnibench/internal/external/perftests"
+	"github.com/cnibench/cnibench/internal/external/outputs"
 	"github.com/cnibench/cnibench/internal/external/ping"
-	"github.com/cnibench/cnibench/internal/external/qperf"
 	"github.com/cnibench/cnibench/internal/external/sockperf"
-	"github.com/cnibench/cnibench/internal/external/tigerbench"
-	"github.com/cnibench/cnibench/internal/external/uperf"
 	"github.com/cnibench/cnibench/internal/external/wrk"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // tools are in the order in which their formats are tried.
 var tools = []adapter.Tool{
-	csv.Tool, knb.Tool, k8snetperf.Tool, cilium.Tool, tigerbench.Tool, perftests.Tool,
-	iperf3.Tool, netperf.Tool, wrk.Tool, hey.Tool, ping.Tool, neper.Tool, sockperf.Tool, httpload.Tool,
-	qperf.Tool, uperf.Tool,
+	csv.Tool, outputs.Suites, iperf3.Tool, netperf.Tool, wrk.Tool, hey.Tool, ping.Tool, neper.Tool, sockperf.Tool, outputs.Generators,
 }
 
 // Reading and Batch are what decoders return.

@@ -59,7 +59,7 @@ func TestUnlikeRuns(t *testing.T) {
 	unknown := strings.ReplaceAll(plain, `"tos": 0`, `"tos": 0, "mptcp": true`)
 	held := strings.ReplaceAll(plain, "\"reverse\": 0,\n   \"tos\": 0,\n   \"target_bitrate\": 0", "\"reverse\": 0,\n   \"tos\": 0,\n   \"target_bitrate\": 5000000")
 	sized := strings.ReplaceAll(plain, `"sock_bufsize": 0`, `"sock_bufsize": 262144`)
-	knb := read("knb/testdata/knb/result.json")
+	knb := read("outputs/testdata/knb/result.json")
 	otherMTU := strings.ReplaceAll(knb, "1450", "8950")
 	if held == plain || sized == plain || otherMTU == knb {
 		t.Fatal("a sample does not hold what the test changes")
@@ -92,11 +92,11 @@ func TestUnlikeRuns(t *testing.T) {
 	if all := strings.Join(got, "\n"); !strings.Contains(all, "x+cluster.mtu.1450 ") || !strings.Contains(all, "x+cluster.mtu.8950 ") || strings.Contains(all, "##") {
 		t.Errorf("two MTUs:\n%s", all)
 	}
-	loop := strings.ReplaceAll(read("qperf/testdata/qperf/qp_twice.txt"), "1.78 GB", "178 MB")
+	loop := strings.ReplaceAll(read("outputs/testdata/qperf/qp_twice.txt"), "1.78 GB", "178 MB")
 	if got, _ := cases(t, []Batch{decoded(t, x, loop)}); strings.Join(got, ", ") != "x+run.1 pod-to-pod/cross-node stream(message=65536)#, x+run.2 pod-to-pod/cross-node stream(message=65536)#" {
 		t.Errorf("a loop over sizes that are not printed: %s", got)
 	}
-	if got, _ := cases(t, []Batch{decoded(t, x, read("qperf/testdata/qperf/qp_twice.txt"))}); len(got) != 2 || !strings.HasSuffix(got[1], "##") {
+	if got, _ := cases(t, []Batch{decoded(t, x, read("outputs/testdata/qperf/qp_twice.txt"))}); len(got) != 2 || !strings.HasSuffix(got[1], "##") {
 		t.Errorf("one test twice: %s", got)
 	}
 	got, h := cases(t, []Batch{decoded(t, x, paced)})
@@ -130,8 +130,8 @@ func TestKeyTwice(t *testing.T) {
 	for _, c := range []struct{ name, old, twice string }{
 		{"iperf3/testdata/iperf3/tcp.json", `"num_streams":`, `"num_streams": 77, "num_streams":`},
 		{"iperf3/testdata/iperf3/tcp.json", `"num_streams":`, `"Num_Streams": 77, "num_streams":`},
-		{"k8snetperf/testdata/k8s-netperf/drivers.json", `"throughput":`, `"throughput": 5, "throughput":`},
-		{"cilium/testdata/cilium-perf/report.json", `"unit":`, `"unit": "x", "unit":`},
+		{"outputs/testdata/k8s-netperf/drivers.json", `"throughput":`, `"throughput": 5, "throughput":`},
+		{"outputs/testdata/cilium-perf/report.json", `"unit":`, `"unit": "x", "unit":`},
 	} {
 		b, err := os.ReadFile(c.name)
 		if err != nil {

@@ -26,8 +26,8 @@ func prefixedLines(text, prefix string) string {
 func TestLogs(t *testing.T) {
 	for _, name := range []string{
 		"iperf3/testdata/iperf3-text/tcp.txt", "netperf/testdata/netperf/keyval.txt", "wrk/testdata/wrk/wrk_lat.txt", "sockperf/testdata/sockperf/sp_pp_tcp.txt",
-		"ping/testdata/ping/ping.txt", "hey/testdata/hey/hey.txt", "httpload/testdata/vegeta/vegeta.txt", "httpload/testdata/ab/ab.txt", "qperf/testdata/qperf/qperf_vv.txt",
-		"iperf3/testdata/iperf3/tcp.json", "httpload/testdata/fortio/fortio.json",
+		"ping/testdata/ping/ping.txt", "hey/testdata/hey/hey.txt", "outputs/testdata/vegeta/vegeta.txt", "outputs/testdata/ab/ab.txt", "outputs/testdata/qperf/qperf_vv.txt",
+		"iperf3/testdata/iperf3/tcp.json", "outputs/testdata/fortio/fortio.json",
 	} {
 		text := sampleText(t, name)
 		plain, err := Decode("", []byte(text))

@@ -34,7 +34,7 @@ type Options struct {
 // Process is a running program.
 type Process struct {
 	cmd            *exec.Cmd
-	stdout, stderr bounded
+	stdout, stderr Bounded
 	// ended is closed when the process has been waited for; err may be read after that.
 	ended chan struct{}
 	err   error
@@ -43,7 +43,7 @@ type Process struct {
 // Start starts the program. Its processes get SIGKILL when this one dies.
 func Start(o Options) (*Process, error) {
 	p := &Process{cmd: exec.Command(o.Argv[0], o.Argv[1:]...), ended: make(chan struct{})}
-	p.stdout, p.stderr = bounded{limit: o.Limit, burst: p.Kill}, bounded{limit: o.Limit, burst: p.Kill}
+	p.stdout, p.stderr = Bounded{Limit: o.Limit, Burst: p.Kill}, Bounded{Limit: o.Limit, Burst: p.Kill}
 	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = o.Env, &p.stdout, &p.stderr
 	// A group of its own, so that the children of the program can be killed with it.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
@@ -84,7 +84,7 @@ func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Err says how the process ended: nil for success, ErrTooMuch, or an *exec.ExitError. Call it when it has ended.
 func (p *Process) Err() error {
-	if p.stdout.over() || p.stderr.over() {
+	if p.stdout.Over() || p.stderr.Over() {
 		return ErrTooMuch
 	}
 	return p.err
@@ -100,10 +100,10 @@ func (p *Process) Kill() {
 }
 
 // Stdout and Stderr return what the process has written.
-func (p *Process) Stdout() []byte { return p.stdout.bytes() }
+func (p *Process) Stdout() []byte { return p.stdout.Bytes() }
 
 // Stderr is like Stdout.
-func (p *Process) Stderr() []byte { return p.stderr.bytes() }
+func (p *Process) Stderr() []byte { return p.stderr.Bytes() }
 
 // CPU returns the CPU time in ns that the process has used in all its threads, and in the children that it has waited
 // for once it has ended.
@@ -117,35 +117,38 @@ func (p *Process) CPU() (int64, error) {
 	}
 }
 
-// bounded keeps what is written to it up to a limit; beyond that it calls burst.
-type bounded struct {
+// Bounded keeps what is written to it up to a limit; beyond that it calls Burst once.
+type Bounded struct {
+	Limit int
+	Burst func()
 	mu    sync.Mutex
 	buf   bytes.Buffer
-	limit int
-	burst func()
 	burnt bool
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
+// Write refuses what is over the limit.
+func (b *Bounded) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.buf.Len()+len(p) > b.limit {
+	if b.buf.Len()+len(p) > b.Limit {
 		if !b.burnt {
 			b.burnt = true
-			b.burst()
+			b.Burst()
 		}
 		return 0, io.ErrShortBuffer
 	}
 	return b.buf.Write(p)
 }
 
-func (b *bounded) bytes() []byte {
+// Bytes returns what was kept.
+func (b *Bounded) Bytes() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return bytes.Clone(b.buf.Bytes())
 }
 
-func (b *bounded) over() bool {
+// Over reports whether more than the limit was written.
+func (b *Bounded) Over() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.burnt

@@ -181,29 +181,29 @@ func (e *executor) ExecPlugin(ctx context.Context, path string, stdin []byte, en
 	cmd := e.node.command(ctx, path)
 	cmd.Env = append(environ, "TMPDIR="+child.Temporary)
 	var said child.Tail
-	out := &limited{limit: maxOutput, burst: func() { _ = child.Signal(cmd, syscall.SIGKILL) }}
+	out := &child.Bounded{Limit: maxOutput, Burst: func() { _ = child.Signal(cmd, syscall.SIGKILL) }}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), out, &said
 	err := cmd.Run()
 	_ = child.Signal(cmd, syscall.SIGKILL) // what the plugin left running
-	if out.over {
+	if out.Over() {
 		return nil, fmt.Errorf("it wrote more than %d bytes to stdout", maxOutput)
 	}
 	if err != nil {
 		var told types.Error
-		if json.Unmarshal(out.kept.Bytes(), &told) == nil && told.Msg != "" {
+		if json.Unmarshal(out.Bytes(), &told) == nil && told.Msg != "" {
 			return nil, fmt.Errorf("%w%s", &told, lastWords(&said))
 		}
-		return nil, fmt.Errorf("%w%s%s", err, lastWords(&said), printed(out))
+		return nil, fmt.Errorf("%w%s%s", err, lastWords(&said), printed(out.Bytes()))
 	}
-	if written := bytes.TrimSpace(out.kept.Bytes()); len(written) > 0 && !json.Valid(written) {
+	if written := bytes.TrimSpace(out.Bytes()); len(written) > 0 && !json.Valid(written) {
 		return nil, fmt.Errorf("it wrote what is not JSON: %q", clip(string(written)))
 	}
-	return out.kept.Bytes(), nil
+	return out.Bytes(), nil
 }
 
 // printed returns ": " and what a failed plugin wrote to stdout, or "".
-func printed(out *limited) string {
-	if text := strings.Join(strings.Fields(clip(out.kept.String())), " "); text != "" {
+func printed(out []byte) string {
+	if text := strings.Join(strings.Fields(clip(string(out))), " "); text != "" {
 		return ": stdout: " + text
 	}
 	return ""
@@ -216,24 +216,4 @@ func clip(s string) string {
 		return s[:most] + "…"
 	}
 	return s
-}
-
-// limited keeps what is written to it up to a limit; beyond that it calls burst once.
-type limited struct {
-	kept  bytes.Buffer
-	limit int
-	burst func()
-	over  bool
-}
-
-// Write refuses what is over the limit.
-func (l *limited) Write(b []byte) (int, error) {
-	if l.kept.Len()+len(b) > l.limit {
-		if !l.over {
-			l.over = true
-			l.burst()
-		}
-		return 0, errors.New("too much")
-	}
-	return l.kept.Write(b)
 }

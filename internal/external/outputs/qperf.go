@@ -1,5 +1,4 @@
-// Package qperf reads what qperf prints. Its latencies are half of a round trip; readings have the whole.
-package qperf
+package outputs
 
 import (
 	"fmt"
@@ -15,47 +14,44 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Tool is qperf: bandwidth and latency over TCP and UDP.
-var Tool = adapter.Tool{Formats: []adapter.Format{{Name: "qperf", About: "what qperf prints (tcp_bw, tcp_lat, udp_bw, udp_lat)", Match: match, Decode: decode}}}
-
 var (
-	section = pattern.New(`(?m)^([a-z0-9_]+_(?:bw|lat)):$`)
-	value   = pattern.New(`^ *([a-z_]+) += +(.+)$`)
-	failure = pattern.New(`failed to|cannot|unable to|no route|refused|timed out`)
+	qperfSection = pattern.New(`(?m)^([a-z0-9_]+_(?:bw|lat)):$`)
+	qperfValue   = pattern.New(`^ *([a-z_]+) += +(.+)$`)
+	qperfFailure = pattern.New(`failed to|cannot|unable to|no route|refused|timed out`)
 )
 
-func match(b []byte) bool {
-	return section.Match(b) && (strings.Contains(string(b), " = ") || failure.Match(b))
+func matchQperf(b []byte) bool {
+	return qperfSection.Match(b) && (strings.Contains(string(b), " = ") || qperfFailure.Match(b))
 }
 
-// run is one test.
-type run struct {
+// qperfRun is one test. Its latencies are half of a round trip; readings have the whole.
+type qperfRun struct {
 	test   string
 	values map[string]string
 	failed string
 }
 
-var text = adapter.RunText[*run]{
-	Tool: "qperf", New: func() *run { return &run{values: map[string]string{}} },
-	Begins: func(_ *run, line string) bool { return section.MatchString(line) },
+var qperfText = adapter.RunText[*qperfRun]{
+	Tool: "qperf", New: func() *qperfRun { return &qperfRun{values: map[string]string{}} },
+	Begins: func(_ *qperfRun, line string) bool { return qperfSection.MatchString(line) },
 }
 
 // Take reads one line.
-func (r *run) Take(_ *adapter.Batch, line string) error {
-	if m := section.FindStringSubmatch(line); m != nil {
+func (r *qperfRun) Take(_ *adapter.Batch, line string) error {
+	if m := qperfSection.FindStringSubmatch(line); m != nil {
 		r.test = m[1]
-	} else if m := value.FindStringSubmatch(line); m != nil {
+	} else if m := qperfValue.FindStringSubmatch(line); m != nil {
 		r.values[m[1]] = strings.TrimSpace(m[2])
-	} else if failure.MatchString(line) {
+	} else if qperfFailure.MatchString(line) {
 		r.failed = line
 	}
 	return nil
 }
 
-// decode reads all tests. A loop over sizes prints each as the same test: runs without a size whose values are far apart are
+// decodeQperf reads all tests. A loop over sizes prints each as the same test: runs without a size whose values are far apart are
 // cases of their own.
-func decode(b []byte) (adapter.Batch, error) {
-	batch, err := text.Decode(b)
+func decodeQperf(b []byte) (adapter.Batch, error) {
+	batch, err := qperfText.Decode(b)
 	sizeless := map[plan.Workload][]*adapter.Reading{}
 	for i := range batch.Readings {
 		r := &batch.Readings[i]
@@ -74,7 +70,7 @@ func decode(b []byte) (adapter.Batch, error) {
 			if len(runs) > 1 {
 				r.Warn(adapter.Assumed, "%d runs of this test without a size may be a loop over sizes (-oo): import each by itself, or print sizes by -v", len(runs))
 			}
-			if len(values) > 1 && slices.Max(values) > unlike*slices.Min(values) {
+			if len(values) > 1 && slices.Max(values) > qperfUnlike*slices.Min(values) {
 				r.Condition(fmt.Sprintf("run=%d", i+1))
 			}
 		}
@@ -82,17 +78,17 @@ func decode(b []byte) (adapter.Batch, error) {
 	return batch, err
 }
 
-// unlike is the ratio above which two runs of one test are not repetitions.
-const unlike = 2
+// qperfUnlike is the ratio above which two runs of one test are not repetitions.
+const qperfUnlike = 2
 
 // Default sizes of qperf's messages in bytes.
 const (
-	tcpMessage = 64 << 10
-	udpMessage = 32 << 10
+	qperfTCPMessage = 64 << 10
+	qperfUDPMessage = 32 << 10
 )
 
 // End returns the reading of the test, if it is a supported workload.
-func (r *run) End(batch *adapter.Batch) (*adapter.Reading, error) {
+func (r *qperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	out := &adapter.Reading{}
 	size, said, err := r.size()
 	if err != nil {
@@ -104,7 +100,7 @@ func (r *run) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	case "tcp_bw", "udp_bw":
 		s := plan.Stream{Protocol: plan.Protocol(r.test[:3]), MessageSize: size}
 		if !said {
-			s.MessageSize = map[string]int{"tcp_bw": tcpMessage, "udp_bw": udpMessage}[r.test]
+			s.MessageSize = map[string]int{"tcp_bw": qperfTCPMessage, "udp_bw": qperfUDPMessage}[r.test]
 		}
 		out.Workload = plan.Workload{Spec: s}.Normalize()
 		err = r.bandwidth(out)
@@ -126,7 +122,7 @@ func (r *run) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	if !said {
 		out.Warn(adapter.Assumed, "qperf did not print its message size (-vv does); assumed: its default")
 	}
-	if seconds, err := quantity(r.values["time"], "s"); err == nil {
+	if seconds, err := qperfQuantity(r.values["time"], "s"); err == nil {
 		out.Window = adapter.Seconds(seconds)
 	}
 	batch.LeaveOut("CPU time, which is of the whole machines")
@@ -135,7 +131,7 @@ func (r *run) End(batch *adapter.Batch) (*adapter.Reading, error) {
 }
 
 // bandwidth reads the rate of a transfer, the receiver's if there are two.
-func (r *run) bandwidth(out *adapter.Reading) error {
+func (r *qperfRun) bandwidth(out *adapter.Reading) error {
 	sent, got := r.values["send_bw"], r.values["recv_bw"]
 	if got == "" {
 		got = r.values["bw"]
@@ -144,12 +140,12 @@ func (r *run) bandwidth(out *adapter.Reading) error {
 		out.Fail(adapter.FailureKind(r.failed), "qperf reported no bandwidth: "+r.failed)
 		return nil
 	}
-	rate, err := quantity(got, "bit/s")
+	rate, err := qperfQuantity(got, "bit/s")
 	if err != nil {
 		return err
 	}
 	if out.Received(rate); sent != "" && out.Failure == nil {
-		offered, err := quantity(sent, "bit/s")
+		offered, err := qperfQuantity(sent, "bit/s")
 		if err != nil {
 			return err
 		}
@@ -162,12 +158,12 @@ func (r *run) bandwidth(out *adapter.Reading) error {
 }
 
 // latency reads half of a round trip.
-func (r *run) latency(out *adapter.Reading) error {
+func (r *qperfRun) latency(out *adapter.Reading) error {
 	if r.values["latency"] == "" {
 		out.Fail(adapter.FailureKind(r.failed), "qperf reported no latency: "+r.failed)
 		return nil
 	}
-	ns, err := quantity(r.values["latency"], "ns")
+	ns, err := qperfQuantity(r.values["latency"], "ns")
 	if err == nil && ns > 0 {
 		out.Time(metric.RTT, "mean", 2*ns)
 		out.Put(metric.TransactionRate, 1e9/(2*ns))
@@ -176,7 +172,7 @@ func (r *run) latency(out *adapter.Reading) error {
 }
 
 // size returns the size of a message, "64 KiB (65,536)" or "1 bytes"; false if it is not printed.
-func (r *run) size() (int, bool, error) {
+func (r *qperfRun) size() (int, bool, error) {
 	text := r.values["msg_size"]
 	if text == "" {
 		return 0, false, nil
@@ -184,12 +180,12 @@ func (r *run) size() (int, bool, error) {
 	if _, exact, ok := strings.Cut(text, "("); ok {
 		text = strings.ReplaceAll(strings.TrimSuffix(exact, ")"), ",", "") + " bytes"
 	}
-	v, err := quantity(text, "B")
+	v, err := qperfQuantity(text, "B")
 	return adapter.Whole(v), true, err
 }
 
-// quantity reads a number with qperf's unit behind it in the unit wanted. Its prefixes are powers of 1000.
-func quantity(text, want string) (float64, error) {
+// qperfQuantity reads a number with qperf's unit behind it in the unit wanted. Its prefixes are powers of 1000.
+func qperfQuantity(text, want string) (float64, error) {
 	words := strings.Fields(text)
 	if len(words) < 2 {
 		return 0, fmt.Errorf("%s is not a number with a unit", adapter.Quoted(text))

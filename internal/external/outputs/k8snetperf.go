@@ -1,7 +1,4 @@
-// Package k8snetperf reads results of k8s-netperf: netperf, iperf3 and uperf on a cluster.
-//
-// Its numbers are means of several samples. It writes 0 for what it did not count.
-package k8snetperf
+package outputs
 
 import (
 	"bytes"
@@ -18,12 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Tool is k8s-netperf: netperf, iperf3 and uperf on a cluster.
-var Tool = adapter.Tool{Formats: []adapter.Format{
-	{Name: "k8s-netperf", About: "k8s-netperf --json, and the result-*.csv of --csv", Match: match, Decode: decode},
-}}
-
-// k8sRow is one scenario of k8s-netperf, in its JSON and in its CSV. Numbers are means over Samples.
+// k8sRow is one scenario of k8s-netperf, in its JSON and in its CSV. Numbers are means over Samples; 0 is also what it did
+// not count.
 type k8sRow struct {
 	Driver      string   `json:"driver"`
 	Profile     string   `json:"profile"`
@@ -63,14 +56,14 @@ type k8sRow struct {
 	} `json:"metadata"`
 }
 
-func match(b []byte) bool {
-	return matchCSV(b) || adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"tputMetric"`)) && bytes.Contains(b, []byte(`"hostNetwork"`))
+func matchK8s(b []byte) bool {
+	return matchK8sCSV(b) || adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"tputMetric"`)) && bytes.Contains(b, []byte(`"hostNetwork"`))
 }
 
-// decode reads k8s-netperf --json, a list of scenarios, or its CSV.
-func decode(b []byte) (adapter.Batch, error) {
-	if matchCSV(b) {
-		return decodeCSV(b)
+// decodeK8s reads k8s-netperf --json, a list of scenarios, or its CSV.
+func decodeK8s(b []byte) (adapter.Batch, error) {
+	if matchK8sCSV(b) {
+		return decodeK8sCSV(b)
 	}
 	batch := adapter.Batch{Tool: "k8s-netperf", Environment: "kubernetes"}
 	if err := adapter.Twice(b); err != nil {

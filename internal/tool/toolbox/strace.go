@@ -1,5 +1,4 @@
-// Package strace counts the system calls of a program.
-package strace
+package toolbox
 
 import (
 	"bufio"
@@ -10,15 +9,15 @@ import (
 	"strings"
 )
 
-// Command returns what a command line begins with for its program to be counted in a table. It needs strace.
-func Command(table string) []string {
+// Counted returns what a command line begins with for its program to be counted in a table. It needs strace.
+func Counted(table string) []string {
 	return []string{"strace", "-f", "-c", "-U", "calls,name", "-o", table}
 }
 
-// Calls returns how often each system call was made, from Command's table. It fails if the table is missing or empty.
+// SystemCalls returns how often each system call was made, from the table of Counted. It fails if the table is missing or empty.
 // strace also counts stops that it cannot decode, as "???(": they are not system calls, and a busy machine has ten of
 // them per transaction.
-func Calls(table string) (map[string]uint64, error) {
+func SystemCalls(table string) (map[string]uint64, error) {
 	b, err := os.ReadFile(table)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package knb
+package outputs
 
 import (
 	"errors"
@@ -19,9 +19,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// folderTests are the tests of InfraBuilder's benchmark of 2024: direct or by the Service, TCP or UDP, one stream or
+// knbFolderTests are the tests of InfraBuilder's benchmark of 2024: direct or by the Service, TCP or UDP, one stream or
 // eight.
-var folderTests = []struct {
+var knbFolderTests = []struct {
 	name string
 	path plan.Path
 	work plan.Workload
@@ -36,17 +36,17 @@ var folderTests = []struct {
 	{"sum", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Spec: plan.Stream{Protocol: plan.UDP, Flows: 8}}},
 }
 
-// bareMetal is the profile of the nodes themselves.
-const bareMetal = "baremetal"
+// knbBareMetal is the profile of the nodes themselves.
+const knbBareMetal = "baremetal"
 
-// mostEntries bounds the entries of a folder that are looked at, deepest how far down.
+// mostKnbEntries bounds the entries of a folder that are looked at, deepest how far down.
 const (
-	mostEntries = 20_000
-	deepest     = 3
+	mostKnbEntries   = 20_000
+	deepestKnbFolder = 3
 )
 
-// folder is a results folder that is read: of all profiles, of one, or of one run.
-type folder struct {
+// knbFolder is a results folder that is read: of all profiles, of one, or of one run.
+type knbFolder struct {
 	batch adapter.Batch
 	files fs.FS
 	// name and above are those of the folder and of the one that holds it.
@@ -57,9 +57,9 @@ type folder struct {
 	total int64
 }
 
-// openFolder reads the results folder of InfraBuilder's benchmark of CNIs of 2024: PROFILE/RUN/TEST-client.stdout, the
+// openKnbFolder reads the results folder of InfraBuilder's benchmark of CNIs of 2024: PROFILE/RUN/TEST-client.stdout, the
 // JSON of iperf3, and all.results. Links are not followed and nothing outside the folder is opened.
-func openFolder(name string) (adapter.Batch, error) {
+func openKnbFolder(name string) (adapter.Batch, error) {
 	root, err := os.OpenRoot(name)
 	if err != nil {
 		return adapter.Batch{}, adapter.Cause(err)
@@ -69,12 +69,12 @@ func openFolder(name string) (adapter.Batch, error) {
 	if err != nil {
 		return adapter.Batch{}, err
 	}
-	return decodeFolder(root.FS(), filepath.Base(full), filepath.Base(filepath.Dir(full)))
+	return decodeKnbFolder(root.FS(), filepath.Base(full), filepath.Base(filepath.Dir(full)))
 }
 
-// decodeFolder reads a folder called name within one called above.
-func decodeFolder(files fs.FS, name, above string) (adapter.Batch, error) {
-	f := &folder{files: files, name: name, above: above, known: map[string]plan.Workload{}}
+// decodeKnbFolder reads a folder called name within one called above.
+func decodeKnbFolder(files fs.FS, name, above string) (adapter.Batch, error) {
+	f := &knbFolder{files: files, name: name, above: above, known: map[string]plan.Workload{}}
 	f.batch = adapter.Batch{Tool: "iperf3", Environment: "kubernetes", Facts: facts.Facts{}}
 	runs, err := f.runs()
 	if err != nil {
@@ -94,17 +94,17 @@ func decodeFolder(files fs.FS, name, above string) (adapter.Batch, error) {
 }
 
 // runs finds the folders that hold a run, in order.
-func (f *folder) runs() ([]string, error) {
+func (f *knbFolder) runs() ([]string, error) {
 	var runs []string
 	entries := 0
 	err := fs.WalkDir(f.files, ".", func(p string, d fs.DirEntry, err error) error {
-		if entries++; entries > mostEntries {
-			return fmt.Errorf("the folder has more than %d entries", mostEntries)
+		if entries++; entries > mostKnbEntries {
+			return fmt.Errorf("the folder has more than %d entries", mostKnbEntries)
 		}
 		switch {
 		case err != nil:
 			return adapter.Cause(err)
-		case d.IsDir() && p != "." && strings.Count(p, "/") >= deepest:
+		case d.IsDir() && p != "." && strings.Count(p, "/") >= deepestKnbFolder:
 			return fs.SkipDir
 		case d.Type().IsRegular() && path.Base(p) == "all.results":
 			runs = append(runs, path.Dir(p))
@@ -115,7 +115,7 @@ func (f *folder) runs() ([]string, error) {
 }
 
 // identity tells a run's profile and number from where it lies.
-func (f *folder) identity(dir string) (profile string, run int, err error) {
+func (f *knbFolder) identity(dir string) (profile string, run int, err error) {
 	parts := strings.Split(path.Join(f.above, f.name, dir), "/")
 	last := parts[len(parts)-1]
 	if run, err = adapter.Count(last); err != nil || run < 1 {
@@ -126,7 +126,7 @@ func (f *folder) identity(dir string) (profile string, run int, err error) {
 }
 
 // run reads the tests of one run.
-func (f *folder) run(dir string) error {
+func (f *knbFolder) run(dir string) error {
 	profile, number, err := f.identity(dir)
 	if err != nil {
 		return err
@@ -135,8 +135,8 @@ func (f *folder) run(dir string) error {
 	if err != nil {
 		return err
 	}
-	sums := settings(all)
-	for _, test := range folderTests {
+	sums := knbSettings(all)
+	for _, test := range knbFolderTests {
 		r := adapter.Reading{}
 		body, err := f.read(path.Join(dir, test.name+"-client.stdout"))
 		switch {
@@ -158,14 +158,14 @@ func (f *folder) run(dir string) error {
 			if !ok {
 				continue // a run without Services has no tests of them
 			}
-			if err := bandwidth(&r, "the benchmark", sum, 1); err != nil {
+			if err := knbBandwidth(&r, "the benchmark", sum, 1); err != nil {
 				return fmt.Errorf("%s: %w", test.name, err)
 			}
 		default:
 			return err
 		}
 		r.Profile, r.Path, r.Repetition = profile, test.path, number
-		if profile == bareMetal && test.path.To == plan.Pod {
+		if profile == knbBareMetal && test.path.To == plan.Pod {
 			r.Path = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}
 		}
 		f.workload(&r, dir, test.name, test.work)
@@ -175,7 +175,7 @@ func (f *folder) run(dir string) error {
 }
 
 // workload settles what a test sent: iperf3's -Z, which its JSON does not say, and what a failed run did not say.
-func (f *folder) workload(r *adapter.Reading, dir, test string, work plan.Workload) {
+func (f *knbFolder) workload(r *adapter.Reading, dir, test string, work plan.Workload) {
 	key := r.Profile + " " + test
 	f.tests = append(f.tests, key)
 	if r.Workload.Spec == nil {
@@ -183,7 +183,7 @@ func (f *folder) workload(r *adapter.Reading, dir, test string, work plan.Worklo
 		r.Warn(adapter.Assumed, "the run names neither its message size nor its congestion control")
 	}
 	command, err := f.read(path.Join(dir, test+"-client.cmd"))
-	if s, ok := r.Workload.Spec.(plan.Stream); ok && err == nil && zeroCopy.Match(command) && s.Protocol == plan.TCP {
+	if s, ok := r.Workload.Spec.(plan.Stream); ok && err == nil && knbZeroCopy.Match(command) && s.Protocol == plan.TCP {
 		s.Mode = "sendfile"
 		r.Workload.Spec = s
 	}
@@ -192,10 +192,10 @@ func (f *folder) workload(r *adapter.Reading, dir, test string, work plan.Worklo
 	}
 }
 
-var zeroCopy = pattern.New(`\siperf3\s.*\s-Z(\s|$)`)
+var knbZeroCopy = pattern.New(`\siperf3\s.*\s-Z(\s|$)`)
 
 // complete gives runs that did not say their workload that of the other runs of their test.
-func (f *folder) complete() {
+func (f *knbFolder) complete() {
 	assumed := func(w sample.Warning) bool { return w.ID == adapter.Assumed }
 	for i, test := range f.tests {
 		r := &f.batch.Readings[i]
@@ -206,7 +206,7 @@ func (f *folder) complete() {
 }
 
 // read reads one file of the folder, and bounds the whole.
-func (f *folder) read(name string) ([]byte, error) {
+func (f *knbFolder) read(name string) ([]byte, error) {
 	file, err := f.files.Open(name)
 	if err != nil {
 		return nil, err
@@ -215,19 +215,19 @@ func (f *folder) read(name string) ([]byte, error) {
 	if st, err := file.Stat(); err != nil || !st.Mode().IsRegular() {
 		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", adapter.Quoted(name)))
 	}
-	left := int64(mostFolder) - f.total
+	left := int64(mostKnbFolder) - f.total
 	b, err := io.ReadAll(io.LimitReader(file, min(left, adapter.MaxInput)+1))
 	if f.total += int64(len(b)); err == nil && int64(len(b)) > min(left, adapter.MaxInput) {
-		err = fmt.Errorf("%s: the files are larger than %d MiB", adapter.Quoted(name), mostFolder>>20)
+		err = fmt.Errorf("%s: the files are larger than %d MiB", adapter.Quoted(name), mostKnbFolder>>20)
 	}
 	return b, err
 }
 
-// mostFolder bounds what is read of a folder in bytes; that of 2024 has 170 MB, of which a third is read.
-const mostFolder = 1 << 30
+// mostKnbFolder bounds what is read of a folder in bytes; that of 2024 has 170 MB, of which a third is read.
+const mostKnbFolder = 1 << 30
 
-// settings reads NAME=value lines; others are passed over, and nothing is run.
-func settings(b []byte) map[string]string {
+// knbSettings reads NAME=value lines; others are passed over, and nothing is run.
+func knbSettings(b []byte) map[string]string {
 	out := map[string]string{}
 	for line := range strings.Lines(string(b)) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {

@@ -1,4 +1,4 @@
-package httpload
+package outputs
 
 import (
 	"bytes"
@@ -46,12 +46,12 @@ func (doc k6Doc) values(name string) map[string]float64 {
 }
 
 func decodeK6(b []byte) (adapter.Batch, error) {
-	return documents(b, "k6", func(doc k6Doc, batch *adapter.Batch) (*report, error) {
+	return httpDocuments(b, "k6", func(doc k6Doc, batch *adapter.Batch) (*httpReport, error) {
 		requests, times, failed := doc.values("http_reqs"), doc.values("http_req_duration"), doc.values("http_req_failed")
 		if requests == nil || times == nil {
 			return nil, errors.New("it has no http_reqs and http_req_duration")
 		}
-		p := &report{seconds: doc.State.Milliseconds / 1e3, times: map[string]float64{}, shares: map[float64]float64{}}
+		p := &httpReport{seconds: doc.State.Milliseconds / 1e3, times: map[string]float64{}, shares: map[float64]float64{}}
 		// A rate is of requests that failed: its passes are failures. rate is its share in one form, value in the other.
 		share := failed["rate"] + failed["value"]
 		p.bad = requests["count"] * min(max(share, 0), 1)

@@ -1,4 +1,4 @@
-package httpload
+package outputs
 
 import (
 	"bytes"
@@ -37,15 +37,15 @@ func decodeVegeta(b []byte) (adapter.Batch, error) {
 	if !adapter.StartsJSON(b) {
 		return vegetaText.Decode(b)
 	}
-	return documents(b, "vegeta", func(doc vegetaDoc, _ *adapter.Batch) (*report, error) {
+	return httpDocuments(b, "vegeta", func(doc vegetaDoc, _ *adapter.Batch) (*httpReport, error) {
 		p := doc.report()
 		return &p, nil
 	})
 }
 
 // report is the same for both forms. The rate is not said: an attack of n requests takes n-1 intervals.
-func (doc vegetaDoc) report() report {
-	p := report{tool: "vegeta", started: doc.Earliest, seconds: (doc.Duration + doc.Wait) / 1e9, body: doc.In.Mean, times: map[string]float64{}, shares: map[float64]float64{}}
+func (doc vegetaDoc) report() httpReport {
+	p := httpReport{tool: "vegeta", started: doc.Earliest, seconds: (doc.Duration + doc.Wait) / 1e9, body: doc.In.Mean, times: map[string]float64{}, shares: map[float64]float64{}}
 	p.statuses(doc.Codes)
 	if len(doc.Errors) > 0 {
 		p.failure = doc.Errors[0]
@@ -177,9 +177,9 @@ func matchOha(b []byte) bool {
 const atDeadline = "aborted due to deadline"
 
 func decodeOha(b []byte) (adapter.Batch, error) {
-	return documents(b, "oha", func(doc ohaDoc, _ *adapter.Batch) (*report, error) {
+	return httpDocuments(b, "oha", func(doc ohaDoc, _ *adapter.Batch) (*httpReport, error) {
 		s := doc.Summary
-		p := &report{seconds: s.Total, body: s.Size, times: map[string]float64{"min": s.Fastest * 1e9, "mean": s.Average * 1e9, "max": s.Slowest * 1e9}, shares: map[float64]float64{}}
+		p := &httpReport{seconds: s.Total, body: s.Size, times: map[string]float64{"min": s.Fastest * 1e9, "mean": s.Average * 1e9, "max": s.Slowest * 1e9}, shares: map[float64]float64{}}
 		p.statuses(doc.Codes)
 		for message, n := range doc.Errors {
 			if message != atDeadline && n > 0 {
@@ -230,9 +230,9 @@ func matchBombardier(b []byte) bool {
 }
 
 func decodeBombardier(b []byte) (adapter.Batch, error) {
-	return documents(b, "bombardier", func(doc bombardierDoc, batch *adapter.Batch) (*report, error) {
+	return httpDocuments(b, "bombardier", func(doc bombardierDoc, batch *adapter.Batch) (*httpReport, error) {
 		s, res := doc.Spec, doc.Result
-		p := &report{
+		p := &httpReport{
 			seconds: res.Seconds, connections: s.Connections, paced: s.Rate, whole: true,
 			good: res.R2 + res.R3, bad: res.R1 + res.R4 + res.R5, failed: res.Others,
 			times:  map[string]float64{"mean": res.Latency.Mean * 1e3, "stddev": res.Latency.StdDev * 1e3, "max": res.Latency.Max * 1e3},

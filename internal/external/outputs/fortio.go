@@ -1,4 +1,4 @@
-package httpload
+package outputs
 
 import (
 	"bytes"
@@ -40,7 +40,7 @@ type fortioHistogram struct {
 }
 
 func decodeFortio(b []byte) (adapter.Batch, error) {
-	return documents(b, "fortio", func(doc fortioDoc, batch *adapter.Batch) (*report, error) {
+	return httpDocuments(b, "fortio", func(doc fortioDoc, batch *adapter.Batch) (*httpReport, error) {
 		if doc.Version != "" {
 			batch.Tool = "fortio " + doc.Version
 		}
@@ -49,7 +49,7 @@ func decodeFortio(b []byte) (adapter.Batch, error) {
 			return nil, nil
 		}
 		h := doc.DurationHistogram
-		p := &report{
+		p := &httpReport{
 			started: doc.StartTime.UTC(), seconds: doc.ActualDuration / 1e9,
 			threads: doc.NumThreads, connections: doc.NumThreads * max(doc.NumConnections, 1), reconnect: doc.DisableKeepAlive,
 			body: doc.Sizes.Avg - doc.HeaderSizes.Avg, whole: doc.HeaderSizes.Count == 0,

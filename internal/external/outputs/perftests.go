@@ -1,7 +1,4 @@
-// Package perftests reads the CSV of the network benchmark of kubernetes/perf-tests: iperf3 and netperf on a cluster.
-//
-// It writes 0 for a test that failed.
-package perftests
+package outputs
 
 import (
 	"bytes"
@@ -13,20 +10,15 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Tool is the network benchmark of kubernetes/perf-tests.
-var Tool = adapter.Tool{Formats: []adapter.Format{
-	{Name: "perf-tests", About: "the netperf.csv of kubernetes/perf-tests", Match: match, Decode: decode},
-}}
-
 var (
-	head  = pattern.New(`(?m)^MSS *, *Maximum *,`)
-	label = pattern.New(`^\d+ (iperf|netperf|qperf)(?: (TCP|UDP|SCTP))?\. (Same VM|Remote VM|Hairpin Pod) (?:using (Pod IP|Virtual IP)|to own Virtual IP)$`)
+	perfTestsHead  = pattern.New(`(?m)^MSS *, *Maximum *,`)
+	perfTestsLabel = pattern.New(`^\d+ (iperf|netperf|qperf)(?: (TCP|UDP|SCTP))?\. (Same VM|Remote VM|Hairpin Pod) (?:using (Pod IP|Virtual IP)|to own Virtual IP)$`)
 )
 
-func match(b []byte) bool { return head.Match(b) }
+func matchPerfTests(b []byte) bool { return perfTestsHead.Match(b) }
 
-// decode reads the table: a row for each test, with its rate in Mbit/s at each segment size.
-func decode(b []byte) (adapter.Batch, error) {
+// decodePerfTests reads the table of the network benchmark of kubernetes/perf-tests, iperf3 and netperf on a cluster: a row for each test, with its rate in Mbit/s at each segment size.
+func decodePerfTests(b []byte) (adapter.Batch, error) {
 	batch := adapter.Batch{Tool: "perf-tests", Environment: "kubernetes"}
 	var faults adapter.Faults
 	var sizes []string
@@ -37,14 +29,14 @@ func decode(b []byte) (adapter.Batch, error) {
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
-		switch m := label.FindStringSubmatch(cells[0]); {
+		switch m := perfTestsLabel.FindStringSubmatch(cells[0]); {
 		case cells[0] == "MSS" && len(cells) > 2:
 			sizes = cells[2:]
 		case m == nil || len(cells) < 3:
 		case len(batch.Readings) >= adapter.MaxReadings:
 			return batch, fmt.Errorf("more than %d trials", adapter.MaxReadings)
 		default:
-			if err := read(&batch, m, cells[2:], sizes); err != nil {
+			if err := readPerfTests(&batch, m, cells[2:], sizes); err != nil {
 				faults.Add(number, "%s", err)
 			}
 		}
@@ -52,8 +44,8 @@ func decode(b []byte) (adapter.Batch, error) {
 	return batch, faults.Err()
 }
 
-// read makes a reading of the rate at the largest segment size of a row.
-func read(batch *adapter.Batch, m, values, sizes []string) error {
+// readPerfTests makes a reading of the rate at the largest segment size of a row.
+func readPerfTests(batch *adapter.Batch, m, values, sizes []string) error {
 	tool, protocol, where, by := m[1], m[2], m[3], m[4]
 	path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 	switch {

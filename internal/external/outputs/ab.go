@@ -1,4 +1,4 @@
-package httpload
+package outputs
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ var (
 
 // abRun is what ab printed of one run. Its times are whole milliseconds.
 type abRun struct {
-	report
+	httpReport
 	complete  float64
 	keepAlive float64
 	hasTable  bool
@@ -28,7 +28,7 @@ type abRun struct {
 var ab = adapter.RunText[*abRun]{
 	Tool: "ab",
 	New: func() *abRun {
-		return &abRun{report: report{tool: "ab", times: map[string]float64{}, shares: map[float64]float64{}}}
+		return &abRun{httpReport: httpReport{tool: "ab", times: map[string]float64{}, shares: map[float64]float64{}}}
 	},
 	Begins: func(_ *abRun, line string) bool { return strings.HasPrefix(line, "This is ApacheBench") },
 }

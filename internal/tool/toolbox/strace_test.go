@@ -1,4 +1,4 @@
-package strace
+package toolbox
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	table := filepath.Join(t.TempDir(), "calls")
-	if _, err := Calls(table); err == nil {
+	if _, err := SystemCalls(table); err == nil {
 		t.Error("there is no table, and no error")
 	}
 	for _, c := range []struct {
@@ -33,7 +33,7 @@ func TestCalls(t *testing.T) {
 		if err := os.WriteFile(table, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := Calls(table)
+		got, err := SystemCalls(table)
 		if diff := cmp.Diff(c.want, got); diff != "" || (err == nil) != (c.want != nil) {
 			t.Errorf("%s%v", diff, err)
 		}

@@ -1,5 +1,4 @@
-// Package uperf reads what uperf prints of a profile that streams.
-package uperf
+package outputs
 
 import (
 	"errors"
@@ -12,43 +11,40 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Tool is uperf, whose profiles have names of their own.
-var Tool = adapter.Tool{Formats: []adapter.Format{{Name: "uperf", About: "what uperf prints of a profile with stream in its name", Match: match, Decode: text.Decode}}}
-
 var (
-	starting = pattern.New(`(?m)^Starting (\d+) (threads|processes) running profile:(\S+)`)
-	row      = pattern.New(`^(Txn\d+|Total) +([\d.]+)([KMGT]?B?) */ *([\d.]+)\(s\) = +([\d.]+)([KMGT]?b/s)? +([\d.]+)op/s$`)
+	uperfStarting = pattern.New(`(?m)^Starting (\d+) (threads|processes) running profile:(\S+)`)
+	uperfRow      = pattern.New(`^(Txn\d+|Total) +([\d.]+)([KMGT]?B?) */ *([\d.]+)\(s\) = +([\d.]+)([KMGT]?b/s)? +([\d.]+)op/s$`)
 )
 
-func match(b []byte) bool { return starting.Match(b) }
+func matchUperf(b []byte) bool { return uperfStarting.Match(b) }
 
-// run is one run. Its transactions open connections, move data and close them: the one that moved most counts.
-type run struct {
+// uperfRun is one run. Its transactions open connections, move data and close them: the one that moved most counts.
+type uperfRun struct {
 	profile, failure             string
 	flows                        int
 	bytes, seconds, rate, op, dp float64
 	complete                     bool
 }
 
-var text = adapter.RunText[*run]{
-	Tool: "uperf", New: func() *run { return &run{} }, Begins: func(_ *run, line string) bool { return starting.MatchString(line) },
+var uperfText = adapter.RunText[*uperfRun]{
+	Tool: "uperf", New: func() *uperfRun { return &uperfRun{} }, Begins: func(_ *uperfRun, line string) bool { return uperfStarting.MatchString(line) },
 }
 
 // Bytes have prefixes of 1024, bits of 1000.
 var (
-	bytesOf = map[string]float64{"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
-	bitsOf  = map[string]float64{"b/s": 1, "Kb/s": 1e3, "Mb/s": 1e6, "Gb/s": 1e9, "Tb/s": 1e12}
+	uperfBytes = map[string]float64{"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+	uperfBits  = map[string]float64{"b/s": 1, "Kb/s": 1e3, "Mb/s": 1e6, "Gb/s": 1e9, "Tb/s": 1e12}
 )
 
 // Take reads one line.
-func (r *run) Take(_ *adapter.Batch, line string) error {
-	if m := starting.FindStringSubmatch(line); m != nil {
+func (r *uperfRun) Take(_ *adapter.Batch, line string) error {
+	if m := uperfStarting.FindStringSubmatch(line); m != nil {
 		var err error
 		r.flows, err = adapter.Count(m[1])
 		r.profile = m[3]
 		return err
 	}
-	m := row.FindStringSubmatch(line)
+	m := uperfRow.FindStringSubmatch(line)
 	switch {
 	case m == nil && (strings.HasPrefix(line, "Error") || strings.Contains(line, "Cannot connect")):
 		r.failure = line
@@ -61,16 +57,16 @@ func (r *run) Take(_ *adapter.Batch, line string) error {
 	}
 	var bytes, seconds, rate, ops float64
 	err := adapter.Amounts([]string{m[2], m[4], m[5], m[7]}, &bytes, &seconds, &rate, &ops)
-	if bytes *= bytesOf[m[3]]; bytes > r.bytes {
-		r.bytes, r.seconds, r.rate, r.op = bytes, seconds, rate*bitsOf[m[6]], ops
+	if bytes *= uperfBytes[m[3]]; bytes > r.bytes {
+		r.bytes, r.seconds, r.rate, r.op = bytes, seconds, rate*uperfBits[m[6]], ops
 		_, decimals, _ := strings.Cut(m[2], ".")
-		r.dp = math.Pow10(-len(decimals)) / 2 * bytesOf[m[3]]
+		r.dp = math.Pow10(-len(decimals)) / 2 * uperfBytes[m[3]]
 	}
 	return err
 }
 
 // End returns the reading of the run, if its profile streams.
-func (r *run) End(batch *adapter.Batch) (*adapter.Reading, error) {
+func (r *uperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	low := strings.ToLower(r.profile)
 	if !strings.Contains(low, "stream") {
 		batch.LeaveOut("profile %s: its name does not say that it streams, and its operations count writes and reads apart", adapter.Quoted(r.profile))

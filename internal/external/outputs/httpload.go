@@ -1,7 +1,4 @@
-// Package httpload reads what load generators for HTTP report of a whole run: fortio, vegeta, k6, oha, bombardier and ab.
-//
-// Each decoder fills a report, in the tool's own units; report.reading is the same for all.
-package httpload
+package outputs
 
 import (
 	"cmp"
@@ -16,18 +13,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Tool is the load generators for HTTP whose report is a document or a table.
-var Tool = adapter.Tool{Formats: []adapter.Format{
-	{Name: "fortio", About: "the JSON of fortio load -json", Match: matchFortio, Decode: decodeFortio},
-	{Name: "vegeta", About: "vegeta report, as text or -type json", Match: matchVegeta, Decode: decodeVegeta},
-	{Name: "k6", About: "k6 run --summary-export, or the JSON of handleSummary", Match: matchK6, Decode: decodeK6},
-	{Name: "oha", About: "oha --output-format json (before 1.5: -j)", Match: matchOha, Decode: decodeOha},
-	{Name: "bombardier", About: "bombardier -o json -p r", Match: matchBombardier, Decode: decodeBombardier},
-	{Name: "ab", About: "what ab (ApacheBench) prints", Match: matchAb, Decode: ab.Decode},
-}}
-
-// report is what a load generator says of a run. Zero is not said, unless it counts.
-type report struct {
+// httpReport is what a load generator for HTTP says of a run, in the tool's own units; its reading is the same for all of them. Zero is not said, unless it counts.
+type httpReport struct {
 	tool    string
 	started time.Time
 	// seconds is how long it measured.
@@ -54,7 +41,7 @@ type report struct {
 }
 
 // reading makes a reading of a report.
-func (p report) reading() adapter.Reading {
+func (p httpReport) reading() adapter.Reading {
 	r := adapter.Reading{Started: p.started, Window: adapter.Seconds(p.seconds)}
 	r.Condition(p.conditions...)
 	r.Workload = p.workload(&r)
@@ -92,7 +79,7 @@ func (p report) reading() adapter.Reading {
 }
 
 // workload is http as far as the tool says it.
-func (p report) workload(r *adapter.Reading) plan.Workload {
+func (p httpReport) workload(r *adapter.Reading) plan.Workload {
 	s := plan.HTTP{Threads: p.threads}
 	if p.reconnect {
 		s.Connection = "close"
@@ -131,7 +118,7 @@ func (p report) workload(r *adapter.Reading) plan.Workload {
 }
 
 // statuses adds counts of responses by status code. A code other than a status counts requests without a response.
-func (p *report) statuses(codes map[string]float64) {
+func (p *httpReport) statuses(codes map[string]float64) {
 	for code, n := range codes {
 		switch c, err := strconv.Atoi(code); {
 		case n < 0:
@@ -158,8 +145,8 @@ func roundRate(v, within float64) float64 {
 	return asked
 }
 
-// documents decodes JSON documents of a tool, each into a report.
-func documents[T any](b []byte, name string, read func(T, *adapter.Batch) (*report, error)) (adapter.Batch, error) {
+// httpDocuments decodes JSON documents of a tool, each into a report.
+func httpDocuments[T any](b []byte, name string, read func(T, *adapter.Batch) (*httpReport, error)) (adapter.Batch, error) {
 	batch := adapter.Batch{Tool: name}
 	err := adapter.Documents(b, func(doc T) error {
 		p, err := read(doc, &batch)

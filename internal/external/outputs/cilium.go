@@ -1,5 +1,4 @@
-// Package cilium reads reports of cilium connectivity perf: netperf on a cluster.
-package cilium
+package outputs
 
 import (
 	"bytes"
@@ -13,19 +12,14 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Tool is cilium connectivity perf: netperf on a cluster.
-var Tool = adapter.Tool{Formats: []adapter.Format{
-	{Name: "cilium-perf", About: "cilium connectivity perf: its tables, or the report of --report-dir", Match: match, Decode: decode},
-}}
-
 // ciliumStreams is how many netperf run at once in a test whose name ends in _MULTI, unless --streams said otherwise.
 const ciliumStreams = 4
 
 // ciliumMessage is the message size of its streams in bytes, unless --msg-size said otherwise.
 const ciliumMessage = 1024
 
-func match(b []byte) bool {
-	return matchTable(b) || adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"dataItems"`)) && bytes.Contains(b, []byte(`"test_type"`))
+func matchCilium(b []byte) bool {
+	return matchCiliumTable(b) || adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"dataItems"`)) && bytes.Contains(b, []byte(`"test_type"`))
 }
 
 // ciliumItem is a data item of the perfdash format that cilium connectivity perf --report-dir writes.
@@ -35,10 +29,10 @@ type ciliumItem struct {
 	Labels map[string]string  `json:"labels"`
 }
 
-// decode reads the report of cilium connectivity perf: some items for each test.
-func decode(b []byte) (adapter.Batch, error) {
-	if matchTable(b) {
-		return decodeTable(b)
+// decodeCilium reads the report of cilium connectivity perf: some items for each test.
+func decodeCilium(b []byte) (adapter.Batch, error) {
+	if matchCiliumTable(b) {
+		return decodeCiliumTable(b)
 	}
 	var file struct {
 		Version string          `json:"version"`
@@ -57,7 +51,7 @@ func decode(b []byte) (adapter.Batch, error) {
 	if file.Version != "v1" {
 		return adapter.Batch{}, fmt.Errorf("version %s of the report is not v1", adapter.Quoted(file.Version))
 	}
-	c := newTests()
+	c := newCiliumTests()
 	err := adapter.EachItem(file.Items, func(item ciliumItem) error {
 		kind := item.Labels["metric"]
 		r, err := c.reading(item.Labels["scenario"], item.Labels["node"], strings.TrimPrefix(item.Labels["test_type"], "netperf-"), kind)
@@ -107,7 +101,7 @@ type ciliumTests struct {
 	of   map[string][]int
 }
 
-func newTests() *ciliumTests {
+func newCiliumTests() *ciliumTests {
 	return &ciliumTests{batch: adapter.Batch{Tool: "cilium connectivity perf", Environment: "kubernetes"}, seen: map[string]int{}, of: map[string][]int{}}
 }
 

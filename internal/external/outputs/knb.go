@@ -1,7 +1,4 @@
-// Package knb reads results of knb (k8s-bench-suite) and of the benchmark that followed it: iperf3 on a cluster.
-//
-// An archive holds the text that iperf3 printed, without JSON. Its file env is read as text; nothing in it is run.
-package knb
+package outputs
 
 import (
 	"archive/tar"
@@ -24,14 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Tool is knb (k8s-bench-suite) and the benchmark of the same authors: iperf3 on a cluster.
-var Tool = adapter.Tool{Formats: []adapter.Format{
-	{Name: "knb-data", About: "a .knbdata archive of knb", Match: matchArchive, Decode: decodeArchive},
-	{Name: "knb", About: "knb -o json, -o yaml, -o text", Match: match, Decode: decode},
-	{Name: "cni-benchmark", About: "a results folder of InfraBuilder's benchmark-k8s-cni-2024-01", Folder: openFolder},
-}}
-
-// knbFile is a result of knb (k8s-bench-suite), as its JSON and YAML have it. Shell commands assemble its JSON. Where
+// knbFile is a result of knb (k8s-bench-suite): iperf3 on a cluster. Its JSON and YAML have these fields. Shell commands assemble its JSON. Where
 // the JSON is not valid, with a trailing comma or a missing number, it is still YAML.
 type knbFile struct {
 	Metadata struct {
@@ -62,14 +52,14 @@ type knbTest struct {
 	logged    *adapter.Reading
 }
 
-func match(b []byte) bool {
-	return matchText(b) || bytes.Contains(b, []byte("server-node")) && bytes.Contains(b, []byte("pod2")) && bytes.Contains(b, []byte("bandwidth"))
+func matchKnb(b []byte) bool {
+	return matchKnbText(b) || bytes.Contains(b, []byte("server-node")) && bytes.Contains(b, []byte("pod2")) && bytes.Contains(b, []byte("bandwidth"))
 }
 
-// decode reads knb -o json, -o yaml and -o text.
-func decode(b []byte) (adapter.Batch, error) {
-	if matchText(b) {
-		return decodeText(b)
+// decodeKnb reads knb -o json, -o yaml and -o text.
+func decodeKnb(b []byte) (adapter.Batch, error) {
+	if matchKnbText(b) {
+		return decodeKnbText(b)
 	}
 	// A tree of YAML takes many times the room of its text, and knb writes three KiB.
 	if len(b) > mostKnb {
@@ -165,12 +155,12 @@ func (t *knbTest) reading(p plan.Protocol) (adapter.Reading, error) {
 	}
 	r := adapter.Reading{Workload: plan.Workload{Spec: plan.Stream{Protocol: p}}.Normalize()}
 	r.Warn(adapter.Assumed, "knb names neither the message size nor the congestion control; assumed: the defaults")
-	err := bandwidth(&r, "knb", t.Bandwidth.Value, 1e6)
+	err := knbBandwidth(&r, "knb", t.Bandwidth.Value, 1e6)
 	return r, err
 }
 
-// bandwidth reads a number in so many bit/s. null is what a test leaves that failed.
-func bandwidth(r *adapter.Reading, tool, text string, unit float64) error {
+// knbBandwidth reads a number in so many bit/s. null is what a test leaves that failed.
+func knbBandwidth(r *adapter.Reading, tool, text string, unit float64) error {
 	text = strings.TrimSpace(text)
 	if slices.Contains([]string{"", "~", "null"}, strings.ToLower(text)) {
 		r.Fail("error", tool+" reported no bandwidth")
@@ -181,15 +171,16 @@ func bandwidth(r *adapter.Reading, tool, text string, unit float64) error {
 	return err
 }
 
-func matchArchive(b []byte) bool { return bytes.HasPrefix(b, []byte{0x1f, 0x8b}) }
+// An archive of knb holds the text that iperf3 printed, without JSON. Its file env is read as text; nothing in it is run.
+func matchKnbArchive(b []byte) bool { return bytes.HasPrefix(b, []byte{0x1f, 0x8b}) }
 
-// mostMembers bounds the files of an archive; knb writes about thirty.
-const mostMembers = 1000
+// mostKnbMembers bounds the files of an archive; knb writes about thirty.
+const mostKnbMembers = 1000
 
-// decodeArchive reads a .knbdata archive. knb runs its file env as a script; here it is text of one form and the archive
+// decodeKnbArchive reads a .knbdata archive. knb runs its file env as a script; here it is text of one form and the archive
 // holds plain files beside each other, or it is refused.
-func decodeArchive(b []byte) (adapter.Batch, error) {
-	files, err := members(b)
+func decodeKnbArchive(b []byte) (adapter.Batch, error) {
+	files, err := knbMembers(b)
 	if err != nil {
 		return adapter.Batch{}, err
 	}
@@ -266,8 +257,8 @@ func knbEnv(b []byte) (map[string]string, error) {
 	return env, fs.Err()
 }
 
-// members unpacks a tar archive into memory: plain files without directories, bounded in number and size.
-func members(b []byte) (map[string][]byte, error) {
+// knbMembers unpacks a tar archive into memory: plain files without directories, bounded in number and size.
+func knbMembers(b []byte) (map[string][]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
 		return nil, fmt.Errorf("cannot unpack the archive: %w", err)
@@ -299,8 +290,8 @@ func members(b []byte) (map[string][]byte, error) {
 			return nil, fmt.Errorf("the archive holds %s, which is not a regular file", adapter.Quoted(h.Name))
 		case strings.ContainsAny(name, "/\\") || strings.HasPrefix(name, "."):
 			return nil, fmt.Errorf("the archive holds %s, outside its own folder or below it", adapter.Quoted(h.Name))
-		case len(files) >= mostMembers:
-			return nil, fmt.Errorf("the archive holds more than %d files", mostMembers)
+		case len(files) >= mostKnbMembers:
+			return nil, fmt.Errorf("the archive holds more than %d files", mostKnbMembers)
 		case twice:
 			return nil, fmt.Errorf("the archive holds %s twice", adapter.Quoted(h.Name))
 		}

@@ -1,4 +1,4 @@
-package k8snetperf
+package outputs
 
 import (
 	"bytes"
@@ -12,13 +12,13 @@ import (
 	"github.com/cnibench/cnibench/internal/external/adapter"
 )
 
-func matchCSV(b []byte) bool {
+func matchK8sCSV(b []byte) bool {
 	line, _, _ := bytes.Cut(bytes.TrimPrefix(b, []byte("\ufeff")), []byte("\n"))
 	return bytes.HasPrefix(line, []byte("Driver,Profile,")) && bytes.Contains(line, []byte("Throughput Metric"))
 }
 
-// columns put the text of a cell into a row, by the column's title.
-var columns = map[string]func(r *k8sRow, text string) error{
+// k8sColumns put the text of a cell into a row, by the column's title.
+var k8sColumns = map[string]func(r *k8sRow, text string) error{
 	"Driver":       func(r *k8sRow, s string) error { r.Driver = s; return nil },
 	"Profile":      func(r *k8sRow, s string) error { r.Profile = s; return nil },
 	"UDN Info":     func(r *k8sRow, s string) error { r.UDN = s; return nil },
@@ -27,23 +27,23 @@ var columns = map[string]func(r *k8sRow, text string) error{
 	"Macvlan Info": func(r *k8sRow, s string) error { r.Macvlan = s; return nil },
 
 	"Localnet Info":   func(r *k8sRow, s string) error { r.Localnet = s; return nil },
-	"Same node":       flag(func(r *k8sRow) *bool { return &r.Local }),
-	"Host Network":    flag(func(r *k8sRow) *bool { return &r.HostNetwork }),
-	"Service":         flag(func(r *k8sRow) *bool { return &r.Service }),
-	"External Server": flag(func(r *k8sRow) *bool { return &r.External }),
-	"Duration":        count(func(r *k8sRow) *int { return &r.Duration }),
-	"Parallelism":     count(func(r *k8sRow) *int { return &r.Parallelism }),
-	"# of Samples":    count(func(r *k8sRow) *int { return &r.Samples }),
-	"Message Size":    count(func(r *k8sRow) *int { return &r.MessageSize }),
-	"Burst":           count(func(r *k8sRow) *int { return &r.Burst }),
+	"Same node":       k8sFlag(func(r *k8sRow) *bool { return &r.Local }),
+	"Host Network":    k8sFlag(func(r *k8sRow) *bool { return &r.HostNetwork }),
+	"Service":         k8sFlag(func(r *k8sRow) *bool { return &r.Service }),
+	"External Server": k8sFlag(func(r *k8sRow) *bool { return &r.External }),
+	"Duration":        k8sCount(func(r *k8sRow) *int { return &r.Duration }),
+	"Parallelism":     k8sCount(func(r *k8sRow) *int { return &r.Parallelism }),
+	"# of Samples":    k8sCount(func(r *k8sRow) *int { return &r.Samples }),
+	"Message Size":    k8sCount(func(r *k8sRow) *int { return &r.MessageSize }),
+	"Burst":           k8sCount(func(r *k8sRow) *int { return &r.Burst }),
 
 	"Throughput Metric":        func(r *k8sRow, s string) error { r.Unit = s; return nil },
 	"Latency Metric":           func(r *k8sRow, s string) error { r.LatencyUnit = s; return nil },
-	"Avg Throughput":           amount(func(r *k8sRow) **float64 { return &r.Throughput }),
-	"99%tile Observed Latency": amount(func(r *k8sRow) **float64 { return &r.Latency }),
+	"Avg Throughput":           k8sAmount(func(r *k8sRow) **float64 { return &r.Throughput }),
+	"99%tile Observed Latency": k8sAmount(func(r *k8sRow) **float64 { return &r.Latency }),
 }
 
-func flag(at func(*k8sRow) *bool) func(*k8sRow, string) error {
+func k8sFlag(at func(*k8sRow) *bool) func(*k8sRow, string) error {
 	return func(r *k8sRow, s string) error {
 		if s != "true" && s != "false" {
 			return fmt.Errorf("%s is neither true nor false", adapter.Quoted(s))
@@ -53,14 +53,14 @@ func flag(at func(*k8sRow) *bool) func(*k8sRow, string) error {
 	}
 }
 
-func count(at func(*k8sRow) *int) func(*k8sRow, string) (err error) {
+func k8sCount(at func(*k8sRow) *int) func(*k8sRow, string) (err error) {
 	return func(r *k8sRow, s string) (err error) {
 		*at(r), err = adapter.Count(s)
 		return err
 	}
 }
 
-func amount(at func(*k8sRow) **float64) func(*k8sRow, string) error {
+func k8sAmount(at func(*k8sRow) **float64) func(*k8sRow, string) error {
 	return func(r *k8sRow, s string) error {
 		if s == "" {
 			return nil
@@ -71,8 +71,8 @@ func amount(at func(*k8sRow) **float64) func(*k8sRow, string) error {
 	}
 }
 
-// decodeCSV reads what k8s-netperf --csv writes into result-*.csv: a row for each scenario. Columns came with time.
-func decodeCSV(b []byte) (adapter.Batch, error) {
+// decodeK8sCSV reads what k8s-netperf --csv writes into result-*.csv: a row for each scenario. Columns came with time.
+func decodeK8sCSV(b []byte) (adapter.Batch, error) {
 	batch := adapter.Batch{Tool: "k8s-netperf", Environment: "kubernetes"}
 	lines := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
 	titles, err := lines.Read()
@@ -93,7 +93,7 @@ func decodeCSV(b []byte) (adapter.Batch, error) {
 		number, _ := lines.FieldPos(0)
 		var row k8sRow
 		for i, text := range cells {
-			put := columns[titles[i]]
+			put := k8sColumns[titles[i]]
 			if put == nil && text == "true" {
 				row.flags = append(row.flags, strings.ReplaceAll(titles[i], " ", "-")+"=true")
 			}

@@ -1,4 +1,4 @@
-package cilium
+package outputs
 
 import (
 	"fmt"
@@ -10,13 +10,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-var tableHead = pattern.New(`(?m)Scenario +\| +Node +\| +Test +\|`)
+var ciliumTableHead = pattern.New(`(?m)Scenario +\| +Node +\| +Test +\|`)
 
-func matchTable(b []byte) bool { return tableHead.Match(b) }
+func matchCiliumTable(b []byte) bool { return ciliumTableHead.Match(b) }
 
-// decodeTable reads the tables that cilium connectivity perf prints: times and transaction rates, and throughput.
-func decodeTable(b []byte) (adapter.Batch, error) {
-	c := newTests()
+// decodeCiliumTable reads the tables that cilium connectivity perf prints: times and transaction rates, and throughput.
+func decodeCiliumTable(b []byte) (adapter.Batch, error) {
+	c := newCiliumTests()
 	var faults adapter.Faults
 	var titles []string
 	number := 0
@@ -41,8 +41,8 @@ func decodeTable(b []byte) (adapter.Batch, error) {
 	return c.batch, faults.Err()
 }
 
-// tableTimes are the columns of round-trip times.
-var tableTimes = map[string]string{"Min": "min", "Mean": "mean", "Max": "max", "P50": "p50", "P90": "p90", "P99": "p99"}
+// ciliumTimes are the columns of round-trip times.
+var ciliumTimes = map[string]string{"Min": "min", "Mean": "mean", "Max": "max", "P50": "p50", "P90": "p90", "P99": "p99"}
 
 // row reads a row below its titles.
 func (c *ciliumTests) row(titles, cells []string) error {
@@ -52,7 +52,7 @@ func (c *ciliumTests) row(titles, cells []string) error {
 	}
 	for i, title := range titles {
 		word, _, _ := strings.Cut(cells[i], " ") // a remark may follow a number
-		switch member := tableTimes[title]; {
+		switch member := ciliumTimes[title]; {
 		case title == "Duration":
 			r.Window, err = time.ParseDuration(word)
 		case member != "":
@@ -60,9 +60,9 @@ func (c *ciliumTests) row(titles, cells []string) error {
 			d, err = time.ParseDuration(word)
 			r.Time(metric.RTT, member, float64(d))
 		case strings.HasSuffix(title, "OP/s"):
-			err = rate(r, metric.TransactionRate, word, 1)
+			err = ciliumRate(r, metric.TransactionRate, word, 1)
 		case strings.HasSuffix(title, "Mb/s"):
-			err = rate(r, metric.Goodput, word, 1e6)
+			err = ciliumRate(r, metric.Goodput, word, 1e6)
 		}
 		if err != nil {
 			return fmt.Errorf("column %s: %w", title, err)
@@ -71,8 +71,8 @@ func (c *ciliumTests) row(titles, cells []string) error {
 	return nil
 }
 
-// rate puts a rate in so many base units. One of 0 is one that netperf did not have.
-func rate(r *adapter.Reading, name, text string, unit float64) error {
+// ciliumRate puts a rate in so many base units. One of 0 is one that netperf did not have.
+func ciliumRate(r *adapter.Reading, name, text string, unit float64) error {
 	v, err := adapter.Amount(text)
 	switch {
 	case err != nil:

@@ -1,4 +1,4 @@
-package knb
+package outputs
 
 import (
 	"bytes"
@@ -10,18 +10,18 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-func matchText(b []byte) bool {
-	return bytes.Contains(b, []byte("Benchmark Results")) && textGenerator.Match(b)
+func matchKnbText(b []byte) bool {
+	return bytes.Contains(b, []byte("Benchmark Results")) && knbGenerator.Match(b)
 }
 
 var (
-	textGenerator = pattern.New(`(?m)^[ \t]*Generator[ \t]*: *knb`)
-	textSetting   = pattern.New(`^([A-Z][A-Za-z0-9 ]*?) *: *(.*)$`)
-	textBandwidth = pattern.New(`^bandwidth = (\S*) *Mbit/s$`)
+	knbGenerator     = pattern.New(`(?m)^[ \t]*Generator[ \t]*: *knb`)
+	knbTextSetting   = pattern.New(`^([A-Z][A-Za-z0-9 ]*?) *: *(.*)$`)
+	knbTextBandwidth = pattern.New(`^bandwidth = (\S*) *Mbit/s$`)
 )
 
-// textRun is a result of knb as text, which is what people paste.
-type textRun struct {
+// knbTextRun is a result of knb as text, which is what people paste.
+type knbTextRun struct {
 	file  knbFile
 	tests map[string]*knbTest
 	// protocol is that of the test that is read, "" outside of one.
@@ -29,10 +29,10 @@ type textRun struct {
 	begun    bool
 }
 
-// decodeText reads knb -o text, of one run or of several.
-func decodeText(b []byte) (adapter.Batch, error) {
+// decodeKnbText reads knb -o text, of one run or of several.
+func decodeKnbText(b []byte) (adapter.Batch, error) {
 	var all adapter.Batch
-	run := &textRun{}
+	run := &knbTextRun{}
 	end := func() error {
 		if !run.begun {
 			return nil
@@ -58,7 +58,7 @@ func decodeText(b []byte) (adapter.Batch, error) {
 			if err := end(); err != nil {
 				return adapter.Batch{}, err
 			}
-			run = &textRun{begun: true}
+			run = &knbTextRun{begun: true}
 		}
 		run.take(line)
 	}
@@ -66,7 +66,7 @@ func decodeText(b []byte) (adapter.Batch, error) {
 }
 
 // take reads one line.
-func (r *textRun) take(line string) {
+func (r *knbTextRun) take(line string) {
 	d, m := &r.file.Data, &r.file.Metadata
 	group := func(tests *map[string]*knbTest) {
 		*tests = map[string]*knbTest{}
@@ -86,13 +86,13 @@ func (r *textRun) take(line string) {
 		r.protocol = plan.Protocol(strings.ToLower(strings.TrimSuffix(line, " :")))
 		return
 	}
-	if found := textBandwidth.FindStringSubmatch(line); found != nil && r.tests != nil && r.protocol != "" {
+	if found := knbTextBandwidth.FindStringSubmatch(line); found != nil && r.tests != nil && r.protocol != "" {
 		t := &knbTest{}
 		t.Bandwidth.Value = found[1]
 		r.tests[string(r.protocol)] = t
 		return
 	}
-	found := textSetting.FindStringSubmatch(line)
+	found := knbTextSetting.FindStringSubmatch(line)
 	if found == nil {
 		return
 	}

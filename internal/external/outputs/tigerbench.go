@@ -1,7 +1,4 @@
-// Package tigerbench reads results of tiger-bench: qperf and iperf3 on a cluster with Calico.
-//
-// It writes a summary of iterations: readings have the mean. qperf's latencies are half of a round trip.
-package tigerbench
+package outputs
 
 import (
 	"bytes"
@@ -16,15 +13,13 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// Tool is tiger-bench.
-var Tool = adapter.Tool{Formats: []adapter.Format{{Name: "tiger-bench", About: "the results.json of tiger-bench", Match: match, Decode: decode}}}
-
-func match(b []byte) bool {
+func matchTiger(b []byte) bool {
 	return adapter.StartsJSON(b) && bytes.Contains(b, []byte(`"TestKind"`)) && bytes.Contains(b, []byte(`"ClusterDetails"`))
 }
 
-// result is one test.
-type result struct {
+// tigerResult is one test of tiger-bench: qperf or iperf3 on a cluster with Calico. It has a summary of iterations: readings have the mean.
+// Latencies of qperf are half of a round trip.
+type tigerResult struct {
 	Config struct {
 		TestKind, Encap, Dataplane        string
 		NumPolicies, NumServices, NumPods int
@@ -36,26 +31,26 @@ type result struct {
 		NodeKernel, NodeArch, K8SVersion, Product, CalicoVersion, Dataplane, Encapsulation, CNIOption string
 		WireguardEnabled                                                                              bool
 	} `json:"ClusterDetails"`
-	Qperf    *summary `json:"thruput-latency"`
-	OldQperf *summary `json:"qperf"`
-	Iperf    *summary `json:"iperf"`
+	Qperf    *tigerSummary `json:"thruput-latency"`
+	OldQperf *tigerSummary `json:"qperf"`
+	Iperf    *tigerSummary `json:"iperf"`
 }
 
-// summary has the numbers of a test by its path.
-type summary struct{ Latency, Throughput, Retries map[string]row }
+// tigerSummary has the numbers of a test by its path.
+type tigerSummary struct{ Latency, Throughput, Retries map[string]tigerRow }
 
-type row struct {
+type tigerRow struct {
 	Mean   float64 `json:"avg"`
 	Unit   string  `json:"unit"`
 	Points int     `json:"datapoints"`
 }
 
-// iperfFlows is how many flows its iperf3 has.
-const iperfFlows = 8
+// tigerFlows is how many flows its iperf3 has.
+const tigerFlows = 8
 
-func decode(b []byte) (adapter.Batch, error) {
+func decodeTiger(b []byte) (adapter.Batch, error) {
 	batch := adapter.Batch{Tool: "tiger-bench", Environment: "kubernetes"}
-	err := adapter.Documents(b, func(r result) error {
+	err := adapter.Documents(b, func(r tigerResult) error {
 		d := r.Details
 		batch.Fact(facts.Kernel, d.NodeKernel)
 		batch.Fact(facts.Architecture, d.NodeArch)
@@ -67,7 +62,7 @@ func decode(b []byte) (adapter.Batch, error) {
 }
 
 // read makes readings of the numbers of a test.
-func (r result) read(batch *adapter.Batch) error {
+func (r tigerResult) read(batch *adapter.Batch) error {
 	qperf := r.Qperf
 	if qperf == nil {
 		qperf = r.OldQperf
@@ -80,14 +75,14 @@ func (r result) read(batch *adapter.Batch) error {
 		}
 		return r.rows(batch, qperf.Latency, plan.Workload{Spec: plan.RR{}}.Normalize(), nil)
 	case r.Iperf != nil:
-		return r.rows(batch, r.Iperf.Throughput, plan.Workload{Spec: plan.Stream{Flows: iperfFlows}}.Normalize(), r.Iperf.Retries)
+		return r.rows(batch, r.Iperf.Throughput, plan.Workload{Spec: plan.Stream{Flows: tigerFlows}}.Normalize(), r.Iperf.Retries)
 	}
 	batch.LeaveOut("a test of kind %s: not a supported workload", adapter.Quoted(r.Config.TestKind))
 	return nil
 }
 
 // profile names the network of the cluster: tiger-bench changes dataplane and encapsulation between tests.
-func (r result) profile() string {
+func (r tigerResult) profile() string {
 	parts := []string{r.Details.Product, r.Details.Dataplane, r.Details.Encapsulation}
 	if r.Details.WireguardEnabled {
 		parts = append(parts, "wireguard")
@@ -100,7 +95,7 @@ func (r result) profile() string {
 }
 
 // rows makes a reading of each path that has a number.
-func (r result) rows(batch *adapter.Batch, rows map[string]row, w plan.Workload, again map[string]row) error {
+func (r tigerResult) rows(batch *adapter.Batch, rows map[string]tigerRow, w plan.Workload, again map[string]tigerRow) error {
 	for _, name := range []string{"pod-pod", "pod-svc-pod", "ext-svc-pod"} {
 		n, ok := rows[name]
 		if !ok || n.Mean == 0 && n.Unit == "" {
@@ -133,7 +128,7 @@ func (r result) rows(batch *adapter.Batch, rows map[string]row, w plan.Workload,
 }
 
 // conditions records what stood on the cluster beside the test.
-func (r result) conditions(out *adapter.Reading) {
+func (r tigerResult) conditions(out *adapter.Reading) {
 	for name, n := range map[string]int{"policies": r.Config.NumPolicies, "services": r.Config.NumServices, "pods": r.Config.NumPods} {
 		if n > 0 {
 			out.Condition(fmt.Sprintf("%s=%d", name, n))
@@ -145,7 +140,7 @@ func (r result) conditions(out *adapter.Reading) {
 }
 
 // put records a number; again is how many segments were sent again.
-func (n row) put(out *adapter.Reading, again row) error {
+func (n tigerRow) put(out *adapter.Reading, again tigerRow) error {
 	switch n.Unit {
 	case "us":
 		if n.Mean <= 0 {
