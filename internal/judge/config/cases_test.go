@@ -380,7 +380,7 @@ func TestPlatforms(t *testing.T) {
 		{"k3s does not", "flannel-backend: vxlan\n---\n" + policy, "", "flannel-vxlan"},
 		{"k3s without", "flannel-backend: vxlan\ndisable-network-policy: true\n---\n" + policy, "policy-ignored", "flannel-vxlan"},
 		{"router ignores", router("--run-firewall=false") + policy, "cross-subnet policy-ignored", ""},
-		{"kind's own", daemon("kindnet", "kindnet-cni", "image: 'docker.io/kindest/kindnetd:v1'") + policy, "policy-queue", "ptp"},
+		{"kind's own", daemon("kindnet", "kindnet-cni", "image: 'docker.io/kindest/kindnetd:v1'") + policy, "policy-queue", "kindnetd"},
 		{"antrea", antrea("trafficEncapMode: encap"), "", ""},
 		{"antrea, hybrid", antrea("trafficEncapMode: hybrid"), "cross-subnet", ""},
 		{"antrea, a word", antrea("tunnelType: gue"), "agent-refuses", ""},

@@ -87,7 +87,7 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 		g := s.value("spec", n, "NetworkPolicy "+name)
 		j.policies = append(j.policies, g)
 	}
-	j.enforced = j.enforced || kind == "DaemonSet" && slices.Contains(enforcers, name)
+	j.enforced = j.enforced || kind == "DaemonSet" && Enforces(name)
 	if why, unread := j.unreadObject(kind, s, n); unread {
 		return why, true
 	}

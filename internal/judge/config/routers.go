@@ -87,7 +87,7 @@ func judgeKindnet(j *judge, v *values) {
 	}
 	j.wire(kindnet, "none", value{origin: Default, by: "kindnetd makes routes alone"}, encryption, how)
 	if strings.Contains(v.at("kindnet-cni.image").text, "kindest/kindnetd") {
-		amounts(j, "ptp", "kindnet of kind", "kindnetd of kind masquerades by iptables, and has no fast path")
+		amounts(j, "kindnetd", "kindnet of kind")
 		return
 	}
 	var but []string
@@ -95,9 +95,8 @@ func judgeKindnet(j *judge, v *values) {
 	if _, shown := v.changed(fast.path); !shown {
 		j.showValues(kindnet, v, fast.path)
 	}
-	if fast.is("0") {
-		but = append(but, "no fast path")
-	} else {
+	if !fast.is("0") {
+		but = append(but, "connections pass by a flowtable after "+fast.text+" packets; the profile is without its fast path")
 		j.find("fast-path", fast, "fastpath-threshold: %s (%s)", fast.text, fast.source())
 	}
 	if !v.at("network-policy").on() {

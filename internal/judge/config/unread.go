@@ -60,6 +60,9 @@ var (
 	enforcers = []string{"azure-npm", "kube-network-policies", "calico-node"}
 )
 
+// Enforces reports whether a DaemonSet of this name enforces policies beside any CNI.
+func Enforces(daemonSet string) bool { return slices.Contains(enforcers, daemonSet) }
+
 // installsPlugin reports a DaemonSet that writes to the nodes' directories of CNI plugins.
 func installsPlugin(kind string, n *position.Node) bool {
 	volumes := n.At("spec", "template", "spec", "volumes")

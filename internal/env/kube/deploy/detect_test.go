@@ -20,7 +20,7 @@ import (
 )
 
 // daemons are the DaemonSets that make package detect ask for more.
-var daemons = []string{"cilium", "calico-node", "canal", "rke2-canal", "kube-flannel-ds", "kube-proxy", ""}
+var daemons = []string{"cilium", "calico-node", "canal", "rke2-canal", "kube-flannel-ds", "ovnkube-node", "kube-proxy", ""}
 
 // The two roles allow everything that detection asks of a cluster, whatever CNI it has, and the second allows nothing that
 // detection never asks for.
@@ -59,7 +59,7 @@ func asked(t *testing.T, daemon string) []clienttesting.Action {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: daemon}, Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}},
 		})
 	}
-	kinds := map[schema.GroupVersionResource]string{{Group: "operator.tigera.io", Version: "v1", Resource: "installations"}: "InstallationList"}
+	kinds := map[schema.GroupVersionResource]string{{Group: "operator.tigera.io", Version: "v1", Resource: "installations"}: "InstallationList", {Group: "operator.openshift.io", Version: "v1", Resource: "networks"}: "NetworkList"}
 	for _, g := range []schema.GroupVersion{{Group: "crd.projectcalico.org", Version: "v1"}, {Group: "projectcalico.org", Version: "v3"}} {
 		kinds[g.WithResource("felixconfigurations")] = "FelixConfigurationList"
 		kinds[g.WithResource("ippools")] = "IPPoolList"

@@ -3,9 +3,11 @@ package deploy
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // grant is one rule of a role with the reason for it.
@@ -21,13 +23,21 @@ type grant struct {
 // detection is what reading the CNI's configuration needs besides kube.Rights, as package detect does it.
 var detection = []grant{
 	{group: "apps", resources: []string{"daemonsets"}, verb: "list", why: "the CNI's daemon and kube-proxy, their images and arguments"},
-	{resources: []string{"configmaps"}, names: []string{
-		"cilium-config", "calico-config", "canal-config", "rke2-canal-config", "kube-flannel-cfg", "rke2-flannel-config", "flannel-config",
-		"kube-proxy", "kube-proxy-config",
-	}, verb: "get", why: "how the CNI and kube-proxy are configured; these and no others"},
+	{resources: []string{"configmaps"}, names: configMaps(), verb: "get", why: "how the CNI and kube-proxy are configured; these and no others"},
 	{group: "operator.tigera.io", resources: []string{"installations"}, verb: "list", why: "how Calico was installed"},
+	{group: "operator.openshift.io", resources: []string{"networks"}, verb: "list", why: "how OpenShift's network is configured"},
 	{group: "crd.projectcalico.org", resources: []string{"felixconfigurations", "ippools"}, verb: "list", why: "Calico's dataplane, encapsulation and MTU"},
 	{group: "projectcalico.org", resources: []string{"felixconfigurations", "ippools"}, verb: "list", why: "the same by way of Calico's API server"},
+}
+
+// configMaps are the names of the ConfigMaps of all CNIs and of kube-proxy.
+func configMaps() []string {
+	var names []string
+	for _, c := range profile.CNIs() {
+		names = append(names, c.ConfigMaps...)
+	}
+	slices.Sort(names)
+	return append(slices.Compact(names), "kube-proxy", "kube-proxy-config")
 }
 
 const rbacHead = `# What cnibench may do on a cluster. Everything here is made from the table of rights in the program: make generate.

@@ -3,12 +3,10 @@ package detect
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/config"
-	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // calico judges the Installation, the FelixConfiguration and the pools. Without an operator the environment of calico-node
@@ -121,17 +119,4 @@ func (d *detective) calicoClaims(inst map[string]any) {
 	} else if c, ok := d.configMap("kube-system", "calico-config"); ok && c.Data["veth_mtu"] != "" && c.Data["veth_mtu"] != "0" {
 		d.MTU = configClaim{c.Data["veth_mtu"], c.String()}
 	}
-}
-
-// object is calico-node's DaemonSet with its environment, for package config.
-func (w workloadSpec) object() config.Input {
-	var containers []map[string]any
-	for _, c := range w.Containers {
-		env := each.Of(slices.Sorted(maps.Keys(c.Env)), func(name string) map[string]any { return map[string]any{"name": name, "value": c.Env[name]} })
-		containers = append(containers, map[string]any{"name": c.Name, "env": env})
-	}
-	return object(w.String(), map[string]any{
-		"apiVersion": "apps/v1", "kind": daemonSetKind, "metadata": map[string]any{"name": "calico-node"},
-		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}},
-	})
 }

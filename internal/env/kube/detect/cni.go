@@ -94,44 +94,36 @@ func (d *detective) identify() {
 	}
 	p := found[0]
 	d.CNI, d.Source = p.Name, p.daemon.String()
-	d.Version = version(p.daemon, p.Container)
+	d.Version = imageVersion(containerImage(p.daemon, p.Container))
 	if p.daemon.Ready < p.daemon.Desired {
 		d.doubt("%s: %d of %d pods are ready", p.daemon, p.daemon.Ready, p.daemon.Desired)
 	}
 	d.own = len(d.But)
-	switch p.Name {
-	case cilium:
+	switch {
+	case p.Name == cilium:
 		d.cilium(p.daemon)
-	case calico:
+	case p.Name == calico:
 		d.calico(p.daemon)
-	case flannel, canal:
+	case p.Name == flannel, p.Name == canal:
 		d.flannel(p.CNI, p.daemon)
-	case kindnet:
+	case p.Name == kindnet && !strings.Contains(containerImage(p.daemon, p.Container), "networking/kindnet"):
 		d.kindnet(p.daemon)
 	default:
-		of, described := profile.OfCNI(p.Name)
-		if !described {
-			d.Title = p.Title + ": no profile describes it"
-			return
-		}
-		d.Profile = of.Name
-		if of.Encapsulation == "none" {
-			d.Encapsulation = configClaim{"none", strings.TrimPrefix(p.Title, "the ") + " has none"}
-		}
+		d.dialect(p)
 	}
 }
 
-// version returns the version of the container's image, or of the first container's.
-func version(w workloadSpec, container string) string {
+// containerImage returns the container's image, or the first container's.
+func containerImage(w workloadSpec, container string) string {
 	for _, c := range w.Containers {
 		if c.Name == container {
-			return imageVersion(c.Image)
+			return c.Image
 		}
 	}
 	if len(w.Containers) == 0 {
 		return ""
 	}
-	return imageVersion(w.Containers[0].Image)
+	return w.Containers[0].Image
 }
 
 // chained omits a CNI that another CNI is chained to, such as Cilium or Calico over a cloud's own.

@@ -25,6 +25,7 @@ func (d *detective) configured(objects ...config.Input) (config.Report, bool) {
 			"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": d.KubeProxy.Mode, "clusterCIDR": "0.0.0.0/0",
 		}))
 	}
+	objects = append(objects, d.policyObjects()...)
 	r, err := config.Check(objects, config.Known{Version: d.agentVersion()})
 	if err != nil {
 		d.doubt("the configuration of %s cannot be judged: %s", d.CNI, strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -56,7 +57,7 @@ func (d *detective) adopt(r config.Report) {
 	d.measured(r)
 	// The cluster runs although a rule refuses its configuration, for a reason that is not visible: that is a doubt.
 	for _, f := range r.Findings {
-		if f.Severity.Rank() >= finding.Otherwise.Rank() {
+		if f.Severity.Rank() >= finding.Otherwise.Rank() || f.ID == "policy-ignored" {
 			d.doubt("%s (rule %s)", f.Saw, f.ID)
 		}
 	}

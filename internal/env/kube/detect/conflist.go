@@ -17,6 +17,7 @@ type conflist struct {
 	File, Node string
 	Name       string
 	Plugins    []plugin
+	text       string
 }
 
 // plugin is one plugin of a chain.
@@ -39,7 +40,7 @@ func parseConflist(text string) (conflist, error) {
 	if err := json.Unmarshal([]byte(text), &f); err != nil {
 		return conflist{}, fmt.Errorf("CNI configuration: %w", err)
 	}
-	c := conflist{Name: f.Name, Plugins: f.Plugins}
+	c := conflist{Name: f.Name, Plugins: f.Plugins, text: text}
 	if len(c.Plugins) == 0 && f.Type != "" {
 		c.Plugins = []plugin{f.plugin}
 	}

@@ -44,6 +44,7 @@ var listKinds = map[schema.GroupVersionResource]string{
 	{Group: "crd.projectcalico.org", Version: "v1", Resource: "felixconfigurations"}: "FelixConfigurationList",
 	{Group: "projectcalico.org", Version: "v3", Resource: "ippools"}:                 "IPPoolList",
 	{Group: "projectcalico.org", Version: "v3", Resource: "felixconfigurations"}:     "FelixConfigurationList",
+	{Group: "operator.openshift.io", Version: "v1", Resource: "networks"}:            "NetworkList",
 }
 
 func load(t *testing.T, path string) cluster {
@@ -182,8 +183,9 @@ func TestNames(t *testing.T) {
 		"calico-ebpf-dsr": "calico-ebpf-dsr  vxlan", "calico-manifest-ipip": "calico-ipip iptables ipip", "calico-underlay": "calico-underlay iptables none",
 		"calico-nftables": "calico-nftables nftables vxlan", "calico-wireguard": " iptables vxlan", "cilium-vxlan": "cilium-vxlan iptables vxlan",
 		"cilium-fallback": "cilium-native-legacy  none", "cilium-native": "cilium-native  none", "cilium-native-dsr": "cilium-native-dsr  none",
-		"cilium-netkit": "cilium-netkit  none", "cilium-differs": "  none", "cilium-old": "cilium-native  none", "kindnet": "kindnetd iptables none", "kindnet-own": "kindnet iptables none",
-		"bridge": "bridge nftables none", "kube-router-firewall": "bridge nftables none", "kube-router": "  ", "planted": "ptp  none", "macvlan-multus": "macvlan iptables none", "aws": "aws-vpc iptables none", "gke": "  ", "several": "  ", "no-rights": "  ",
+		"cilium-netkit": "cilium-netkit  none", "cilium-differs": "  none", "cilium-old": "cilium-native  none", "kindnet": "kindnetd iptables none", "kindnet-own": "kindnet iptables none", "kindnet-1.0": "kindnet iptables none",
+		"bridge": "bridge nftables none", "kube-router-firewall": "bridge nftables none", "kube-router": "  ipip between subnets", "planted": "ptp  none", "macvlan-multus": "macvlan iptables none", "aws": "aws-vpc iptables none", "eks-1.12": "aws-vpc iptables none", "eks-1.23": "aws-vpc iptables none", "eks-cilium-chained": " iptables none", "aks-cilium": "cilium-native-legacy  none",
+		"openshift-4.19": "  geneve", "gke": "  ", "several": "  ", "no-rights": "  ",
 	} {
 		b, err := os.ReadFile("testdata/clusters/" + name + ".json")
 		if err != nil {

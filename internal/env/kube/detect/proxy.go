@@ -96,7 +96,7 @@ func (d *detective) proxyPods() (mode, pods configClaim) {
 	if w.Kind == daemonSetKind && w.Desired == 0 {
 		return nowhere, configClaim{Source: w.String()}
 	}
-	pods = configClaim{Value: version(w, kubeProxy), Source: w.String()}
+	pods = configClaim{Value: imageVersion(containerImage(w, kubeProxy)), Source: w.String()}
 	if w.Ready < w.Desired {
 		d.doubt("%s: %d of %d pods are ready", w, w.Ready, w.Desired)
 	}

@@ -43,7 +43,7 @@ var usual = []string{"kube-system", "kube-flannel", "calico-system", "tigera-ope
 // does not answer, or if ctx has ended.
 func Read(ctx context.Context, c Clients) (Snapshot, error) {
 	r := &reader{ctx: ctx, Clients: c, selectors: map[string]string{}}
-	for _, step := range []func() error{r.version, r.nodes, r.daemonSets, r.staticProxies, r.configMaps, r.calicoObjects, r.ciliumStatus} {
+	for _, step := range []func() error{r.version, r.nodes, r.daemonSets, r.staticProxies, r.configMaps, r.calicoObjects, r.networks, r.policies, r.ciliumStatus} {
 		if err := step(); err != nil {
 			return Snapshot{}, err
 		}
@@ -172,7 +172,7 @@ func (r *reader) staticProxies() error {
 func (r *reader) configMaps() error {
 	for _, c := range cnis {
 		w, ok := r.s.daemon(c.Daemons...)
-		if !ok || c.Family == "" {
+		if !ok {
 			continue
 		}
 		for _, name := range c.ConfigMaps {
@@ -230,6 +230,33 @@ func (r *reader) calicoObjects() error {
 				break
 			}
 		}
+	}
+	return nil
+}
+
+// networks reads the Network of OpenShift's operator, if its CNI is installed.
+func (r *reader) networks() error {
+	if !r.s.runs(named("ovn-kubernetes")) {
+		return nil
+	}
+	_, err := r.list(schema.GroupVersionResource{Group: "operator.openshift.io", Version: "v1", Resource: "networks"}, "Network")
+	return err
+}
+
+// policies reads one NetworkPolicy: whether there is any is enough. The right to list them is optional.
+func (r *reader) policies() error {
+	l, err := r.Kube.NetworkPolicies(metav1.NamespaceAll).List(r.ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		if apierrors.IsForbidden(err) {
+			return nil
+		}
+		return r.tolerate(err, "list networkpolicies")
+	}
+	for _, p := range l.Items {
+		r.s.Objects = append(r.s.Objects, map[string]any{
+			"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": map[string]any{"name": p.Name, "namespace": p.Namespace},
+		})
+		return nil
 	}
 	return nil
 }

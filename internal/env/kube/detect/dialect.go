@@ -1,0 +1,67 @@
+package detect
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/judge/config"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
+
+// dialect judges a CNI by what package config reads of its DaemonSet, its ConfigMaps, the nodes' first conflists and OpenShift's
+// Network. It keeps the title where they do not say the mode.
+func (d *detective) dialect(p present) {
+	d.Title = p.Title + ": no profile describes it"
+	if of, described := profile.OfCNI(p.Name); described {
+		d.Profile, d.Title = of.Name, of.Title
+	}
+	objects := []config.Input{p.daemon.object()}
+	for _, name := range p.ConfigMaps {
+		if c, ok := d.configMap(p.daemon.Namespace, name); ok {
+			objects = append(objects, c.object())
+		}
+	}
+	for _, o := range d.objects("Network") {
+		objects = append(objects, object("Network "+text(o, "metadata", "name"), o))
+	}
+	if lists := d.firstConflists(); len(lists) > 0 && lists[0].owner() == p.Name {
+		objects = append(objects, config.Input{Name: lists[0].File + " of " + lists[0].Node, Text: lists[0].text, Unlined: true})
+	}
+	if r, ok := d.configured(objects...); ok {
+		d.adopt(r)
+		if len(r.Measured) == 0 {
+			d.unproven("the mode of %s: neither its objects nor a node's conflist says it", p.Title)
+		}
+	}
+}
+
+// policyObjects are what decides whether policies are enforced: one of them, and the components that enforce them beside the CNI.
+func (d *detective) policyObjects() []config.Input {
+	if d.Distribution == "K3s" { // it enforces them without a pod
+		return nil
+	}
+	var all []config.Input
+	for _, o := range d.objects("NetworkPolicy") {
+		all = append(all, object("NetworkPolicy "+text(o, "metadata", "namespace")+"/"+text(o, "metadata", "name"), o))
+	}
+	for _, w := range d.Workloads {
+		if len(all) > 0 && config.Enforces(w.Name) || w.Name == kubeRouter && w.flag("run-router") == "false" {
+			all = append(all, w.object())
+		}
+	}
+	return all
+}
+
+// object is a DaemonSet with its images, environments and arguments, for package config.
+func (w workloadSpec) object() config.Input {
+	var containers []map[string]any
+	for _, c := range w.Containers {
+		env := each.Of(slices.Sorted(maps.Keys(c.Env)), func(name string) map[string]any { return map[string]any{"name": name, "value": c.Env[name]} })
+		containers = append(containers, map[string]any{"name": c.Name, "image": c.Image, "env": env, "args": c.Args})
+	}
+	return object(w.String(), map[string]any{
+		"apiVersion": "apps/v1", "kind": daemonSetKind, "metadata": map[string]any{"name": w.Name},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}},
+	})
+}
