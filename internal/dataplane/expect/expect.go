@@ -59,6 +59,8 @@ type Attachment struct {
 	SameTTL, CrossTTL int
 	// ProxyARP says that the host side answers for any address.
 	ProxyARP bool
+	// HostMAC is the MAC address of the node's end of each pod's device, "" if they differ.
+	HostMAC string
 	// OwnMAC says that frames on the wire have the pod's MAC address.
 	OwnMAC bool
 	// Switched says that the pod is connected to the switch, not to its node.
@@ -81,6 +83,8 @@ const (
 	LinkLocal
 	// Pinned: 169.254.1.1, which no device has. The pod has a permanent entry for it with the MAC address of the node's end.
 	Pinned
+	// Answered: 169.254.1.1, which no device has. The node's end answers for it with its own MAC address.
+	Answered
 )
 
 // Route is the shape of the route to the pods of another node.

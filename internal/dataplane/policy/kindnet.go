@@ -3,7 +3,6 @@ package policy
 import (
 	"net/netip"
 
-	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
@@ -21,20 +20,7 @@ const (
 
 	tableKindnetMasq   = "kindnet-ipmasq"
 	tableKindnetPolicy = "kindnet-network-policies"
-	chainKindMasq      = "KIND-MASQ-AGENT"
 )
-
-// addKindnetd puts the rules of kind's masquerading into node.
-func addKindnetd(node *ruleset.Ruleset, c KindnetConfig) {
-	const comment = ` -m comment --comment "kind-masq-agent: `
-	nat := node.Table(ruleset.NAT)
-	nat.Chain("POSTROUTING").Append(`-m addrtype ! --dst-type LOCAL` + comment + `ensure nat POSTROUTING directs all non-LOCAL destination traffic to our custom KIND-MASQ-AGENT chain" -j ` + chainKindMasq)
-	chain := nat.Chain(chainKindMasq)
-	for _, p := range c.Pods {
-		chain.Append("-d " + p.Masked().String() + comment + `local traffic is not subject to MASQUERADE" -j RETURN`)
-	}
-	chain.Append(comment[1:] + `outbound traffic is subject to MASQUERADE (must be last in chain)" -j MASQUERADE`)
-}
 
 // kindnetMasq returns the table by which kindnet masquerades.
 func kindnetMasq(c KindnetConfig) *nft.Table {

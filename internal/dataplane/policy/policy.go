@@ -26,6 +26,7 @@
 //	cilium-*        Cilium, without Services: BPF programs serve them
 //	calico-ebpf*    Calico with BPF, without Services
 //	aws-vpc         AWS
+//	azure           Azure
 //	kindnet*        Kindnet
 //
 // The path of a forwarded packet on a Calico node, in this order ("wl" is a workload, a pod):
@@ -60,6 +61,7 @@ type Node struct {
 	// Cilium has the iptables rules beside Cilium's BPF programs.
 	Cilium *CiliumConfig
 	AWS    *AWSConfig
+	Azure  *AzureConfig
 	// Kindnet has the rules of kindnet, or of kind's daemon.
 	Kindnet *KindnetConfig
 }
@@ -84,8 +86,11 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	if n.AWS != nil {
 		addAWS(rules, *n.AWS)
 	}
+	if n.Azure != nil {
+		addAzure(rules, *n.Azure)
+	}
 	if n.Kindnet != nil && n.Kindnet.Kindnetd {
-		addKindnetd(rules, *n.Kindnet)
+		addMasqAgent(rules, "kind", n.Kindnet.Pods...)
 	}
 	if n.Flannel != nil {
 		addFlannel(rules, *n.Flannel)

@@ -78,6 +78,9 @@ var profiles = map[string]func(node int) Node{
 		s.ClusterCIDR = netip.Prefix{}
 		return Node{Services: s, AWS: aws(node)}
 	},
+	"azure": func(node int) Node {
+		return Node{Services: services(node), Azure: &AzureConfig{Cluster: cluster, Pods: flannel(node).PodCIDR, NodeAddr: nodeAddr(node)}}
+	},
 	"kindnetd": func(node int) Node {
 		return Node{Services: services(node), Kindnet: &KindnetConfig{Pods: []netip.Prefix{cluster}, Kindnetd: true}}
 	},

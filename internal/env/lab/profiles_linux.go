@@ -6,6 +6,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/profile/aws"
+	"github.com/cnibench/cnibench/internal/profile/azure"
 	"github.com/cnibench/cnibench/internal/profile/bare"
 	"github.com/cnibench/cnibench/internal/profile/calico"
 	"github.com/cnibench/cnibench/internal/profile/canal"
@@ -26,6 +27,7 @@ var profiles = slices.Concat(
 	cilium.Profiles,
 	sriov.Profiles,
 	aws.Profiles,
+	azure.Profiles,
 	kindnet.Profiles,
 )
 

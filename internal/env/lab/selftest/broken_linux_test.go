@@ -118,6 +118,12 @@ var breakages = []breakage{
 		holds:   []string{"exchange" + cross, "exchange@pod-to-external"},
 	},
 	{
+		name: "another MAC address at the node's end", profile: "azure",
+		script:  `ip link set $VETH address 02:00:00:00:00:99`,
+		notices: []string{"device.mac"},
+		holds:   []string{"gateway", "proxy_arp", "exchange" + same},
+	},
+	{
 		name: "nobody masquerades", profile: "kindnet",
 		script:  `nft delete table inet kindnet-ipmasq`,
 		notices: []string{"exchange@pod-to-external", "source@pod-to-host/cross-node"},
@@ -476,6 +482,7 @@ var mistaken = []struct {
 	{"ptp", "kindnetd", []string{"conntrack.label" + cross, "exchange@pod-to-external"}},
 	{"kindnetd", "kindnet", []string{"gateway", "source" + self}},
 	{"kindnet", "kindnetd", []string{"gateway", "source" + self}},
+	{"azure", "aws-vpc", []string{"gateway.mac", "rules.pods", "conntrack.mark@pod-to-external"}},
 	{"aws-vpc", "ptp", []string{"gateway", "source@pod-to-self"}},
 	{"bridge", "calico-underlay", []string{"gateway", "proxy_arp", "policy.egress" + cross, "route.blackhole", "source@host-to-pod/same-node"}},
 	{"calico-vxlan", "calico-nftables", []string{"services.nft", "policy.egress" + cross, "policy.ingress" + cross}},

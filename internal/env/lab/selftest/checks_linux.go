@@ -268,6 +268,9 @@ func attachChecks(x expectation) []check {
 	if x.PodRules {
 		list = append(list, check{kind: "rules.pods", what: "the routing rules of each node", probe: podRules})
 	}
+	if x.Attach.HostMAC != "" {
+		list = append(list, check{kind: "device.mac", what: "the MAC address of the node's end of each pod's device", probe: hostMAC})
+	}
 	if x.Attach.ProxyARP {
 		list = append(list, check{kind: "proxy_arp", what: "whether the host side answers pods for any address (" + x.setting("proxy_arp", "proxy_ndp") + ")", probe: proxyARP})
 	}

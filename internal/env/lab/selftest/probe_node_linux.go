@@ -215,7 +215,7 @@ func (x expectation) gatewayOf(n *lab.Node) netip.Addr {
 	switch {
 	case x.Attach.Gateway == expect.LinkLocal && n.Addr.Is6():
 		return calicoGateway6
-	case x.Attach.Gateway == expect.LinkLocal, x.Attach.Gateway == expect.Pinned:
+	case x.Attach.Gateway == expect.LinkLocal, x.Attach.Gateway == expect.Pinned, x.Attach.Gateway == expect.Answered:
 		return linkLocalGateway
 	case x.Attach.Gateway == expect.RangeAddress:
 		return n.PodCIDR.Masked().Addr()
@@ -282,6 +282,13 @@ func holderOf(ns *netns.NS, addr netip.Addr, usual string) string {
 func proxyARP(_ context.Context, s *scene) finding {
 	return collect("1", s.allPods(), podName, func(p *lab.Pod) (string, error) {
 		return sysctl.Get(p.Node.NS, s.want.setting("net/ipv4/conf/"+p.HostDevice+"/proxy_arp", "net/ipv6/conf/"+p.HostDevice+"/proxy_ndp"))
+	})
+}
+
+func hostMAC(_ context.Context, s *scene) finding {
+	return collect(s.want.Attach.HostMAC, s.allPods(), podName, func(p *lab.Pod) (string, error) {
+		d, err := device(p.Node.NS, p.HostDevice)
+		return d.MAC.String(), err
 	})
 }
 
