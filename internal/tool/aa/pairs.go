@@ -95,8 +95,8 @@ func (p pair) calls() bool {
 
 // render says what the pairs were called.
 func (m many) render() string {
-	return fmt.Sprintf("`cnibench run %s`, %d files, each two of which are equal: of %d pairs that were both measured alone %d have anything called better or worse, and of %d pairs with a neighbour in one of the two %d.\n",
-		strings.Join(short, " "), m.files, len(m.quiet), m.quietCalls, len(m.disturbed), m.otherCalls)
+	return fmt.Sprintf("`cnibench run %s`, %d files, each two of which are equal: %d of %d pairs that were both measured alone have anything called better or worse; with a neighbour in one of the two, %d of %d have.\n",
+		strings.Join(short, " "), m.files, m.quietCalls, len(m.quiet), m.otherCalls, len(m.disturbed))
 }
 
 // beyond is what equal runs differ by beyond the errors of their values, or of their quotients where there are some: a standard

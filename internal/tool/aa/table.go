@@ -130,7 +130,7 @@ func (c campaign) render(about string) string {
 		}
 	}
 	differ, decided := c.decided()
-	fmt.Fprintf(&b, "\nWithin the runs %d of these values differ from the baseline's by 5 %% or more, and %d of them are decided.", differ, decided)
+	fmt.Fprintf(&b, "\nWithin the runs %d of these values differ from the baseline's by 5 %% or more; %d of them are decided.", differ, decided)
 	wall, window, twins, twinVerdicts := 0.0, 0.0, 0, map[string]int{}
 	for _, r := range c.reports {
 		wall, window = wall+r.Run.Wall, window+r.Run.Window

@@ -38,7 +38,7 @@ func TestRender(t *testing.T) {
 	for _, want := range []string{
 		"Alone: ", "| `rr` | service_demand | 10.0 / 50.0 % | 2.0 / 2.0 % | 0.0 / 0.0 % | 2.0 / 10.0 % | 1 of 1 |",
 		"Of 1 comparisons of two of the runs 1 found something worse; of their 2 cells 0 are better, 1 worse, 1 the same.",
-		"Within the runs 2 of these values differ from the baseline's by 5 % or more, and 1 of them are decided.",
+		"Within the runs 2 of these values differ from the baseline's by 5 % or more; 1 of them are decided.",
 		"the equal pair has 1 cells: 0 better, 0 worse, 1 the same. 85 % of the time was in windows.",
 	} {
 		if !strings.Contains(got, want) {

@@ -76,3 +76,30 @@ func TestReadPage(t *testing.T) {
 		t.Errorf("generated: %v", faults)
 	}
 }
+
+// A sentence of a page is counted across lines, code as a word and a link by its text; rows, headings, code and quotes are not sentences.
+func TestLongSentencesOfPages(t *testing.T) {
+	long := strings.TrimSpace(strings.Repeat("word ", maxPageWords)) + " over"
+	for page, want := range map[string]int{
+		"Short.\n\nA lead: " + long + ".\n":                                                               3,
+		strings.Replace(long, " ", "\n", 3):                                                               1,
+		"- " + long + "\n- short\n":                                                                       1,
+		"- short\n- " + long + "\n":                                                                       2,
+		"**" + strings.Replace(long, " ", ".** ", 1):                                                      0,
+		strings.Replace(long, " over", " [over](a page)", 1):                                              1,
+		strings.Replace(long, "word word", "[word](a page of `words`)", 1):                                0,
+		strings.Replace(long, "word word", "`word word`", 1):                                              0,
+		"| " + long + " |\n# " + long + "\n> " + long + "\n```\n" + long + "\n```\n<p>" + long + "</p>\n": 0,
+	} {
+		line := 0
+		for _, f := range readPage("page.md", page) {
+			line = f.at.Line
+		}
+		if line != want {
+			t.Errorf("%q: a fault in line %d, want %d", page, line, want)
+		}
+	}
+	if faults := readPage("CHANGELOG.md", long); faults != nil {
+		t.Errorf("the history is not rewritten: %v", faults)
+	}
+}

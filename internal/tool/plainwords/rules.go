@@ -6,13 +6,17 @@ import (
 	"strings"
 )
 
-// maxWords is the length of a sentence in help and errors.
-const maxWords = 15
+// The lengths of a sentence: in help and errors, and in pages.
+const (
+	maxWords     = 15
+	maxPageWords = 20
+)
 
 // Rules about length.
 const (
 	longHelp  = "long sentence in help"
 	longError = "long sentence in an error"
+	longPage  = "long sentence in a page"
 )
 
 // phrase is a way of writing that a reader has to read twice.

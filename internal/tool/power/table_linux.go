@@ -10,7 +10,7 @@ import (
 // render writes what was found.
 func (c campaign) render(rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d pairs of files for each row, each file with raw, its twin and %s on %s: %d windows of %s, every second on an instance of its own. Planted are rules that no packet matches, before all others of the forwarding nodes, and BPF programs on the nodes' network devices that count, copy, or read a map that the caches do not keep; what a piece costs is measured with many. Both shown values are medians of the pairs. Verdicts: worse / better / the same / undecided.\n\n",
+	fmt.Fprintf(&b, "%d pairs of files for each row, each file with raw, its twin and %s on %s: %d windows of %s, every second on an instance of its own. Planted are rules that no packet matches, before all others of the forwarding nodes. BPF programs on the nodes' network devices are planted, too: they count, copy, or read a map that the caches do not keep; what a piece costs is measured with many. Both shown values are medians of the pairs. Verdicts: worse / better / the same / undecided.\n\n",
 		c.pairs, subject, path, repetitions, window)
 	b.WriteString("| workload | cost | planted | shown | by whole windows | p99 shown | by whole windows |")
 	for _, m := range margins {
@@ -41,7 +41,7 @@ func (c campaign) render(rows []row) string {
 		b.WriteString("\n")
 	}
 	if c.equal > 0 {
-		fmt.Fprintf(&b, "\nOf %d pairs of files without a cost, those beside another program among them, %d have anything called better or worse.\n", c.equal, c.alarms)
+		fmt.Fprintf(&b, "\nOf %d pairs of files without a cost, %d have anything called better or worse. Pairs beside another program are among them.\n", c.equal, c.alarms)
 	}
 	return b.String()
 }
