@@ -19,12 +19,15 @@ func openLab(ctx context.Context, p plan.Plan, say func(string, ...any)) (env.En
 	return openLabWith(ctx, p, []string{thisProgram, agentVerb}, say)
 }
 
+// runLab is the name of the lab of a run of this process.
+func runLab() string { return fmt.Sprintf("run-%d", os.Getpid()) }
+
 // openLabWith does so with another command line for agents.
 func openLabWith(ctx context.Context, p plan.Plan, agent []string, say func(string, ...any)) (env.Environment, error) {
 	if err := checkCongestion(p); err != nil {
 		return nil, err
 	}
-	o := testbed.Options{Agent: agent, Version: buildVersion(), Name: fmt.Sprintf("run-%d", os.Getpid()), Say: say}
+	o := testbed.Options{Agent: agent, Version: buildVersion(), Name: runLab(), Say: say}
 	if path := os.Getenv("PATH"); path != "" {
 		o.Env = []string{"PATH=" + path} // agents start tools
 	}

@@ -20,6 +20,7 @@ type lookArgs struct {
 	echo, port uint16
 	mtu, send  string
 	wire       string
+	count      bool
 	mark       string
 	during     time.Duration
 }
@@ -28,7 +29,8 @@ const lookLong = `Print one JSON document of what is visible of the network here
 may not be seen, with the reason. A run starts it in its pods.
 
 With --echo, --mtu, --send or --wire it does one thing with other places instead: answer marked datagrams, find the
-largest packet that gets through to one who does, send such datagrams, or see on a device in what they are wrapped.`
+largest packet that gets through to one who does, send such datagrams, or see on a device in what they are wrapped. With
+--count it prints what the kernel has counted here, and what limits or drops packets.`
 
 func (p *program) lookCommand() *cobra.Command {
 	var a lookArgs
@@ -42,10 +44,11 @@ func (p *program) lookCommand() *cobra.Command {
 	f.StringVar(&a.mtu, "mtu", "", "find the largest packet that gets through to `address:port`")
 	f.StringVar(&a.send, "send", "", "send marked datagrams to `address:port`")
 	f.StringVar(&a.wire, "wire", "", "see which frames of `device` carry the mark")
+	f.BoolVar(&a.count, "count", false, "print the kernel's counters here")
 	f.Uint16Var(&a.port, "port", 0, "with --wire: the UDP `port` of frames that nothing is wrapped around")
 	f.StringVar(&a.mark, "mark", "", "what the datagrams begin with: `hex`, 8 bytes or more")
 	f.DurationVar(&a.during, "for", 10*time.Second, "how long --echo, --send and --wire run")
-	cmd.MarkFlagsMutuallyExclusive("echo", "mtu", "send", "wire")
+	cmd.MarkFlagsMutuallyExclusive("count", "echo", "mtu", "send", "wire")
 	return cmd
 }
 
@@ -61,6 +64,8 @@ func (p *program) look(cmd *cobra.Command, a lookArgs) error {
 	var seen any
 	var err error
 	switch {
+	case a.count:
+		seen, err = inspect.Count()
 	case a.echo == 0 && a.mtu == "" && a.send == "" && a.wire == "":
 		seen, err = inspect.Gather(ctx, a.options)
 	case bad != nil:

@@ -39,3 +39,11 @@ func (p *program) doctor(context.Context, string) error { return errNotLinux }
 func (p *program) labTest(context.Context, plan.Plan, []int, bool) error { return errNotLinux }
 func (p *program) labUp(context.Context, string, plan.Plan, bool) error  { return errNotLinux }
 func (p *program) labExec(context.Context, string, []string) error       { return errNotLinux }
+
+func chooseLab(string) (string, error)        { return "", errNotLinux }
+func labVariant(string) (plan.Variant, error) { return "", errNotLinux }
+
+// openDiagnosed opens a cluster: there is no lab.
+func (p *program) openDiagnosed(ctx context.Context, want plan.Plan, _ string, say func(string, ...any)) (env.Environment, plan.Plan, error) {
+	return p.openEnvironment(ctx, want, say)
+}

@@ -128,6 +128,25 @@ type Follower interface {
 	Follow(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error)
 }
 
+// Place is a host that a path passes, or a pod on it.
+type Place struct {
+	// Name is unique on the site; Node is the node that it is or runs on.
+	Name, Node string
+	// Pod says that it is a pod.
+	Pod bool
+	// Address is the one that other places dial.
+	Address string
+}
+
+// Looker is a Site that runs "cnibench look" at the ends of its paths, and on the nodes below as far as it may.
+type Looker interface {
+	// Places returns the client's and the server's end of a route, in this order, then the nodes below them and what lies
+	// between, each once.
+	Places(r plan.Route) ([]Place, error)
+	// Look runs "cnibench look" with arguments at a place, and returns what it prints.
+	Look(ctx context.Context, place string, args ...string) ([]byte, error)
+}
+
 // Sampler is a Site that records what CPUs do.
 type Sampler interface {
 	// Sample prepares to record what the CPUs of a path do during a trial of at most length.

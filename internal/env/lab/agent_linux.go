@@ -18,8 +18,9 @@ import (
 // agent is a process at an endpoint, as the stream of its stdin and stdout.
 type agent struct {
 	name string
-	lab  *Lab
 	cmd  *exec.Cmd
+	// left is called when the agent is closed.
+	left func()
 	// in and out are our ends of the pipes.
 	in, out *os.File
 	stderr  child.Tail
@@ -36,17 +37,38 @@ func (l *Lab) startAgent(ctx context.Context, name string, h *Host) (io.ReadWrit
 	if len(l.options.Program) == 0 {
 		return nil, errors.New("start agent: the lab has no program to start")
 	}
-	a := &agent{name: name, lab: l, ended: make(chan struct{})}
-	a.cmd = exec.Command(l.options.Program[0], l.options.Program[1:]...)
-	a.cmd.Env = append([]string{control.RuntimeVariable + "=" + control.RuntimeSetting}, l.options.Env...)
+	var a *agent
+	a = newAgent(name, l.options.Program, l.options.Env, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.agents, a)
+	})
+	return a.started(func(cmd *exec.Cmd) error { return l.start(h, cmd, func() { l.agents[a] = struct{}{} }) })
+}
+
+// StartAgent starts a program that is an end of a trial, and returns its stdin and stdout as one stream. start starts the command
+// where it belongs.
+func StartAgent(name string, program []string, start func(*exec.Cmd) error) (io.ReadWriteCloser, error) {
+	return newAgent(name, program, nil, func() {}).started(start)
+}
+
+func newAgent(name string, program, env []string, left func()) *agent {
+	a := &agent{name: name, left: left, ended: make(chan struct{}), cmd: exec.Command(program[0], program[1:]...)}
+	a.cmd.Env = append([]string{control.RuntimeVariable + "=" + control.RuntimeSetting}, env...)
 	a.cmd.Stderr = &a.stderr
-	if err := a.start(h); err != nil {
-		return nil, fmt.Errorf("start agent at %s: %w", name, err)
+	// A grandchild may hold the pipes open.
+	a.cmd.WaitDelay = time.Second
+	return a
+}
+
+func (a *agent) started(start func(*exec.Cmd) error) (io.ReadWriteCloser, error) {
+	if err := a.start(start); err != nil {
+		return nil, fmt.Errorf("start agent at %s: %w", a.name, err)
 	}
 	return a, nil
 }
 
-func (a *agent) start(h *Host) error {
+func (a *agent) start(start func(*exec.Cmd) error) error {
 	childIn, in, err := os.Pipe()
 	if err != nil {
 		return err
@@ -57,7 +79,7 @@ func (a *agent) start(h *Host) error {
 		return err
 	}
 	a.in, a.out, a.cmd.Stdin, a.cmd.Stdout = in, out, childIn, childOut
-	err = a.lab.start(h, a.cmd, func() { a.lab.agents[a] = struct{}{} })
+	err = start(a.cmd)
 	_ = errors.Join(childIn.Close(), childOut.Close()) // the child has copies
 	if err != nil {
 		_ = errors.Join(in.Close(), out.Close())
@@ -118,9 +140,7 @@ func (a *agent) LastWords() string { return strings.TrimSpace(a.stderr.String())
 
 // Close kills the agent and waits for it.
 func (a *agent) Close() error {
-	a.lab.mu.Lock()
-	delete(a.lab.agents, a)
-	a.lab.mu.Unlock()
+	a.left()
 	a.end()
 	return nil
 }

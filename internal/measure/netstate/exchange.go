@@ -22,6 +22,9 @@ type PathMTU struct {
 	SeenAs string `json:"seenAs"`
 	// Silent is true if larger packets vanished without an ICMP error.
 	Silent bool `json:"silent,omitempty"`
+	// HopsThere and HopsBack are how many routers lowered the packets' TTL, plus 1; 0 is unknown.
+	HopsThere int `json:"hopsThere,omitempty"`
+	HopsBack  int `json:"hopsBack,omitempty"`
 }
 
 // Sending counts marked datagrams and their answers (`cnibench look --send`).

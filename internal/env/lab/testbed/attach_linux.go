@@ -34,6 +34,8 @@ var ErrNoHost = errors.New("no host")
 type request struct {
 	// Host is a name, "" for all names.
 	Host string `json:"host"`
+	// Describe asks for what another process needs to measure in the lab.
+	Describe bool `json:"describe,omitempty"`
 }
 
 // answer is the response of a lab to a request.
@@ -43,6 +45,8 @@ type answer struct {
 	Hosts []string `json:"hosts,omitempty"`
 	// Cgroup is the directory of the host's cgroup, in whose sockets eBPF profiles translate Services.
 	Cgroup string `json:"cgroup,omitempty"`
+	// Instances describe those that are up, if that was requested.
+	Instances []lab.Description `json:"instances,omitempty"`
 }
 
 // server gives other processes access to the hosts of a lab. It listens on an abstract Unix socket, which has no file and ends with
@@ -112,6 +116,12 @@ func reply(c *net.UnixConn, r hosts) error {
 	switch {
 	case uid != 0 && uid != os.Geteuid():
 		a.Error = "the lab belongs to another user"
+	case q.Describe:
+		for _, inst := range r {
+			if inst.Err == nil {
+				a.Instances = append(a.Instances, inst.Describe())
+			}
+		}
 	case q.Host == "":
 		for name, h := range r.all {
 			a.Hosts = append(a.Hosts, fmt.Sprintf("%-14s %s", name, h.Addr))
@@ -150,6 +160,16 @@ func Names() ([]string, error) {
 // Ask requests a host from the lab called name. The caller closes the namespace, which is nil if host is "". Ask trusts
 // only labs of root, of this process's user, and of the user with the id sudo ("" for none).
 func Ask(name, host, sudo string) (answer, *netns.NS, error) {
+	return ask(name, request{Host: host}, sudo)
+}
+
+// Describe requests what is needed to measure in the lab called name. It trusts the same labs as Ask.
+func Describe(name, sudo string) ([]lab.Description, error) {
+	a, ns, err := ask(name, request{Describe: true}, sudo)
+	return a.Instances, errors.Join(err, ns.Close())
+}
+
+func ask(name string, q request, sudo string) (answer, *netns.NS, error) {
 	var a answer
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: prefix + name, Net: "unix"})
 	if err != nil {
@@ -160,15 +180,15 @@ func Ask(name, host, sudo string) (answer, *netns.NS, error) {
 	if uid, err := handover.PeerUID(c); err != nil || uid != 0 && uid != os.Geteuid() && sudo != fmt.Sprint(uid) {
 		return a, nil, errors.Join(fmt.Errorf("lab %q belongs to another user", name), err)
 	}
-	if err := json.NewEncoder(c).Encode(request{host}); err != nil {
+	if err := json.NewEncoder(c).Encode(q); err != nil {
 		return a, nil, fmt.Errorf("ask lab %q: %w", name, err)
 	}
 	ns, err := receive(c, &a)
 	if err == nil && a.Error != "" {
 		err = errors.New(a.Error)
 	}
-	if err == nil && host != "" && ns == nil {
-		err = fmt.Errorf("%w %q; the hosts are %s", ErrNoHost, host, strings.Join(a.Hosts, ", "))
+	if err == nil && q.Host != "" && ns == nil {
+		err = fmt.Errorf("%w %q; the hosts are %s", ErrNoHost, q.Host, strings.Join(a.Hosts, ", "))
 	}
 	if err != nil {
 		return a, nil, fmt.Errorf("lab %q: %w", name, err)

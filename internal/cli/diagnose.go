@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cnibench/cnibench/internal/conduct/observe"
+	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/judge/diagnose"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/report"
+)
+
+const diagnoseLong = `Answer "is it the CNI?" in at most two minutes. It measures the path between two nodes, between two pods of them and
+through a Service, in turn, and looks at the counters of the nodes and pods. The first line is the answer.
+
+It measures a lab of "cnibench lab up", a cluster (--context, --env kubernetes), or a lab that it raises itself (--profiles).
+Nothing is changed beyond the run's own namespace.
+
+Exit code: 0 the network is fine, 3 a fault is named, 4 undecided.`
+
+const diagnoseExample = `  cnibench diagnose --context prod              # a cluster, between two of its nodes
+  sudo cnibench diagnose                        # the lab that is up
+  sudo cnibench diagnose --profiles flannel-vxlan --delay 5ms`
+
+// diagnosePaths and diagnoseWorkloads are what is measured, the cheapest first.
+const (
+	diagnoseWorkloads = "ping,rr,crr(rate=1000),stream,stream(reverse=true),stream(protocol=udp,rate=5M,message=64)"
+	diagnoseBudget    = 85 * time.Second
+)
+
+var diagnosePaths = []plan.Path{diagnose.HostPath, diagnose.PodPath, diagnose.ServicePath}
+
+type diagnoseArgs struct {
+	plan   planArgs
+	lab    string
+	format string
+	output string
+	quiet  bool
+}
+
+func (p *program) diagnoseCommand() *cobra.Command {
+	var a diagnoseArgs
+	cmd := &cobra.Command{
+		Use: "diagnose", Short: "Answer the question \"is it the CNI?\"", Long: diagnoseLong, Example: diagnoseExample, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.diagnose(cmd, &a) },
+	}
+	a.plan.declareSome(cmd, func(s plan.Setting) bool {
+		return s.Group() == plan.GroupLab || s.Group() == plan.GroupCluster || slices.Contains(diagnoseSettings, s.Key)
+	})
+	formatFlag(cmd, &a.format, documentNames)
+	f := cmd.Flags()
+	f.StringVar(&a.lab, "lab", "", "`name` of the lab of lab up, if several are up")
+	f.StringVarP(&a.output, "output", "o", "", "keep the trials in `file`; default none")
+	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; default as for kubectl")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
+	group(cmd, groupOutput, true, "output", "format", "quiet")
+	group(cmd, plan.GroupCluster, true, "kubeconfig")
+	group(cmd, plan.GroupLab, true, "lab")
+	hide(cmd, "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline")
+	return cmd
+}
+
+// diagnoseSettings are the settings of a diagnosis that belong to no environment; all but the first two are its own.
+var diagnoseSettings = []string{"environment", "profiles", "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline", "seed"}
+
+// diagnose measures, judges and reports.
+func (p *program) diagnose(cmd *cobra.Command, a *diagnoseArgs) error {
+	want, lab, err := p.diagnosed(cmd, a)
+	if err != nil {
+		return err
+	}
+	name := a.output
+	if name == "" {
+		dir, err := os.MkdirTemp("", "cnibench-diagnose-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		name = filepath.Join(dir, DefaultResult)
+	}
+	out, err := createResult(name, false)
+	if err != nil {
+		return err
+	}
+	s := p.newStory(false, a.quiet)
+	var evidence diagnose.Evidence
+	if cni, ok := profile.Lookup(want.Profiles[0].Profile()); ok {
+		evidence.Encapsulation = cni.Encapsulation
+	}
+	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
+		e, found, err := p.openDiagnosed(ctx, want, lab, s.step)
+		if err != nil {
+			return nil, found, err
+		}
+		return begin(ctx, e, found, &evidence, s.step), found, nil
+	}
+	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: time.Now(), Progress: s.event}, s)
+	s.clear()
+	err = errors.Join(err, out.Close())
+	switch {
+	case end.Reason == result.Interrupted:
+		return &exitError{code: exitInterrupted, err: errors.Join(errors.New("interrupted; nothing is diagnosed"), err)}
+	case end.Reason == "":
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	trials, err := p.open(name)
+	if err == nil {
+		err = p.each(trials, true, evidence.Add)
+	}
+	if err != nil {
+		return err
+	}
+	answer := diagnose.Judge(&evidence)
+	answer.Profile = string(want.Profiles[0])
+	if err := p.write(a.format, report.BuildDiagnosis(answer)); err != nil {
+		return err
+	}
+	switch answer.Verdict {
+	case diagnose.Fine:
+		return nil
+	case diagnose.Undecided:
+		return failed(exitInconclusive)
+	}
+	return failed(exitWorse)
+}
+
+// diagnosed returns the plan of a diagnosis, and the name of the lab that stands already, "" for another environment.
+func (p *program) diagnosed(cmd *cobra.Command, a *diagnoseArgs) (plan.Plan, string, error) {
+	lab := a.lab
+	if lab == "" && !cmd.Flags().Changed("env") && !cmd.Flags().Changed("profiles") && !cmd.Flags().Changed("context") && p.kubeconfig == "" {
+		var err error
+		if lab, err = chooseLab(""); err != nil {
+			return plan.Plan{}, "", err
+		}
+	}
+	set := func(flag, value string) error { return cmd.Flags().Set(flag, value) }
+	var errs []error
+	if lab != "" {
+		v, err := labVariant(lab)
+		if err != nil {
+			return plan.Plan{}, "", err
+		}
+		errs = append(errs, set("profiles", string(v)))
+	}
+	if cmd.Flags().Changed("context") && !cmd.Flags().Changed("env") {
+		errs = append(errs, set("env", plan.EnvKubernetes))
+	}
+	errs = append(errs, set("paths", strings.Join(plan.Texts(diagnosePaths), ",")), set("workloads", diagnoseWorkloads),
+		set("repetitions", "3"), set("duration", "500ms"), set("warmup", "100ms"), set("budget", diagnoseBudget.String()))
+	if err := errors.Join(errs...); err != nil {
+		return plan.Plan{}, "", usage(err)
+	}
+	a.plan.noTwin = true
+	want, err := a.plan.plan(cmd)
+	if err != nil {
+		return want, "", err
+	}
+	if len(want.Profiles) != 1 && !want.OnCluster() {
+		return want, "", usageOf(cmd, fmt.Errorf("diagnose measures one profile: %d are given", len(want.Profiles)))
+	}
+	if !want.OnCluster() {
+		want.Baseline = want.Profiles[0]
+	}
+	return want, lab, nil
+}
+
+// examined is an environment that is examined from its opening to its end.
+type examined struct {
+	env.Environment
+	end func(context.Context)
+}
+
+// Close examines what happened, and closes the environment.
+func (x examined) Close(ctx context.Context) error {
+	x.end(ctx)
+	return x.Environment.Close(ctx)
+}
+
+// begin examines an environment before it is measured.
+func begin(ctx context.Context, e env.Environment, p plan.Plan, evidence *diagnose.Evidence, say func(string, ...any)) env.Environment {
+	site, ok := e.At(p.Profiles[0]).(env.Looker)
+	if !ok {
+		evidence.Missing = append(evidence.Missing, "counters and packet sizes: this environment cannot be looked into")
+		return e
+	}
+	say("reading counters")
+	var routes []plan.Route
+	for _, path := range p.Paths {
+		routes = append(routes, plan.Single(p.Profiles[0], path))
+	}
+	x := observe.Begin(ctx, site, routes)
+	return examined{e, func(end context.Context) {
+		if ctx.Err() == nil {
+			say("trying packet sizes")
+			x.End(context.WithoutCancel(ctx), evidence)
+		}
+	}}
+}

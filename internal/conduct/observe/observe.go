@@ -1,0 +1,163 @@
+// Package observe looks into the places of a few paths before and after they are measured: what their kernels count, which packet
+// sizes pass, and which backends of a Service answer. It judges nothing and changes nothing.
+package observe
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/judge/diagnose"
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+const (
+	// lookTime bounds one look, sizeTime a search for packet sizes: sizes that vanish take 0.75 s each.
+	lookTime = 15 * time.Second
+	sizeTime = 30 * time.Second
+	// echoPort is a UDP port that no server of a trial listens on.
+	echoPort = "19412"
+)
+
+// Examination is under way from Begin to End.
+type Examination struct {
+	site   env.Looker
+	routes []plan.Route
+	places []env.Place
+	before map[string]netstate.Account
+	mu     sync.Mutex
+	// missing says what could not be seen.
+	missing []string
+}
+
+// Begin reads the accounts of all places of routes. What cannot be read is missing from the evidence, which says so.
+func Begin(ctx context.Context, site env.Looker, routes []plan.Route) *Examination {
+	x := &Examination{site: site, routes: routes}
+	for _, r := range routes {
+		places, err := site.Places(r)
+		if err != nil {
+			x.note("%s: %s", r.Path, err)
+		}
+		for _, p := range places {
+			if !slices.ContainsFunc(x.places, func(q env.Place) bool { return q.Name == p.Name }) {
+				x.places = append(x.places, p)
+			}
+		}
+	}
+	x.before = x.accounts(ctx)
+	return x
+}
+
+// End reads the accounts again, tries packet sizes, and fills in the evidence.
+func (x *Examination) End(ctx context.Context, e *diagnose.Evidence) {
+	after := x.accounts(ctx)
+	e.Sizes = x.sizes(ctx)
+	for _, p := range x.places {
+		before, had := x.before[p.Name]
+		now, has := after[p.Name]
+		if had && has {
+			e.Places = append(e.Places, diagnose.Place{Name: p.Name, Pod: p.Pod, Account: now.Since(before)})
+		}
+	}
+	e.Missing = append(e.Missing, x.missing...)
+}
+
+func (x *Examination) note(format string, args ...any) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if text := fmt.Sprintf(format, args...); !slices.Contains(x.missing, text) {
+		x.missing = append(x.missing, text)
+	}
+}
+
+// accounts reads those of all places at the same time.
+func (x *Examination) accounts(ctx context.Context) map[string]netstate.Account {
+	all := map[string]netstate.Account{}
+	var wait sync.WaitGroup
+	for _, p := range x.places {
+		wait.Go(func() {
+			limit, stop := context.WithTimeout(ctx, lookTime)
+			defer stop()
+			out, err := x.site.Look(limit, p.Name, "--count")
+			var a netstate.Account
+			if err == nil {
+				a, err = netstate.ParseAccount(out)
+			}
+			if err != nil {
+				x.note("counters of %s: %s", p.Name, flat(err))
+				return
+			}
+			for _, u := range a.Unproven {
+				x.note("%s: %s", p.Name, u)
+			}
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			all[p.Name] = a
+		})
+	}
+	wait.Wait()
+	return all
+}
+
+// sizes tries packet sizes on all direct paths at the same time, from both ends: each tries what its own device may send.
+func (x *Examination) sizes(ctx context.Context) []diagnose.Size {
+	var wait sync.WaitGroup
+	var all []diagnose.Size
+	for _, r := range x.routes {
+		places, err := x.site.Places(r)
+		if err != nil || r.Path.ByService() || len(places) < 2 {
+			continue
+		}
+		for _, way := range [][2]env.Place{{places[0], places[1]}, {places[1], places[0]}} {
+			wait.Go(func() {
+				s := x.size(ctx, way[0], way[1])
+				s.Path, s.From, s.To = r.Path, way[0].Name, way[1].Name
+				x.mu.Lock()
+				defer x.mu.Unlock()
+				all = append(all, s)
+			})
+		}
+	}
+	wait.Wait()
+	slices.SortFunc(all, func(a, b diagnose.Size) int { return strings.Compare(a.Path.String()+a.From, b.Path.String()+b.From) })
+	return all
+}
+
+// size finds the largest packet that passes from one place to another and back.
+func (x *Examination) size(ctx context.Context, from, to env.Place) (s diagnose.Size) {
+	limit, stop := context.WithTimeout(ctx, sizeTime)
+	defer stop()
+	mark := make([]byte, 16)
+	_, _ = rand.Read(mark) // it never fails
+	text := hex.EncodeToString(mark)
+	answering, hangUp := context.WithCancel(limit)
+	answered := make(chan error, 1)
+	go func() {
+		_, err := x.site.Look(answering, to.Name, "--echo", echoPort, "--mark", text, "--for", sizeTime.String())
+		answered <- err
+	}()
+	out, err := x.site.Look(limit, from.Name, "--mtu", net.JoinHostPort(to.Address, echoPort), "--mark", text)
+	hangUp()
+	if ended := <-answered; err != nil && ended != nil && !errors.Is(ended, context.Canceled) {
+		err = ended
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &s.PathMTU)
+	}
+	if err != nil {
+		s.Failed = strings.ReplaceAll(flat(err), text, "MARK")
+	}
+	return s
+}
+
+func flat(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -1,0 +1,53 @@
+package lab
+
+import (
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// Description is an instance in words, for another process that measures it.
+type Description struct {
+	Name  plan.Variant
+	Facts facts.Facts
+	Hosts []HostDescription
+	// Ends are those of each path that is served, Refused why another is not, by path.
+	Ends    map[string]Ends
+	Refused map[string]string
+}
+
+// HostDescription is a host in words.
+type HostDescription struct {
+	Name string
+	// Node is the name of the node that it is or runs on, "" for the switch and the external client.
+	Node string
+	Addr netip.Addr
+	// CPUs are for its load threads, Aside where its other threads start; empty is any.
+	CPUs, Aside []int
+}
+
+// Describe describes an instance that is up.
+func (i *Instance) Describe() Description {
+	d := Description{Name: i.Name, Facts: i.lab.Facts(), Ends: map[string]Ends{}, Refused: map[string]string{}}
+	add := func(node string, h *Host) {
+		d.Hosts = append(d.Hosts, HostDescription{Name: h.Name, Node: node, Addr: h.Addr, CPUs: h.CPUs, Aside: h.aside})
+	}
+	add("", i.Switch)
+	add("", i.External)
+	for _, n := range i.Nodes {
+		add(n.Name, &n.Host)
+		for _, p := range n.Pods {
+			add(n.Name, &p.Host)
+		}
+	}
+	for _, p := range plan.Paths {
+		ends, err := i.Spec.Ends(p)
+		if err != nil {
+			d.Refused[p.String()] = err.Error()
+			continue
+		}
+		d.Ends[p.String()] = ends
+	}
+	return d
+}

@@ -1,0 +1,198 @@
+// Package standing is a lab of another process as the environment of a run: one of "cnibench lab up", as it is at this moment.
+//
+// The lab's process describes it and hands over its namespaces (package attach). Agents are this process's own. Nothing is raised,
+// tested or changed.
+package standing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/env/lab/attach"
+	"github.com/cnibench/cnibench/internal/kernel/child"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/kernel/probe"
+	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
+
+// Options are the options of Open.
+type Options struct {
+	// Lab is the name of the lab, Profile that of its instance, "" for the only one.
+	Lab     string
+	Profile plan.Variant
+	// Sudo is the id of the user that called sudo, "" for none.
+	Sudo string
+	// Program is the command line of this program, without a command.
+	Program []string
+	Version string
+}
+
+// Environment is a lab that stands. It is the site of its only variant.
+type Environment struct {
+	options Options
+	// prefix is before the names of hosts where the lab has several instances.
+	prefix  string
+	of      lab.Description
+	starter *netns.Starter
+	facts   facts.Facts
+}
+
+var _ env.Looker = (*Environment)(nil)
+
+// Open asks the lab for what it has. The error is of the lab or says which instances there are.
+func Open(ctx context.Context, o Options) (*Environment, error) {
+	all, err := attach.Describe(o.Lab, o.Sudo)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(all, func(d lab.Description) bool { return o.Profile == "" && len(all) == 1 || d.Name == o.Profile })
+	if i < 0 {
+		names := each.Of(all, func(d lab.Description) string { return string(d.Name) })
+		return nil, fmt.Errorf("lab %q has no profile %q; it has %s", o.Lab, o.Profile, strings.Join(names, ", "))
+	}
+	e := &Environment{options: o, of: all[i], starter: netns.NewStarter(), facts: all[i].Facts}
+	if len(all) > 1 {
+		e.prefix = string(e.of.Name) + "/"
+	}
+	machine, err := probe.Collect(ctx, probe.Collection{})
+	if err != nil {
+		return nil, fmt.Errorf("find the facts of the machine: %w", err)
+	}
+	for name, value := range machine {
+		e.facts[name] = value
+	}
+	e.facts[facts.Version] = o.Version
+	return e, nil
+}
+
+// Facts returns the conditions of the machine and of the lab.
+func (e *Environment) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
+
+// Profiles returns the lab's only variant.
+func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
+	return []result.Profile{{Name: e.of.Name}}, nil
+}
+
+// At returns the lab.
+func (e *Environment) At(plan.Variant) env.Site { return e }
+
+// Conditions returns what the lab's own facts say. Its line rate is not among them: a fault may be there.
+func (e *Environment) Conditions() outcome.Conditions {
+	c := outcome.FromFacts(e.facts)
+	for _, h := range e.of.Hosts {
+		c.CPUs = append(c.CPUs, h.CPUs...)
+	}
+	slices.Sort(c.CPUs)
+	c.CPUs = slices.Compact(c.CPUs)
+	return c
+}
+
+// Close ends the agents. The lab stays.
+func (e *Environment) Close(context.Context) error {
+	e.starter.Close()
+	return nil
+}
+
+// ends returns the ends of a path.
+func (e *Environment) ends(p plan.Path) (lab.Ends, error) {
+	ends, ok := e.of.Ends[p.String()]
+	if !ok {
+		return ends, &control.NotServedError{Profile: e.of.Name, Path: p.String(), Reason: e.of.Refused[p.String()]}
+	}
+	return ends, nil
+}
+
+// Endpoints returns the ends of a route with one server.
+func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
+	ends, err := e.ends(r.Path)
+	if err != nil {
+		return control.Ends{}, err
+	}
+	client, server := e.endpoint(ends.Client), e.endpoint(ends.Server)
+	server.ListenAddress, server.ListenPort = server.Address, ends.ListenPort
+	server.Address, server.Port = ends.Address.String(), ends.Port
+	return control.Ends{Client: client, Servers: []control.Endpoint{server}}, nil
+}
+
+func (e *Environment) endpoint(name string) control.Endpoint {
+	h := e.host(name)
+	return control.Endpoint{
+		Name: name, Address: h.Addr.String(), CPUs: h.CPUs,
+		Start: func(ctx context.Context) (io.ReadWriteCloser, error) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			return e.start(h, "agent")
+		},
+	}
+}
+
+func (e *Environment) host(name string) lab.HostDescription {
+	i := slices.IndexFunc(e.of.Hosts, func(h lab.HostDescription) bool { return h.Name == name })
+	return e.of.Hosts[i] // names are those of the description
+}
+
+// start starts this program with arguments in a host, in the host's cgroup as the lab's own agents.
+func (e *Environment) start(h lab.HostDescription, args ...string) (io.ReadWriteCloser, error) {
+	at, ns, err := attach.Ask(e.options.Lab, e.prefix+h.Name, e.options.Sudo)
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	return lab.StartAgent(h.Name, slices.Concat(e.options.Program, args), func(cmd *exec.Cmd) error {
+		if at.Cgroup != "" {
+			group, err := os.Open(at.Cgroup)
+			if err != nil {
+				return err
+			}
+			defer group.Close() // after the start, when the kernel has used it
+			child.InCgroup(cmd, int(group.Fd()))
+		}
+		return e.starter.Start(ns, cmd, h.Aside...)
+	})
+}
+
+// Places returns the ends of a route, their nodes and the switch.
+func (e *Environment) Places(r plan.Route) ([]env.Place, error) {
+	ends, err := e.ends(r.Path)
+	if err != nil {
+		return nil, err
+	}
+	var places []env.Place
+	for _, name := range []string{ends.Client, ends.Server, e.host(ends.Client).Node, e.host(ends.Server).Node, "switch"} {
+		if name == "" || slices.ContainsFunc(places, func(p env.Place) bool { return p.Name == name }) {
+			continue
+		}
+		h := e.host(name)
+		places = append(places, env.Place{Name: h.Name, Node: h.Node, Pod: h.Node != "" && h.Node != h.Name, Address: h.Addr.String()})
+	}
+	return places, nil
+}
+
+// Look runs "cnibench look" at a place.
+func (e *Environment) Look(ctx context.Context, place string, args ...string) ([]byte, error) {
+	stream, err := e.start(e.host(place), append([]string{"look"}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = stream.Close() }) // which ends the read
+	defer stop()
+	out, err := io.ReadAll(stream)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return out, errors.Join(err, stream.Close())
+}

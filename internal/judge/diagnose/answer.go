@@ -1,0 +1,206 @@
+package diagnose
+
+import (
+	_ "embed" // the page
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
+)
+
+// Schema names the JSON format of an Answer.
+const Schema = "cnibench.diagnosis/v1"
+
+// Verdict is the answer in a word.
+type Verdict string
+
+// The verdicts.
+const (
+	Fine      Verdict = "fine"
+	Node      Verdict = "node"
+	CNI       Verdict = "cni"
+	Service   Verdict = "service"
+	DNS       Verdict = "dns"
+	Tester    Verdict = "prober"
+	Undecided Verdict = "undecided"
+)
+
+// State is what a rule says.
+type State string
+
+// The states of a statement.
+const (
+	Fault   State = "fault"
+	Clear   State = "clear"
+	Unknown State = "unknown"
+)
+
+// Statement is what one rule says, with the measurement that makes it say so.
+type Statement struct {
+	Rule  string `json:"rule"`
+	State State  `json:"state"`
+	// Verdict is what the answer is if the fault is the cause of all.
+	Verdict Verdict `json:"verdict,omitempty"`
+	// Where names the path or the place, Saw is the measurement.
+	Where string `json:"where,omitempty"`
+	Saw   string `json:"saw"`
+	// Proven says that a counter or a setting shows the cause itself, and not only its effect.
+	Proven bool `json:"proven,omitempty"`
+	// Title, Why and Do are the rule's words.
+	Title string `json:"title"`
+	Why   string `json:"why,omitempty"`
+	Do    string `json:"do,omitempty"`
+}
+
+// Answer is the diagnosis.
+type Answer struct {
+	Schema  string  `json:"schema"`
+	Profile string  `json:"profile,omitempty"`
+	Verdict Verdict `json:"verdict"`
+	// Cause is the rule that gave the verdict, "" without a fault.
+	Cause string `json:"cause,omitempty"`
+	// Text is the answer in a sentence. Confidence is "high", "medium" or "low", Sure why.
+	Text       string `json:"answer"`
+	Confidence string `json:"confidence"`
+	Sure       string `json:"confidence_because"`
+	// Next are the next steps.
+	Next []string `json:"next"`
+	// Measured are the numbers of the paths.
+	Measured []Number `json:"measured"`
+	// Statements are what all rules said, in the order of the rules; those of the cause come first.
+	Statements []Statement `json:"statements"`
+	// Missing says what could not be measured.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// Number is a number of a path, in base units.
+type Number struct {
+	Path   plan.Path `json:"path"`
+	Name   string    `json:"name"`
+	Unit   string    `json:"unit"`
+	Median float64   `json:"median"`
+	Spread float64   `json:"spread"`
+	N      int       `json:"n"`
+}
+
+// page is docs/reference/diagnose.md, which has the words of each rule in the order of rules.
+//
+//go:generate cp page.md ../../../docs/reference/diagnose.md
+//go:embed page.md
+var page string
+
+// words are those of the rules.
+var words = sync.OnceValue(func() finding.Rules { return finding.ParseRules(page) })
+
+// rule is one question to the evidence. It returns a statement for each fault, or one that says there is none or that it cannot
+// tell.
+type rule struct {
+	id   string
+	find func(*Evidence) []Statement
+}
+
+// rules are in the order in which causes explain each other.
+var rules = []rule{
+	{"cpu-limit", cpuLimit}, {"cpu-steal", cpuSteal}, {"mtu", mtu}, {"checksum", checksum}, {"conntrack-full", conntrackFull},
+	{"unreachable", unreachable}, {"backend", backend}, {"shaper", shaper}, {"conntrack-race", conntrackRace}, {"loss", loss},
+	{"drops", drops}, {"starved", starved}, {"rate", rate}, {"round-trip", roundTrip}, {"asymmetric", asymmetric}, {"overhead", overhead}, {"service", service},
+}
+
+// Judge returns the answer.
+func Judge(e *Evidence) Answer {
+	a := Answer{Schema: Schema, Missing: e.Missing, Measured: e.numbers()}
+	for _, r := range rules {
+		for _, s := range r.find(e) {
+			w := words().Of(r.id)
+			s.Rule, s.Title, s.Why, s.Do = r.id, w.Title, w.Why, w.Do
+			if s.State != Fault {
+				s.Why, s.Do = "", ""
+			}
+			a.Statements = append(a.Statements, s)
+		}
+	}
+	at := slices.IndexFunc(a.Statements, func(s Statement) bool { return s.State == Fault })
+	if at < 0 {
+		a.none(e)
+		return a
+	}
+	s := a.Statements[at]
+	a.Verdict, a.Cause, a.Next = s.Verdict, s.Rule, []string{s.Do}
+	a.Text = fmt.Sprintf("%s: %s: %s", lead[s.Verdict], lowered(s.Title), s.Saw)
+	if s.Where != "" {
+		a.Text = fmt.Sprintf("%s: %s (%s): %s", lead[s.Verdict], lowered(s.Title), s.Where, s.Saw)
+	}
+	a.confidence(s)
+	// What the answer stands on comes first, in the order of the rules otherwise.
+	slices.SortStableFunc(a.Statements, func(x, y Statement) int { return rank(x, s) - rank(y, s) })
+	return a
+}
+
+// lead is the answer to "is it the CNI?".
+var lead = map[Verdict]string{
+	Fine: "The network is fine", Node: "It is not the CNI, it is the node or the network below", CNI: "It is the CNI", Service: "It is the Service", DNS: "It is DNS",
+	Tester: "It is not the network: the prober had no CPU", Undecided: "Undecided",
+}
+
+func rank(x, cause Statement) int {
+	switch {
+	case x.Rule == cause.Rule && x.State == Fault:
+		return 0
+	case x.State == Fault:
+		return 1
+	case x.State == Unknown:
+		return 2
+	}
+	return 3
+}
+
+// confidence says how sure the verdict is: the cause itself was seen, or its effect beside a path without it, or only its effect.
+func (a *Answer) confidence(cause Statement) {
+	others := 0
+	for _, s := range a.Statements {
+		if s.State == Fault && s.Rule != cause.Rule {
+			others++
+		}
+	}
+	switch {
+	case cause.Proven && others < 3:
+		a.Confidence, a.Sure = "high", "a counter or a setting shows the cause itself"
+	case others > 1:
+		a.Confidence, a.Sure = "low", "other rules found faults, too"
+	default:
+		a.Confidence, a.Sure = "medium", "the effect was measured beside a path that does not have it, and not the cause itself"
+	}
+}
+
+// none is the answer without a fault: fine if the two main paths were measured and nothing important is unknown.
+func (a *Answer) none(e *Evidence) {
+	var open []string
+	for _, s := range a.Statements {
+		if s.State == Unknown && slices.Contains(needed, s.Rule) {
+			open = append(open, s.Rule+": "+s.Saw)
+		}
+	}
+	host, hostOK := e.Paths[HostPath].median("rr", "rtt.p50")
+	pod, podOK := e.Paths[PodPath].median("rr", "rtt.p50")
+	switch {
+	case !hostOK || !podOK:
+		a.Verdict, a.Text = Undecided, lead[Undecided]+": a path was not measured, so that nothing can be compared"
+		a.Next = []string{"read what could not be measured below, and diagnose again"}
+	case len(open) > 0:
+		a.Verdict, a.Text = Undecided, lead[Undecided]+": "+open[0]
+		a.Next = []string{"diagnose again while the nodes are less busy: the rules that are open need an undisturbed prober"}
+	default:
+		a.Verdict = Fine
+		a.Text = fmt.Sprintf("%s: a request between pods takes %s where one between hosts takes %s, and no rule found a fault", lead[Fine], nanoseconds(pod), nanoseconds(host))
+		a.Next = []string{"look at the application: its own CPU limit, its resolver, its connection pool"}
+	}
+	a.Confidence, a.Sure = "medium", fmt.Sprintf("%d rules were asked, each with a measurement", len(rules))
+	if a.Verdict == Undecided {
+		a.Confidence, a.Sure = "low", "what is open would decide"
+	}
+}
+
+// needed are the rules without which nothing is called fine.
+var needed = []string{"unreachable", "loss", "round-trip", "overhead"}

@@ -1,0 +1,286 @@
+// Package diagnose answers "is it the CNI?" from what was measured on a few paths in the same minutes.
+//
+//	records, accounts, packet sizes ──► Evidence ──► rules ──► Statements ──► Answer
+//
+// It is pure. Each rule (page.md has their words) looks at the evidence and states a fault or that there is none, with its
+// measurement. The first rule that finds a fault gives the answer, because the rules are in the order in which causes explain each
+// other: a full table explains a loss, a loss explains a slow path. What could not be judged is said, and never taken for fine.
+//
+// No rule compares a time or a rate with a constant alone where the hosts' own path was measured beside it.
+package diagnose
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/cpu"
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// The paths that are measured.
+var (
+	HostPath    = plan.Path{From: plan.Host, To: plan.Host, Locality: plan.CrossNode}
+	PodPath     = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+	ServicePath = plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
+)
+
+// Evidence is everything that was measured. The zero value has nothing.
+type Evidence struct {
+	// Encapsulation is that of the dataplane, "" if unknown.
+	Encapsulation string
+	// Paths are what the trials on each path saw.
+	Paths map[plan.Path]*Trials
+	// Places are the ends, nodes and what lies between.
+	Places []Place
+	// Sizes are the packet sizes that pass.
+	Sizes []Size
+	// Backends are what connections to a Service and to each of its backends came to. (optional)
+	Backends []Backend
+	// Missing says what could not be measured, with the reason.
+	Missing []string
+}
+
+// Place is what happened in one place while it was measured.
+type Place struct {
+	Name string
+	// Pod says that it is a pod, and no node.
+	Pod bool
+	netstate.Account
+}
+
+// Size is the largest packet that passes from one end of a path to the other and back. Failed is why it is not known.
+type Size struct {
+	Path     plan.Path
+	From, To string
+	netstate.PathMTU
+	Failed string
+}
+
+// Backend is one address behind a Service; Name is "" for the Service itself.
+type Backend struct {
+	Name string
+	netstate.Dialled
+}
+
+// Trials are what the trials on one path saw.
+type Trials struct {
+	// Values are metrics by "workload metric", one for each trial that succeeded.
+	Values map[string][]float64
+	// Succeeded and Failed count trials by workload, Why has the last failure of each.
+	Succeeded, Failed map[string]int
+	Why               map[string]string
+	// Counters are the changes of both ends' counters, summed over the trials of light load.
+	Counters map[string]int64
+	// Prober is how the ends were treated by their CPUs.
+	Prober Prober
+	// Datagrams and Echoes count what was sent, and what of it did not arrive.
+	Datagrams, Echoes Lossy
+}
+
+// Lossy counts what was sent, and what of it was lost on the path.
+type Lossy struct{ Sent, Lost uint64 }
+
+func (l Lossy) share() float64 { return float64(l.Lost) / float64(max(l.Sent, 1)) }
+
+// Prober sums how the CPUs treated the ends of the trials.
+type Prober struct {
+	Elapsed, Stopped time.Duration
+	// Steal and Busy are in CPU time of the path, Whole is all of it.
+	Steal, Whole time.Duration
+	// Disturbed counts trials during which other work took the path's CPUs, of Of; Says is the last such remark.
+	Disturbed, Of int
+	Says          string
+}
+
+// Ids of warnings that package outcome gives to trials whose CPUs did other work.
+const otherLoad = "other-load"
+
+// kindOf names the workload of a trial: "stream reverse" for one that the server sends.
+func kindOf(w plan.Workload) string {
+	is := w.Normalize().Traits()
+	name, _, _ := strings.Cut(w.String(), "(")
+	if name == "stream" && is.Protocol == plan.UDP {
+		return "udp"
+	}
+	if is.Reverse {
+		return name + " reverse"
+	}
+	return name
+}
+
+// Add takes in a trial.
+func (e *Evidence) Add(r *result.Record) error {
+	if r.Type != result.TypeTrial {
+		return nil
+	}
+	if e.Paths == nil {
+		e.Paths = map[plan.Path]*Trials{}
+	}
+	t := e.Paths[r.Path]
+	if t == nil {
+		t = &Trials{Values: map[string][]float64{}, Succeeded: map[string]int{}, Failed: map[string]int{}, Why: map[string]string{}, Counters: map[string]int64{}}
+		e.Paths[r.Path] = t
+	}
+	t.add(kindOf(r.Workload), r)
+	return nil
+}
+
+func (t *Trials) add(kind string, r *result.Record) {
+	for _, o := range []*sample.Observation{r.Client, r.Server} {
+		t.Prober.add(o)
+		if o != nil && o.Host != nil && !strings.HasPrefix(kind, "stream") {
+			for name, n := range o.Host.SNMP {
+				t.Counters[name] += n
+			}
+		}
+	}
+	t.Prober.Of++
+	for _, w := range r.Warnings {
+		if w.ID == otherLoad {
+			t.Prober.Disturbed++
+			t.Prober.Says = w.Message
+		}
+	}
+	if r.Status != result.OK {
+		t.Failed[kind]++
+		if r.Error != nil {
+			t.Why[kind] = r.Error.Kind + ": " + r.Error.Message
+		}
+		return
+	}
+	t.Succeeded[kind]++
+	for name, v := range r.Metrics {
+		t.Values[kind+" "+name] = append(t.Values[kind+" "+name], v)
+	}
+	switch c := r.Client; {
+	case kind == "udp" && r.Server != nil && r.Server.Datagrams != nil:
+		d := r.Server.Datagrams
+		// What the receiver's own buffer had no room for, the path has delivered.
+		own := uint64(r.Metrics[metric.Loss+".socket_buffer"]*float64(d.Expected) + 0.5)
+		t.Datagrams.Sent += d.Expected
+		t.Datagrams.Lost += d.Lost - min(own, d.Lost)
+	case kind == "ping" && c != nil:
+		lost := c.Errors["timeout"]
+		t.Echoes.Sent += c.Operations + lost
+		t.Echoes.Lost += lost
+	}
+}
+
+func (p *Prober) add(o *sample.Observation) {
+	if o == nil || o.Host == nil {
+		return
+	}
+	p.Elapsed += time.Duration(o.ElapsedNs)
+	p.Stopped += time.Duration(o.Host.ThrottledNs)
+	for _, modes := range o.Host.CPUs {
+		for mode, ns := range modes {
+			p.Whole += time.Duration(ns)
+			if mode == cpu.Steal {
+				p.Steal += time.Duration(ns)
+			}
+		}
+	}
+}
+
+// median returns the median of a metric under a workload, false if no trial has it.
+func (t *Trials) median(kind, name string) (float64, bool) {
+	if t == nil {
+		return 0, false
+	}
+	values := t.Values[kind+" "+name]
+	if len(values) == 0 {
+		return 0, false
+	}
+	return stat.Median(values), true
+}
+
+// spread is the widest distance of a value from the median, as a share of the median: what this machine lets a number do.
+func (t *Trials) spread(kind, name string) float64 {
+	mid, ok := t.median(kind, name)
+	if !ok || mid == 0 {
+		return 0
+	}
+	widest := 0.0
+	for _, v := range t.Values[kind+" "+name] {
+		widest = max(widest, max(v-mid, mid-v)/mid)
+	}
+	return widest
+}
+
+// kinds are the workloads that were tried, in order.
+func (t *Trials) kinds() []string {
+	all := map[string]bool{}
+	for k := range t.Succeeded {
+		all[k] = true
+	}
+	for k := range t.Failed {
+		all[k] = true
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// dead returns the workloads of which no trial succeeded, and those of which one did.
+func (t *Trials) dead() (dead, alive []string) {
+	if t == nil {
+		return nil, nil
+	}
+	for _, k := range t.kinds() {
+		if t.Succeeded[k] == 0 && t.Failed[k] > 0 {
+			dead = append(dead, k)
+		} else {
+			alive = append(alive, k)
+		}
+	}
+	return dead, alive
+}
+
+// prober sums over all paths.
+func (e *Evidence) prober() Prober {
+	var sum Prober
+	for _, t := range e.Paths {
+		p := t.Prober
+		sum.Elapsed += p.Elapsed
+		sum.Stopped += p.Stopped
+		sum.Steal += p.Steal
+		sum.Whole += p.Whole
+		sum.Disturbed += p.Disturbed
+		sum.Of += p.Of
+		if p.Says != "" {
+			sum.Says = p.Says
+		}
+	}
+	return sum
+}
+
+// count sums a counter's changes over places; it returns the places with a change, largest first.
+func (e *Evidence) count(want func(place Place, counter string) bool) (sum int64, at []At) {
+	for _, p := range e.Places {
+		for name, n := range p.Counters {
+			if n > 0 && want(p, name) {
+				sum += n
+				at = append(at, At{p, name, n})
+			}
+		}
+	}
+	slices.SortFunc(at, func(a, b At) int {
+		if a.N != b.N {
+			return int(b.N - a.N)
+		}
+		return strings.Compare(a.Place.Name+a.Counter, b.Place.Name+b.Counter)
+	})
+	return sum, at
+}
+
+// At is a counter of a place that has grown.
+type At struct {
+	Place   Place
+	Counter string
+	N       int64
+}

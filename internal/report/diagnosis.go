@@ -1,0 +1,66 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/judge/diagnose"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// BuildDiagnosis makes the report of a diagnosis: the answer first, then what to do, what was measured, what was ruled out.
+func BuildDiagnosis(a diagnose.Answer) Document {
+	d := Document{Title: number.Clean(a.Text) + ".", Data: a}
+	d.Lines = append(d.Lines, fmt.Sprintf("confidence: %s (%s)", a.Confidence, a.Sure))
+	next := Section{Heading: "Do next"}
+	for _, step := range a.Next {
+		next.Items = append(next.Items, Item{Text: step + "."})
+	}
+	d.Sections = append(d.Sections, next)
+	measured := Grid{Title: "Measured in turn on the same nodes", Label: "Path", Columns: []string{"What", "Median", "Spread", "Trials"}}
+	for _, n := range a.Measured {
+		text := number.Percent(n.Median)
+		if n.Unit != "1" {
+			scale := number.Common(n.Unit, n.Median)
+			text = scale.Format(n.Median) + " " + scale.Unit
+		}
+		measured.Add(n.Path.String(), n.Name, text, "±"+number.Percent(n.Spread), fmt.Sprint(n.N))
+	}
+	if len(measured.Cells) > 0 {
+		d.Sections = append(d.Sections, Section{Heading: "Measured", Grids: []Grid{measured}})
+	}
+	for _, part := range []struct {
+		heading string
+		state   diagnose.State
+	}{{"Faults", diagnose.Fault}, {"Not judged", diagnose.Unknown}, {"Ruled out", diagnose.Clear}} {
+		grid := Grid{Label: "Rule", Columns: []string{"Measurement"}, Prose: true}
+		for _, s := range a.Statements {
+			if s.State != part.state {
+				continue
+			}
+			text := number.Clean(s.Saw)
+			if s.State == diagnose.Fault {
+				text = number.Clean(fmt.Sprintf("%s. %s Why: %s. Do: %s.", at(s), s.Saw+".", s.Why, s.Do))
+			}
+			grid.Add(s.Rule, text)
+		}
+		if len(grid.Cells) > 0 {
+			d.Sections = append(d.Sections, Section{Heading: part.heading, Grids: []Grid{grid}})
+		}
+	}
+	if len(a.Missing) > 0 {
+		missing := Section{Heading: "Could not be seen"}
+		for _, m := range a.Missing {
+			missing.Items = append(missing.Items, Item{Text: number.Clean(m)})
+		}
+		d.Sections = append(d.Sections, missing)
+	}
+	return d
+}
+
+// at names a fault and its place.
+func at(s diagnose.Statement) string {
+	if s.Where == "" {
+		return s.Title
+	}
+	return s.Title + ": " + s.Where
+}
