@@ -42,21 +42,24 @@ const (
 
 var diagnosePaths = []plan.Path{diagnose.HostPath, diagnose.PodPath, diagnose.ServicePath}
 
-type diagnoseArgs struct {
-	plan   planArgs
+// diagnosis is one invocation of diagnose.
+type diagnosis struct {
+	*program
+	what   planArgs
 	lab    string
 	format string
 	output string
 	quiet  bool
 }
 
-func (p *program) diagnoseCommand() *cobra.Command {
-	var a diagnoseArgs
+// diagnoseCommand returns the command of p.
+func diagnoseCommand(p *program) *cobra.Command {
+	a := diagnosis{program: p}
 	cmd := &cobra.Command{
 		Use: "diagnose", Short: "Answer the question \"is it the CNI?\"", Long: diagnoseLong, Example: diagnoseExample, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.diagnose(cmd, &a) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
-	a.plan.declareSome(cmd, func(s plan.Setting) bool {
+	a.what.declareSome(cmd, func(s plan.Setting) bool {
 		return s.Group() == plan.GroupLab || s.Group() == plan.GroupCluster || slices.Contains(diagnoseSettings, s.Key)
 	})
 	formatFlag(cmd, &a.format, documentNames)
@@ -75,9 +78,10 @@ func (p *program) diagnoseCommand() *cobra.Command {
 // diagnoseSettings are the settings of a diagnosis that belong to no environment; all but the first two are its own.
 var diagnoseSettings = []string{"environment", "profiles", "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline", "seed"}
 
-// diagnose measures, judges and reports.
-func (p *program) diagnose(cmd *cobra.Command, a *diagnoseArgs) error {
-	want, lab, err := p.diagnosed(cmd, a)
+// run measures, judges and reports.
+func (a *diagnosis) run(cmd *cobra.Command) error {
+	p := a.program
+	want, lab, err := a.asked(cmd)
 	if err != nil {
 		return err
 	}
@@ -100,7 +104,7 @@ func (p *program) diagnose(cmd *cobra.Command, a *diagnoseArgs) error {
 		evidence.Encapsulation = cni.Encapsulation
 	}
 	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
-		e, found, err := p.openDiagnosed(ctx, want, lab, s.step)
+		e, found, err := a.open(ctx, want, lab, s.step)
 		if err != nil {
 			return nil, found, err
 		}
@@ -139,10 +143,10 @@ func (p *program) diagnose(cmd *cobra.Command, a *diagnoseArgs) error {
 	return failed(exitWorse)
 }
 
-// diagnosed returns the plan of a diagnosis, and the name of the lab that stands already, "" for another environment.
-func (p *program) diagnosed(cmd *cobra.Command, a *diagnoseArgs) (plan.Plan, string, error) {
+// asked returns the plan of a diagnosis, and the name of the lab that is up, "" for another environment.
+func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 	lab := a.lab
-	if lab == "" && !cmd.Flags().Changed("env") && !cmd.Flags().Changed("profiles") && !cmd.Flags().Changed("context") && p.kubeconfig == "" {
+	if lab == "" && !cmd.Flags().Changed("env") && !cmd.Flags().Changed("profiles") && !cmd.Flags().Changed("context") && a.kubeconfig == "" {
 		var err error
 		if lab, err = chooseLab(""); err != nil {
 			return plan.Plan{}, "", err
@@ -165,8 +169,8 @@ func (p *program) diagnosed(cmd *cobra.Command, a *diagnoseArgs) (plan.Plan, str
 	if err := errors.Join(errs...); err != nil {
 		return plan.Plan{}, "", usage(err)
 	}
-	a.plan.noTwin = true
-	want, err := a.plan.plan(cmd)
+	a.what.noTwin = true
+	want, err := a.what.plan(cmd)
 	if err != nil {
 		return want, "", err
 	}
@@ -203,11 +207,11 @@ func begin(ctx context.Context, e env.Environment, p plan.Plan, evidence *diagno
 	for _, path := range p.Paths {
 		routes = append(routes, plan.Single(p.Profiles[0], path))
 	}
-	x := observe.Begin(ctx, site, routes)
+	observed := observe.Begin(ctx, site, routes)
 	return examined{e, func(end context.Context) {
 		if ctx.Err() == nil {
 			say("trying packet sizes")
-			x.End(context.WithoutCancel(ctx), evidence)
+			observed(context.WithoutCancel(ctx), evidence)
 		}
 	}}
 }

@@ -7,14 +7,13 @@ import (
 	"os"
 
 	"github.com/cnibench/cnibench/internal/env"
-	"github.com/cnibench/cnibench/internal/env/lab/attach"
-	"github.com/cnibench/cnibench/internal/env/lab/standing"
+	"github.com/cnibench/cnibench/internal/env/lab/testbed"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // labVariant returns the variant of a lab that is up.
 func labVariant(name string) (plan.Variant, error) {
-	all, err := attach.Describe(name, os.Getenv("SUDO_UID"))
+	all, err := testbed.Describe(name, os.Getenv("SUDO_UID"))
 	if err != nil {
 		return "", err
 	}
@@ -24,18 +23,18 @@ func labVariant(name string) (plan.Variant, error) {
 	return all[0].Name, nil
 }
 
-// openDiagnosed opens the lab called lab, or with "" the environment of a plan. A lab that is raised for the purpose is looked
+// open opens the lab called lab, or with "" the environment of a plan. A lab that is raised for the purpose is looked
 // into as one that is up.
-func (p *program) openDiagnosed(ctx context.Context, want plan.Plan, lab string, say func(string, ...any)) (env.Environment, plan.Plan, error) {
+func (a *diagnosis) open(ctx context.Context, want plan.Plan, lab string, say func(string, ...any)) (env.Environment, plan.Plan, error) {
 	var raised env.Environment
 	if lab == "" {
-		e, found, err := p.openEnvironment(ctx, want, say)
+		e, found, err := a.openEnvironment(ctx, want, say)
 		if err != nil || found.OnCluster() {
 			return e, found, err
 		}
 		raised, lab = e, runLab()
 	}
-	e, err := standing.Open(ctx, standing.Options{
+	e, err := testbed.OpenStanding(ctx, testbed.StandingOptions{
 		Lab: lab, Profile: want.Profiles[0], Sudo: os.Getenv("SUDO_UID"), Program: []string{thisProgram}, Version: buildVersion(),
 	})
 	if err != nil {
@@ -52,11 +51,11 @@ func (p *program) openDiagnosed(ctx context.Context, want plan.Plan, lab string,
 
 // raisedLab is a lab that was raised to be diagnosed.
 type raisedLab struct {
-	*standing.Environment
+	*testbed.Standing
 	raised env.Environment
 }
 
 // Close ends the agents, and the lab.
 func (r raisedLab) Close(ctx context.Context) error {
-	return errors.Join(r.Environment.Close(ctx), r.raised.Close(ctx))
+	return errors.Join(r.Standing.Close(ctx), r.raised.Close(ctx))
 }

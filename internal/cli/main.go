@@ -143,7 +143,7 @@ func (p *program) root(args []string) *cobra.Command {
 		p.watch(root)
 		return root
 	}
-	root.AddCommand(p.runCommand(), p.explainCommand(), p.reportCommand(), p.compareCommand(), p.checkCommand(), p.reproduceCommand(), p.importCommand(), p.listCommand(), p.versionCommand(), p.doctorCommand(), p.labCommand(), p.journeyCommand(), p.diagnoseCommand())
+	root.AddCommand(p.runCommand(), p.explainCommand(), p.reportCommand(), p.compareCommand(), p.checkCommand(), p.reproduceCommand(), p.importCommand(), p.listCommand(), p.versionCommand(), p.doctorCommand(), p.labCommand(), p.journeyCommand(), diagnoseCommand(p))
 	root.AddCommand(p.imageCommand(), p.kubeCommand(), p.cniCommand(), p.holdCommand())
 	root.AddCommand(p.hiddenCommands()...)
 	root.InitDefaultCompletionCmd(args...)

@@ -43,7 +43,7 @@ func (p *program) labExec(context.Context, string, []string) error       { retur
 func chooseLab(string) (string, error)        { return "", errNotLinux }
 func labVariant(string) (plan.Variant, error) { return "", errNotLinux }
 
-// openDiagnosed opens a cluster: there is no lab.
-func (p *program) openDiagnosed(ctx context.Context, want plan.Plan, _ string, say func(string, ...any)) (env.Environment, plan.Plan, error) {
-	return p.openEnvironment(ctx, want, say)
+// open opens a cluster: there is no lab.
+func (a *diagnosis) open(ctx context.Context, want plan.Plan, _ string, say func(string, ...any)) (env.Environment, plan.Plan, error) {
+	return a.openEnvironment(ctx, want, say)
 }

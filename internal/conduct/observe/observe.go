@@ -29,8 +29,8 @@ const (
 	echoPort = "19412"
 )
 
-// Examination is under way from Begin to End.
-type Examination struct {
+// examination is under way from Begin to its end.
+type examination struct {
 	site   env.Looker
 	routes []plan.Route
 	places []env.Place
@@ -40,9 +40,10 @@ type Examination struct {
 	missing []string
 }
 
-// Begin reads the accounts of all places of routes. What cannot be read is missing from the evidence, which says so.
-func Begin(ctx context.Context, site env.Looker, routes []plan.Route) *Examination {
-	x := &Examination{site: site, routes: routes}
+// Begin reads the accounts of all places of routes. The returned function reads them again after the trials, tries packet sizes and
+// fills in the evidence, which says what could not be read.
+func Begin(ctx context.Context, site env.Looker, routes []plan.Route) (end func(context.Context, *diagnose.Evidence)) {
+	x := &examination{site: site, routes: routes}
 	for _, r := range routes {
 		places, err := site.Places(r)
 		if err != nil {
@@ -55,11 +56,10 @@ func Begin(ctx context.Context, site env.Looker, routes []plan.Route) *Examinati
 		}
 	}
 	x.before = x.accounts(ctx)
-	return x
+	return x.end
 }
 
-// End reads the accounts again, tries packet sizes, and fills in the evidence.
-func (x *Examination) End(ctx context.Context, e *diagnose.Evidence) {
+func (x *examination) end(ctx context.Context, e *diagnose.Evidence) {
 	after := x.accounts(ctx)
 	e.Sizes = x.sizes(ctx)
 	for _, p := range x.places {
@@ -72,7 +72,7 @@ func (x *Examination) End(ctx context.Context, e *diagnose.Evidence) {
 	e.Missing = append(e.Missing, x.missing...)
 }
 
-func (x *Examination) note(format string, args ...any) {
+func (x *examination) note(format string, args ...any) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if text := fmt.Sprintf(format, args...); !slices.Contains(x.missing, text) {
@@ -81,7 +81,7 @@ func (x *Examination) note(format string, args ...any) {
 }
 
 // accounts reads those of all places at the same time.
-func (x *Examination) accounts(ctx context.Context) map[string]netstate.Account {
+func (x *examination) accounts(ctx context.Context) map[string]netstate.Account {
 	all := map[string]netstate.Account{}
 	var wait sync.WaitGroup
 	for _, p := range x.places {
@@ -110,7 +110,7 @@ func (x *Examination) accounts(ctx context.Context) map[string]netstate.Account 
 }
 
 // sizes tries packet sizes on all direct paths at the same time, from both ends: each tries what its own device may send.
-func (x *Examination) sizes(ctx context.Context) []diagnose.Size {
+func (x *examination) sizes(ctx context.Context) []diagnose.Size {
 	var wait sync.WaitGroup
 	var all []diagnose.Size
 	for _, r := range x.routes {
@@ -134,7 +134,7 @@ func (x *Examination) sizes(ctx context.Context) []diagnose.Size {
 }
 
 // size finds the largest packet that passes from one place to another and back.
-func (x *Examination) size(ctx context.Context, from, to env.Place) (s diagnose.Size) {
+func (x *examination) size(ctx context.Context, from, to env.Place) (s diagnose.Size) {
 	limit, stop := context.WithTimeout(ctx, sizeTime)
 	defer stop()
 	mark := make([]byte, 16)

@@ -94,7 +94,7 @@ var page string
 // words are those of the rules.
 var words = sync.OnceValue(func() finding.Rules { return finding.ParseRules(page) })
 
-// rule is one question to the evidence. It returns a statement for each fault, or one that says there is none or that it cannot
+// rule is one question to the evidence. It returns a statement for each fault, or one that says that there is no fault, or that it cannot
 // tell.
 type rule struct {
 	id   string

@@ -2,9 +2,9 @@
 //
 //	records, accounts, packet sizes ──► Evidence ──► rules ──► Statements ──► Answer
 //
-// It is pure. Each rule (page.md has their words) looks at the evidence and states a fault or that there is none, with its
+// It is pure. Each rule (page.md has their words) looks at the evidence and states a fault or the absence of a fault, with its
 // measurement. The first rule that finds a fault gives the answer, because the rules are in the order in which causes explain each
-// other: a full table explains a loss, a loss explains a slow path. What could not be judged is said, and never taken for fine.
+// other: a full table explains a loss, a loss explains a slow path. The answer lists what could not be judged, and does not take it for fine.
 //
 // No rule compares a time or a rate with a constant alone where the hosts' own path was measured beside it.
 package diagnose

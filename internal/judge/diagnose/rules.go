@@ -204,8 +204,13 @@ func conntrackFull(e *Evidence) []Statement {
 
 func conntrackRace(e *Evidence) []Statement {
 	n, at := e.count(func(_ Place, counter string) bool { return counter == "conntrack.insert_failed" })
-	if n >= fewErrors {
-		return proven(fault(Node, at[0].Place.Name, "%d new connections were dropped for it (insert_failed)", n))
+	for _, path := range []plan.Path{HostPath, PodPath, ServicePath} {
+		dead, _ := e.Paths[path].dead()
+		// A node counts the collisions of all its pods: without an effect on our trials they do not count.
+		if hurt := e.losses(path); n >= fewErrors && len(dead)+len(hurt) > 0 {
+			saw := fmt.Sprintf("%d new connections were dropped for it (insert_failed)", n)
+			return proven(fault(Node, at[0].Place.Name, "%s", strings.Join(append([]string{saw}, each.Of(hurt, func(l lost) string { return l.saw })...), "; ")))
+		}
 	}
 	return cleared("%d collisions (insert_failed)", n)
 }
@@ -472,7 +477,7 @@ func roundTrip(e *Evidence) []Statement {
 		return unknown("the round trip of a path was not measured")
 	}
 	saw := fmt.Sprintf("%s between hosts (at least %s), %s between pods (at least %s)", nanoseconds(host), nanoseconds(hostLeast), nanoseconds(pod), nanoseconds(podLeast))
-	// The shortest of thousands is what the path takes when nobody else uses the CPUs: it needs no quiet machine.
+	// The shortest of thousands is what the path takes when no other work has the CPUs: it needs no quiet machine.
 	switch {
 	case podLeast-hostLeast > max(0.5*longTrip, e.allowed(hostLeast)):
 		return fault(CNI, PodPath.String(), "%s", saw)

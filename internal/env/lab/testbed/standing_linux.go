@@ -1,8 +1,4 @@
-// Package standing is a lab of another process as the environment of a run: one of "cnibench lab up", as it is at this moment.
-//
-// The lab's process describes it and hands over its namespaces (package attach). Agents are this process's own. Nothing is raised,
-// tested or changed.
-package standing
+package testbed
 
 import (
 	"context"
@@ -17,7 +13,6 @@ import (
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/lab"
-	"github.com/cnibench/cnibench/internal/env/lab/attach"
 	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
@@ -28,8 +23,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Options are the options of Open.
-type Options struct {
+// StandingOptions are the options of OpenStanding.
+type StandingOptions struct {
 	// Lab is the name of the lab, Profile that of its instance, "" for the only one.
 	Lab     string
 	Profile plan.Variant
@@ -40,9 +35,11 @@ type Options struct {
 	Version string
 }
 
-// Environment is a lab that stands. It is the site of its only variant.
-type Environment struct {
-	options Options
+// Standing is a lab of another process as the environment of a run: one of "cnibench lab up", as it is at this moment. That process
+// describes it and hands over its namespaces; agents are of this process. Nothing is raised, tested or changed. It is the site
+// of its only variant.
+type Standing struct {
+	options StandingOptions
 	// prefix is before the names of hosts where the lab has several instances.
 	prefix  string
 	of      lab.Description
@@ -50,11 +47,11 @@ type Environment struct {
 	facts   facts.Facts
 }
 
-var _ env.Looker = (*Environment)(nil)
+var _ env.Looker = (*Standing)(nil)
 
-// Open asks the lab for what it has. The error is of the lab or says which instances there are.
-func Open(ctx context.Context, o Options) (*Environment, error) {
-	all, err := attach.Describe(o.Lab, o.Sudo)
+// OpenStanding asks the lab for what it has. The error is of the lab or says which instances there are.
+func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
+	all, err := Describe(o.Lab, o.Sudo)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +60,7 @@ func Open(ctx context.Context, o Options) (*Environment, error) {
 		names := each.Of(all, func(d lab.Description) string { return string(d.Name) })
 		return nil, fmt.Errorf("lab %q has no profile %q; it has %s", o.Lab, o.Profile, strings.Join(names, ", "))
 	}
-	e := &Environment{options: o, of: all[i], starter: netns.NewStarter(), facts: all[i].Facts}
+	e := &Standing{options: o, of: all[i], starter: netns.NewStarter(), facts: all[i].Facts}
 	if len(all) > 1 {
 		e.prefix = string(e.of.Name) + "/"
 	}
@@ -79,18 +76,18 @@ func Open(ctx context.Context, o Options) (*Environment, error) {
 }
 
 // Facts returns the conditions of the machine and of the lab.
-func (e *Environment) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
+func (e *Standing) Facts(context.Context) (facts.Facts, error) { return e.facts, nil }
 
 // Profiles returns the lab's only variant.
-func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
+func (e *Standing) Profiles(context.Context) ([]result.Profile, error) {
 	return []result.Profile{{Name: e.of.Name}}, nil
 }
 
 // At returns the lab.
-func (e *Environment) At(plan.Variant) env.Site { return e }
+func (e *Standing) At(plan.Variant) env.Site { return e }
 
 // Conditions returns what the lab's own facts say. Its line rate is not among them: a fault may be there.
-func (e *Environment) Conditions() outcome.Conditions {
+func (e *Standing) Conditions() outcome.Conditions {
 	c := outcome.FromFacts(e.facts)
 	for _, h := range e.of.Hosts {
 		c.CPUs = append(c.CPUs, h.CPUs...)
@@ -101,13 +98,13 @@ func (e *Environment) Conditions() outcome.Conditions {
 }
 
 // Close ends the agents. The lab stays.
-func (e *Environment) Close(context.Context) error {
+func (e *Standing) Close(context.Context) error {
 	e.starter.Close()
 	return nil
 }
 
 // ends returns the ends of a path.
-func (e *Environment) ends(p plan.Path) (lab.Ends, error) {
+func (e *Standing) ends(p plan.Path) (lab.Ends, error) {
 	ends, ok := e.of.Ends[p.String()]
 	if !ok {
 		return ends, &control.NotServedError{Profile: e.of.Name, Path: p.String(), Reason: e.of.Refused[p.String()]}
@@ -116,7 +113,7 @@ func (e *Environment) ends(p plan.Path) (lab.Ends, error) {
 }
 
 // Endpoints returns the ends of a route with one server.
-func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
+func (e *Standing) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
 	ends, err := e.ends(r.Path)
 	if err != nil {
 		return control.Ends{}, err
@@ -127,7 +124,7 @@ func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, 
 	return control.Ends{Client: client, Servers: []control.Endpoint{server}}, nil
 }
 
-func (e *Environment) endpoint(name string) control.Endpoint {
+func (e *Standing) endpoint(name string) control.Endpoint {
 	h := e.host(name)
 	return control.Endpoint{
 		Name: name, Address: h.Addr.String(), CPUs: h.CPUs,
@@ -140,14 +137,14 @@ func (e *Environment) endpoint(name string) control.Endpoint {
 	}
 }
 
-func (e *Environment) host(name string) lab.HostDescription {
+func (e *Standing) host(name string) lab.HostDescription {
 	i := slices.IndexFunc(e.of.Hosts, func(h lab.HostDescription) bool { return h.Name == name })
 	return e.of.Hosts[i] // names are those of the description
 }
 
 // start starts this program with arguments in a host, in the host's cgroup as the lab's own agents.
-func (e *Environment) start(h lab.HostDescription, args ...string) (io.ReadWriteCloser, error) {
-	at, ns, err := attach.Ask(e.options.Lab, e.prefix+h.Name, e.options.Sudo)
+func (e *Standing) start(h lab.HostDescription, args ...string) (io.ReadWriteCloser, error) {
+	at, ns, err := Ask(e.options.Lab, e.prefix+h.Name, e.options.Sudo)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +163,7 @@ func (e *Environment) start(h lab.HostDescription, args ...string) (io.ReadWrite
 }
 
 // Places returns the ends of a route, their nodes and the switch.
-func (e *Environment) Places(r plan.Route) ([]env.Place, error) {
+func (e *Standing) Places(r plan.Route) ([]env.Place, error) {
 	ends, err := e.ends(r.Path)
 	if err != nil {
 		return nil, err
@@ -183,7 +180,7 @@ func (e *Environment) Places(r plan.Route) ([]env.Place, error) {
 }
 
 // Look runs "cnibench look" at a place.
-func (e *Environment) Look(ctx context.Context, place string, args ...string) ([]byte, error) {
+func (e *Standing) Look(ctx context.Context, place string, args ...string) ([]byte, error) {
 	stream, err := e.start(e.host(place), append([]string{"look"}, args...)...)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,219 @@
+package diagnose
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// healthy is the evidence of a network without a fault, by the numbers of flannel in the lab.
+func healthy() *Evidence {
+	trials := func(trip, bulk float64) *Trials {
+		t := &Trials{Values: map[string][]float64{}, Succeeded: map[string]int{}, Failed: map[string]int{}, Why: map[string]string{}, Counters: map[string]int64{"Tcp.OutSegs": 60_000}}
+		for _, noise := range []float64{1, 1.1, 0.95} {
+			for name, v := range map[string]float64{
+				"ping rtt.min": trip, "ping rtt.p50": trip, "rr rtt.min": 0.9 * trip, "rr rtt.p50": trip, "rr rtt.p99": 3 * trip,
+				"crr connect_time.p50": 2 * trip, "stream goodput": bulk, "stream reverse goodput": bulk, "udp frame_loss_rate": 0,
+			} {
+				t.Values[name] = append(t.Values[name], noise*v)
+			}
+		}
+		for _, kind := range []string{"ping", "rr", "crr", "stream", "stream reverse", "udp"} {
+			t.Succeeded[kind] = 3
+		}
+		t.Datagrams, t.Echoes = Lossy{Sent: 15_000}, Lossy{Sent: 50_000}
+		t.Prober = Prober{Elapsed: 10 * time.Second, Whole: 10 * time.Second, Of: 18}
+		return t
+	}
+	e := &Evidence{Encapsulation: "vxlan", Paths: map[plan.Path]*Trials{HostPath: trials(12e3, 22e9), PodPath: trials(25e3, 11e9), ServicePath: trials(28e3, 10e9)}}
+	for _, name := range []string{"node-1/pod-1", "node-2/pod-1", "node-1", "node-2"} {
+		e.Places = append(e.Places, Place{Name: name, Pod: strings.Contains(name, "/"), Account: netstate.Account{Counters: map[string]int64{}, Tracked: 900, TrackedMax: 262144}})
+	}
+	for _, p := range []plan.Path{HostPath, PodPath} {
+		e.Sizes = append(e.Sizes, Size{Path: p, From: "a", To: "b", PathMTU: netstate.PathMTU{There: 1450, Back: 1450, Own: 1450}})
+	}
+	return e
+}
+
+// scale multiplies a metric of the given paths.
+func scale(e *Evidence, by float64, metrics []string, paths ...plan.Path) {
+	for _, p := range paths {
+		for name, values := range e.Paths[p].Values {
+			if slices.ContainsFunc(metrics, func(m string) bool { return strings.Contains(name, m) }) {
+				for i := range values {
+					values[i] *= by
+				}
+			}
+		}
+	}
+}
+
+var all = []plan.Path{HostPath, PodPath, ServicePath}
+
+func TestJudge(t *testing.T) {
+	times, rates := []string{"rtt", "connect_time"}, []string{"goodput"}
+	for name, c := range map[string]struct {
+		plant   func(*Evidence)
+		verdict Verdict
+		cause   string
+		says    string
+	}{
+		"nothing at all": {func(*Evidence) {}, Fine, "", "25.0 µs"},
+		"pods wait 2 ms more": {func(e *Evidence) {
+			scale(e, 80, times, PodPath, ServicePath)
+		}, CNI, "round-trip", "pods"},
+		"nodes are far apart": {func(e *Evidence) { scale(e, 1500, times, all...) }, Node, "round-trip", "18.0 ms between hosts"},
+		"pods take three times as long, and more": {func(e *Evidence) {
+			scale(e, 8, times, PodPath, ServicePath)
+		}, CNI, "overhead", "200 µs"},
+		"one percent of datagrams between hosts and pods": {func(e *Evidence) {
+			e.Paths[HostPath].Datagrams.Lost, e.Paths[PodPath].Datagrams.Lost = 150, 160
+		}, Node, "loss", "1% of 15000 datagrams"},
+		"one percent between pods alone": {func(e *Evidence) { e.Paths[PodPath].Datagrams.Lost = 150 }, CNI, "loss", "pod-to-pod"},
+		"a rule drops one percent": {func(e *Evidence) {
+			e.Paths[PodPath].Datagrams.Lost = 150
+			e.Places[3].Filters = []netstate.Filter{{Chain: "ip filter FORWARD", Place: 3, Verdict: "drop", Packets: 170}}
+		}, CNI, "loss", "node-2: rule 3 of ip filter FORWARD"},
+		"three datagrams are nothing": {func(e *Evidence) { e.Paths[PodPath].Datagrams.Lost = 3 }, Fine, "", ""},
+		"checksums at a pod":          {func(e *Evidence) { e.Places[1].Counters["Tcp.InCsumErrors"] = 40 }, CNI, "checksum", "node-2/pod-1 Tcp.InCsumErrors 40"},
+		"checksums between hosts, with the loss that they are": {func(e *Evidence) {
+			e.Places[3].Counters["Tcp.InCsumErrors"] = 40
+			e.Paths[HostPath].Counters["Tcp.InCsumErrors"] = 40
+			e.Paths[HostPath].Counters["Tcp.RetransSegs"] = 60
+		}, Node, "checksum", "node-2"},
+		"IPv6 counts them apart": {func(e *Evidence) { e.Places[1].Counters["Udp6InCsumErrors"] = 9 }, CNI, "checksum", "Udp6InCsumErrors"},
+		"a pod's MTU is too large": {func(e *Evidence) {
+			e.Sizes[1].Own, e.Sizes[1].Silent = 9000, true
+			e.Paths[PodPath].Succeeded["stream"], e.Paths[PodPath].Failed["stream"] = 0, 3
+		}, CNI, "mtu", "1450 bytes pass"},
+		"a router says what passes": {func(e *Evidence) { e.Sizes[1].Own = 1500 }, Fine, "", ""},
+		"the table is full": {func(e *Evidence) {
+			e.Places[2].Tracked = 262140
+			e.Paths[PodPath].Succeeded["crr"], e.Paths[PodPath].Failed["crr"] = 0, 3
+		}, Node, "conntrack-full", "262140 of 262144"},
+		"the table refused some": {func(e *Evidence) { e.Places[2].Counters["conntrack.drop"] = 12 }, Node, "conntrack-full", "12 new connections"},
+		"collisions": {func(e *Evidence) {
+			e.Places[2].Counters["conntrack.drop"], e.Places[2].Counters["conntrack.insert_failed"] = 12, 12
+			e.Paths[ServicePath].Counters["Tcp.RetransSegs"] = 40
+		}, Node, "conntrack-race", "12"},
+		"pods do not answer": {func(e *Evidence) {
+			for k := range e.Paths[PodPath].Succeeded {
+				e.Paths[PodPath].Succeeded[k], e.Paths[PodPath].Failed[k] = 0, 3
+			}
+			e.Paths[PodPath].Values = nil
+			e.Places[3].Filters = []netstate.Filter{{Chain: "ip filter FORWARD", Place: 1, Verdict: "drop", Packets: 3996}}
+		}, CNI, "unreachable", "ip filter FORWARD"},
+		"only the Service does not": {func(e *Evidence) {
+			for k := range e.Paths[ServicePath].Succeeded {
+				e.Paths[ServicePath].Succeeded[k], e.Paths[ServicePath].Failed[k] = 0, 3
+			}
+			e.Paths[ServicePath].Values = nil
+		}, Service, "unreachable", "pod-to-service"},
+		"a shaper of 100 Mbit/s": {func(e *Evidence) {
+			e.Places[2].Shapers = []netstate.Shaper{{Device: "eth0", Kind: "tbf", Rate: 100e6}}
+			scale(e, 95e6/22e9, rates, HostPath)
+			scale(e, 95e6/11e9, rates, PodPath)
+		}, Node, "shaper", "tbf on eth0"},
+		"a shaper that nobody reaches": {func(e *Evidence) {
+			e.Places[2].Shapers = []netstate.Shaper{{Device: "eth0", Kind: "tbf", Rate: 100e9}}
+		}, Fine, "", ""},
+		"a NIC at a lower rate": {func(e *Evidence) { scale(e, 0.004, rates, all...) }, Node, "rate", "88.0 Mbit/s"},
+		"a limit of CPU time": {func(e *Evidence) {
+			for _, p := range all {
+				e.Paths[p].Prober.Stopped = 6 * time.Second
+			}
+			scale(e, 2000, times, all...)
+		}, Tester, "cpu-limit", "18s of 30s"},
+		"steal": {func(e *Evidence) {
+			for _, p := range all {
+				e.Paths[p].Prober.Steal = 2 * time.Second
+			}
+		}, Node, "cpu-steal", "20%"},
+		"a starved prober": {func(e *Evidence) {
+			for _, p := range all {
+				e.Paths[p].Prober.Disturbed = 17
+			}
+			scale(e, 400, []string{"rtt.p50", "connect_time"}, all...)
+			scale(e, 0.1, rates, all...)
+		}, Tester, "starved", "takes 4.80 ms"},
+		"one backend": {func(e *Evidence) {
+			e.Backends = []Backend{{"", netstate.Dialled{}}, {"web-1", netstate.Dialled{To: "10.0.0.1:80", Times: []int64{20_000}}}, {"web-2", netstate.Dialled{To: "10.0.0.2:80"}}}
+		}, Service, "backend", "web-2"},
+		"hops differ":                     {func(e *Evidence) { e.Sizes[0].HopsThere, e.Sizes[0].HopsBack = 1, 2 }, Node, "asymmetric", "1 hops there and 2 back"},
+		"the Service's path is slow":      {func(e *Evidence) { scale(e, 30, times, ServicePath) }, Service, "service", "through the Service"},
+		"a path was not measured":         {func(e *Evidence) { delete(e.Paths, PodPath) }, Undecided, "", "not measured"},
+		"nothing was measured":            {func(e *Evidence) { *e = Evidence{} }, Undecided, "", ""},
+		"wireguard may take a tenth only": {func(e *Evidence) { e.Encapsulation = "wireguard"; scale(e, 0.1, rates, PodPath) }, Fine, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := healthy()
+			c.plant(e)
+			a := Judge(e)
+			if a.Verdict != c.verdict || a.Cause != c.cause || !strings.Contains(a.Text, c.says) {
+				t.Errorf("%s by %q: %s", a.Verdict, a.Cause, a.Text)
+			}
+			if len(a.Next) == 0 || a.Confidence == "" || len(a.Statements) < len(rules) {
+				t.Errorf("no next step, no confidence or too few statements: %+v", a)
+			}
+			for _, s := range a.Statements {
+				if s.Saw == "" || s.Title == "" || (s.State == Fault) != (s.Do != "") {
+					t.Errorf("a statement without its measurement or its words: %+v", s)
+				}
+			}
+		})
+	}
+}
+
+// TestNoFalseAlarm: no noise that a healthy machine has makes a fault: each value up to 30 % off, some packets late, a few drops.
+func TestNoFalseAlarm(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 2000 {
+		e := healthy()
+		for _, p := range all {
+			trials := e.Paths[p]
+			for _, values := range trials.Values {
+				for j := range values {
+					values[j] *= 0.7 + 0.6*rng.Float64()
+				}
+			}
+			trials.Datagrams.Lost, trials.Echoes.Lost = rng.Uint64N(5), rng.Uint64N(5)
+			trials.Counters["Tcp.RetransSegs"] = rng.Int64N(5)
+			trials.Prober.Disturbed = rng.IntN(19)
+		}
+		for j := range e.Places {
+			e.Places[j].Counters["eth0.rx_dropped"] = rng.Int64N(100)
+			e.Places[j].Counters["conntrack.insert_failed"] = rng.Int64N(50)
+		}
+		if a := Judge(e); a.Verdict != Fine {
+			t.Fatalf("%d: %s: %s", i, a.Verdict, a.Text)
+		}
+	}
+}
+
+func TestRulesAreWhole(t *testing.T) {
+	list := words()
+	if len(list) != len(rules) {
+		t.Errorf("page.md has %d rules, and there are %d", len(list), len(rules))
+	}
+	for i, r := range rules[:min(len(rules), len(list))] {
+		if list[i].ID != r.id || list[i].Why == "" || list[i].Do == "" {
+			t.Errorf("rule %s: page.md has %+v in its place", r.id, list[i])
+		}
+	}
+	for v := range lead {
+		if lead[v] == "" {
+			t.Error(fmt.Sprintf("no words for %s", v))
+		}
+	}
+	got, err := os.ReadFile("../../../docs/reference/diagnose.md")
+	if err != nil || string(got) != page {
+		t.Errorf("docs/reference/diagnose.md is not page.md (%v); run make generate", err)
+	}
+}
