@@ -550,10 +550,10 @@ func TestForeignTransfers(t *testing.T) {
 		{"one held to a rate", dir + "iperf3/testdata/iperf3/fq_rate.json", "", "transfer-dies", ""},
 		{"two directions", "", slow + fast, "directions-apart", "2994"},
 		{"two directions alike", dir + "iperf3/testdata/iperf3/tcp_bidir.json", "", "directions-apart", ""},
-		{"connections that vegeta does not say", dir + "httpload/testdata/vegeta/vegeta.json", "", "idle-connections", ""},
-		{"connections that oha does not say", dir + "httpload/testdata/oha/documented.json", "", "concurrency", ""},
-		{"a rate that fortio was held to", dir + "httpload/testdata/fortio/fortio_qps.json", "", "idle-connections", ""},
-		{"percentiles of fortio", dir + "httpload/testdata/fortio/fortio.json", "", "quantiles", ""},
+		{"connections that vegeta does not say", dir + "outputs/testdata/vegeta/vegeta.json", "", "idle-connections", ""},
+		{"connections that oha does not say", dir + "outputs/testdata/oha/documented.json", "", "concurrency", ""},
+		{"a rate that fortio was held to", dir + "outputs/testdata/fortio/fortio_qps.json", "", "idle-connections", ""},
+		{"percentiles of fortio", dir + "outputs/testdata/fortio/fortio.json", "", "quantiles", ""},
 	} {
 		b := []byte(c.text)
 		if c.file != "" {
