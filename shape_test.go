@@ -17,7 +17,7 @@ import (
 const (
 	maxFields  = 12
 	maxMethods = 40
-	maxPlan    = 141 // of what internal/plan exports; to become 120
+	maxPlan    = 120 // of what internal/plan exports
 )
 
 // wide are the structs that may have more than maxFields fields, with their number. What is a kernel's or a file's own has to; the

@@ -115,7 +115,7 @@ func TestPaths(t *testing.T) {
 	o.Paths, o.Host, o.Backends, o.UDP, o.LoadBalancerClass = plan.Paths, true, []int{2, 3}, true, balancerClass
 	balance(t)
 	c := raise(t, o)
-	profiles := []string{"cni", "cni" + plan.TwinSuffix, "host", "host" + plan.TwinSuffix}
+	profiles := []string{"cni", "cni~twin", "host", "host~twin"}
 	began := time.Now()
 	silent, err := c.Reach(t.Context(), plan.Variants(profiles...))
 	t.Logf("reached after %s", time.Since(began).Round(time.Millisecond))

@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/examples"
 	"github.com/cnibench/cnibench/internal/external/drive"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -25,11 +26,11 @@ type articlePlan struct {
 const firstLook = 5 * time.Minute
 
 // begin reads the plan.
-func (a *articlePlan) begin(environment string) (plan.Plan, plan.File, error) {
+func (a *articlePlan) begin(environment string) (plan.Plan, position.Decoder, error) {
 	name := "exact/" + a.name + ".yaml"
 	text, err := examples.Articles.ReadFile(name)
 	if err != nil {
-		return plan.Plan{}, plan.File{}, err
+		return plan.Plan{}, position.Decoder{}, err
 	}
 	p, file, err := plan.Read("examples/"+name, bytes.NewReader(text), environment)
 	if err != nil || a.exact {

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/env/kube"
-	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -58,7 +58,7 @@ func (p *program) finish(err error) int {
 	}
 	code := exitFailed
 	var coded *exitError
-	var faults plan.Faults
+	var faults position.Faults
 	var config *kube.ConfigError
 	switch {
 	case errors.As(err, &coded):

@@ -20,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
 // pretended is a place of scripted agents that keeps a diary of what is asked of it.
@@ -218,7 +219,7 @@ func TestBothFaults(t *testing.T) {
 			t.Errorf("%s: %v", tt.words, err)
 		}
 		code := exitFailed
-		if faults := (plan.Faults{}); errors.As(err, &faults) || cannotCompare(err) {
+		if faults := (position.Faults{}); errors.As(err, &faults) || cannotCompare(err) {
 			code = exitUsage
 		}
 		s.diary = slices.DeleteFunc(s.diary, func(line string) bool { return strings.Contains(line, " measures ") })

@@ -20,13 +20,13 @@ const (
 )
 
 // groupOutput is where flags are listed that belong to no setting.
-const groupOutput plan.Group = "Output and everything else"
+const groupOutput = "Output and everything else"
 
 // groups are in the order of help.
-var groups = []plan.Group{plan.GroupWhat, plan.GroupTime, plan.GroupLab, plan.GroupCluster, groupOutput}
+var groups = []string{plan.GroupWhat, plan.GroupTime, plan.GroupLab, plan.GroupCluster, groupOutput}
 
 // group says where help lists flags of cmd, and whether on the first page.
-func group(cmd *cobra.Command, g plan.Group, common bool, names ...string) {
+func group(cmd *cobra.Command, g string, common bool, names ...string) {
 	for _, name := range names {
 		f := cmd.Flags().Lookup(name)
 		if f == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/itinerary"
 	"github.com/cnibench/cnibench/internal/measure/journey"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/plot"
@@ -77,9 +78,9 @@ func (a *journeyArgs) want(cmd *cobra.Command, names []string) (plan.Plan, error
 	if err != nil {
 		return want, err
 	}
-	var faults plan.Faults
+	var faults position.Faults
 	fault := func(field, format string, args ...any) {
-		faults = append(faults, plan.Fault{Field: field, Message: fmt.Sprintf(format, args...)})
+		faults = append(faults, position.Fault{Field: field, Message: fmt.Sprintf(format, args...)})
 	}
 	want.Profiles = nil
 	for _, name := range strings.Split(strings.Join(names, ","), ",") {
@@ -117,7 +118,7 @@ func (a *journeyArgs) want(cmd *cobra.Command, names []string) (plan.Plan, error
 	if a.format == "svg" && len(want.Paths)*len(want.Workloads) > 1 {
 		fault("--format", "svg is one picture, of one path and one workload: want html for several")
 	}
-	var more plan.Faults
+	var more position.Faults
 	if err := want.Validate(); err != nil && !errors.As(err, &more) {
 		return want, err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -144,7 +143,7 @@ func flagList(cmd *cobra.Command, everything bool) (list string, left bool) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			own := groupOutput
 			if named := f.Annotations[groupOf]; named != nil {
-				own = plan.Group(named[0])
+				own = named[0]
 			}
 			_, common := f.Annotations[isCommon]
 			switch {

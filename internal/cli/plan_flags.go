@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/cnibench/cnibench/internal/env/kind"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/plan/profilefile"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -39,11 +41,7 @@ func allPlanFlags() []plan.Setting {
 }
 
 func setLoads(p *plan.Plan, s string) error {
-	loads, err := plan.ParseLoads(s)
-	if err != nil {
-		return err
-	}
-	loaded, err := plan.WithLoads(p.Workloads, loads)
+	loaded, err := plan.WithLoads(p.Workloads, s)
 	if err == nil {
 		p.Workloads = loaded
 	}
@@ -94,7 +92,7 @@ func (a *planArgs) declare(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&a.file, "file", "", "plan `file` (examples/*.yaml)")
 	a.preset = plan.Presets[0]
-	choose(cmd, &a.preset, "preset", plan.PresetHelp, plan.Presets)
+	choose(cmd, &a.preset, "preset", "`plan` to start from without a file (quick: within a minute; standard: 4 minutes; thorough: half an hour)", plan.Presets)
 	f.BoolVar(&a.noTwin, "no-twin", false, "do not measure the baseline a second time")
 	cmd.MarkFlagsMutuallyExclusive("file", "preset")
 	a.declareSome(cmd, func(plan.Setting) bool { return true })
@@ -144,7 +142,10 @@ func (a *planArgs) said(cmd *cobra.Command) bool {
 		slices.ContainsFunc(planFlags(), func(p plan.Setting) bool { return cmd.Flags().Changed(p.Flag) })
 }
 
-// plan returns the plan that the flags ask for, valid. The error is plan.Faults where the request is wrong.
+// sweepBudget is the time that a sweep may take where neither a flag nor a file gives another.
+const sweepBudget = 9 * time.Minute
+
+// plan returns the plan that the flags ask for, valid. The error is position.Faults where the request is wrong.
 func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	p, file, err := a.base(cmd)
 	if err != nil {
@@ -164,7 +165,7 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 			set = a.setTools
 		}
 		if err := set(&p, *a.texts[f.Flag]); err != nil {
-			faults = append(faults, plan.Fault{Field: "--" + f.Flag, Message: err.Error()})
+			faults = append(faults, position.Fault{Field: "--" + f.Flag, Message: err.Error()})
 		}
 	}
 	if a.noTwin {
@@ -175,7 +176,7 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 		p.Budget = 0
 	}
 	if a.file == "" && a.was == nil && !p.Sweep.IsZero() && changed["budget"] == "" && changed["duration"] == "" {
-		p.Budget = max(p.Budget, plan.SweepBudget)
+		p.Budget = max(p.Budget, sweepBudget)
 	}
 	if !cmd.Flags().Changed("seed") && p.Seed == 0 {
 		p.Seed, a.drawn = rand.Uint64N(1_000_000_000), true
@@ -227,7 +228,7 @@ func (a *planArgs) resumed(cmd *cobra.Command, was plan.Plan) (plan.Plan, error)
 	if a.drawn {
 		want.Seed = was.Seed
 	}
-	if plan.Differ(was, want) == nil || extends(was, want) || a.file != "" || cmd.Flags().Changed("preset") {
+	if was.Differ(want) == nil || extends(was, want) || a.file != "" || cmd.Flags().Changed("preset") {
 		return want, nil
 	}
 	a.was = &was
@@ -241,9 +242,9 @@ func (a *planArgs) setTools(p *plan.Plan, s string) (err error) {
 }
 
 // base is the plan that the flags are applied to, and the file that it is of.
-func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, plan.File, error) {
+func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, position.Decoder, error) {
 	if a.was != nil {
-		return *a.was, plan.File{}, nil
+		return *a.was, position.Decoder{}, nil
 	}
 	environment := ""
 	if cmd.Flags().Changed("env") {
@@ -253,11 +254,11 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, plan.File, error) {
 	case a.article != nil:
 		return a.article.begin(environment)
 	case a.file == "":
-		return plan.Preset(a.preset), plan.File{}, nil
+		return plan.Preset(a.preset), position.Decoder{}, nil
 	}
 	f, err := os.Open(a.file)
 	if err != nil {
-		return plan.Plan{}, plan.File{}, usage(fmt.Errorf("open plan: %w", err))
+		return plan.Plan{}, position.Decoder{}, usage(fmt.Errorf("open plan: %w", err))
 	}
 	defer f.Close() // it was only read
 	p, file, err := plan.Read(a.file, f, environment)
@@ -266,7 +267,7 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, plan.File, error) {
 
 // both joins the faults of a file and of flags that could not be read with those that the plan as a whole has. The
 // latter are called by the flag that set the field, and left out where it could not be read.
-func both(unread, whole plan.Faults, changed map[string]string) error {
+func both(unread, whole position.Faults, changed map[string]string) error {
 	spoiled := map[string]bool{}
 	for _, f := range unread {
 		spoiled[f.Field] = true
@@ -291,12 +292,12 @@ const chartsFlag = "charts"
 
 // elsewhere returns faults for the flags of an environment that is not measured. Numbers of the lab would be taken for
 // a cluster's, and a cluster gets no delay and no Services by flags. A plan file may have settings for both.
-func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) plan.Faults {
-	var faults plan.Faults
+func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) position.Faults {
+	var faults position.Faults
 	refuse := func(why string, names ...string) {
 		for _, name := range names {
 			if cmd.Flags().Changed(name) {
-				faults = append(faults, plan.Fault{Field: "--" + name, Message: why})
+				faults = append(faults, position.Fault{Field: "--" + name, Message: why})
 			}
 		}
 	}

@@ -215,7 +215,7 @@ func (a *runArgs) resumed(cmd *cobra.Command, start result.Header) (want plan.Pl
 // extends reports whether two plans differ in how often at most each case is measured, and want measures more.
 func extends(was, want plan.Plan) bool {
 	more := []string{"repetitions", "maxRepetitions", "precision", "budget"}
-	differ := plan.Differ(was, want)
+	differ := was.Differ(want)
 	return len(differ) > 0 && want.Repetitions >= was.Repetitions &&
 		!slices.ContainsFunc(differ, func(key string) bool { return !slices.Contains(more, key) })
 }

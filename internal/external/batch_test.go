@@ -83,7 +83,7 @@ func TestContents(t *testing.T) {
 	failed.Started, failed.Window = began.Add(time.Hour), time.Second
 	failed.Fail("timeout", "no answer")
 	a := Batch{Tool: "netperf", Title: "a", Facts: map[string]string{"kernel": "6.1", "mtu": "1500"}, Readings: []Reading{
-		reading("canal", podPath, rr, 0), reading("canal", podPath, rr, 0), reading("raw", hostPath, stream, 1), reading("raw"+plan.TwinSuffix, hostPath, stream, 1),
+		reading("canal", podPath, rr, 0), reading("canal", podPath, rr, 0), reading("raw", hostPath, stream, 1), reading("raw~twin", hostPath, stream, 1),
 	}}
 	b := Batch{Tool: "iperf3 3.12", Title: "b", Baseline: "raw", Facts: map[string]string{"kernel": "5.15", "mtu": "1500"}, Readings: []Reading{failed, reading("raw", hostPath, stream, 1)}, LeftOut: []string{"this", "that"}}
 	c, err := Contents(a, b)

@@ -81,7 +81,7 @@ func TestWithTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, left, err := plan.WithTools(list, []string{"wrk", plan.Own, "iperf3"})
+	all, left, err := plan.WithTools(list, []string{"wrk", "own", "iperf3"})
 	if err != nil {
 		t.Fatal(err)
 	}

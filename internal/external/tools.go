@@ -22,7 +22,6 @@ import (
 	"github.com/cnibench/cnibench/internal/external/ping"
 	"github.com/cnibench/cnibench/internal/external/sockperf"
 	"github.com/cnibench/cnibench/internal/external/wrk"
-	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // tools are in the order in which their formats are tried.
@@ -39,7 +38,7 @@ type (
 func init() {
 	for _, t := range tools {
 		if t.Sender != nil {
-			plan.RegisterTool(t.Sender.Tool)
+			t.Sender.Tool.Register()
 		}
 	}
 }
@@ -47,7 +46,7 @@ func init() {
 // Add adds a tool to those of the product, for programs of the build. Call it before any plan is read.
 func Add(t adapter.Tool) {
 	tools = append(tools, t)
-	plan.RegisterTool(t.Sender.Tool)
+	t.Sender.Tool.Register()
 }
 
 // Sending returns the tool of that name; false if no such tool sends workloads.

@@ -5,20 +5,23 @@ import "slices"
 // MainPath is the path that an answer speaks of where it is measured.
 var MainPath = Path{Pod, Pod, CrossNode}
 
-// Paths that an answer has lines of their own for, the first that is measured of each.
-var (
-	ServicePaths = []Path{{Pod, Service, Remote}, {Pod, Service, Local}}
-	OutsidePaths = []Path{{External, NodePort, Remote}, {External, NodePort, Local}, {External, LoadBalancer, Anywhere}}
-)
+// Asides are the paths that an answer has lines of their own for, the first that is measured of each.
+var Asides = []struct {
+	Name  string
+	Paths []Path
+}{
+	{"Services", []Path{{Pod, Service, Remote}, {Pod, Service, Local}}},
+	{"From outside", []Path{{External, NodePort, Remote}, {External, NodePort, Local}, {External, LoadBalancer, anywhere}}},
+}
 
 // Answers returns which cases the answer of a report speaks of: those of the main path, and the typical workload in front of
 // Services and from outside.
 func (p Plan) Answers() func(Case) bool {
 	typical := Typical(p.Workloads)
 	own := map[Path]bool{}
-	for _, paths := range [][]Path{ServicePaths, OutsidePaths} {
-		if i := slices.IndexFunc(paths, func(x Path) bool { return slices.Contains(p.Paths, x) }); i >= 0 {
-			own[paths[i]] = true
+	for _, s := range Asides {
+		if i := slices.IndexFunc(s.Paths, func(x Path) bool { return slices.Contains(p.Paths, x) }); i >= 0 {
+			own[s.Paths[i]] = true
 		}
 	}
 	return func(k Case) bool { return k.Path == MainPath || own[k.Path] && k.Workload == typical }

@@ -24,7 +24,7 @@ type CRR struct {
 var crrKind = kind{name: "crr", about: "a connection for each request and response", title: "A connection for each request", zero: CRR{}, options: slices.Concat(
 	[]option{
 		only[CRR](TCP),
-		field("flows", "flows", "threads, each with one connection at a time", whole(1, MaxFlows), func(s *CRR) *int { return &s.Flows }),
+		field("flows", "flows", "threads, each with one connection at a time", whole(1, maxFlows), func(s *CRR) *int { return &s.Flows }),
 	},
 	pacing(func(s *CRR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
@@ -43,7 +43,7 @@ func (s CRR) kind() *kind { return &crrKind }
 // Traits implements Spec.
 func (s CRR) Traits() Traits {
 	t := Traits{Protocol: TCP, Work: Transaction, Flows: s.Flows, Request: s.RequestSize, Response: s.ResponseSize, Reconnect: true,
-		Rate: s.Rate, Load: s.Load, Arrival: s.Arrival, Spin: s.Wait == Spin, Congestion: s.Congestion,
+		Rate: s.Rate, Load: s.Load, Arrival: s.Arrival, Spin: s.Wait == spinning, Congestion: s.Congestion,
 		RateMetric: metric.TransactionRate, Times: metric.RTT, Decides: []string{metric.TransactionRate}}
 	if t.Open() {
 		t.Decides = []string{metric.RTT + ".p50"}

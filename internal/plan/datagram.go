@@ -28,8 +28,8 @@ const maxBuffer = 1 << 30
 // left behind 18 of Ethernet, 20 of IPv4 and 8 of UDP. Over IPv6 the frames are 20 bytes longer.
 var Payloads = []int{18, 18, 524, 18, 18, 524, 18, 1472, 524, 18, 18, 524}
 
-// MeanPayload is the mean of Payloads, rounded up to a whole byte.
-const MeanPayload = (7*18 + 4*524 + 1472 + 11) / 12
+// meanPayload is the mean of Payloads, rounded up to a whole byte.
+const meanPayload = (7*18 + 4*524 + 1472 + 11) / 12
 
 // messages returns the option for the size of messages, or their mix.
 func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) option {
@@ -63,7 +63,7 @@ func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) opti
 func datagramForm(size int, mix, mode string) (int, string) {
 	size = cmp.Or(size, defaultDatagram)
 	if mix != "" {
-		size = MeanPayload
+		size = meanPayload
 	}
 	if mode != GSO {
 		mode = ""

@@ -45,7 +45,7 @@ func TestMeanPayload(t *testing.T) {
 	for _, n := range Payloads {
 		sum += n
 	}
-	if mean := (sum + len(Payloads) - 1) / len(Payloads); mean != MeanPayload {
-		t.Errorf("the mean is %d, not %d", mean, MeanPayload)
+	if mean := (sum + len(Payloads) - 1) / len(Payloads); mean != meanPayload {
+		t.Errorf("the mean is %d, not %d", mean, meanPayload)
 	}
 }

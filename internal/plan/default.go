@@ -86,9 +86,6 @@ func Default() Plan {
 // Presets are the names that Preset knows. The first is the plan of a run without arguments.
 var Presets = []string{"standard", "quick", "thorough"}
 
-// PresetHelp says what each preset takes.
-const PresetHelp = "`plan` to start from without a file (quick: within a minute; standard: 4 minutes; thorough: half an hour)"
-
 // standardPaths are enough to tell dataplanes apart: the node's own price, pods within a node and between nodes, and a
 // Service in front of each.
 var standardPaths = []Path{
@@ -215,7 +212,7 @@ func (p Plan) windowFor(cases int) time.Duration {
 	budget := p.Budget - p.raising(cases)
 	if p.Explain {
 		budget -= time.Duration(trials) * samplingTime
-		trials += sampledWindows*trials + trials/CountEvery
+		trials += sampledWindows*trials + trials/countEvery
 	}
 	if own, ofOwn, others := p.windows(); ofOwn > 0 && others > 0 {
 		all := float64(trials) / float64(ofOwn+others)
@@ -327,9 +324,12 @@ func (p Plan) windows() (own time.Duration, ofOwn, others int) {
 	return own, ofOwn, others
 }
 
-// CountEvery is how many repetitions have one that also counts the runs of BPF programs, the first. It does so in a trial of
+// countEvery is how many repetitions have one that also counts the runs of BPF programs, the first. It does so in a trial of
 // its own, in the cases that run any.
-const CountEvery = 4
+const countEvery = 4
+
+// Counts reports whether a trial is of a repetition that also counts the runs of BPF programs.
+func (t Trial) Counts() bool { return t.Repetition%countEvery == 1 }
 
 // SampledWindow is the window of a sampled trial.
 func (p Plan) SampledWindow() time.Duration { return sampledWindows * p.Duration }

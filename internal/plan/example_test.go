@@ -57,7 +57,7 @@ func TestExamples(t *testing.T) {
 		}
 		names = append(names, p.Name)
 		if slices.Contains(Presets, p.Name) {
-			if d := Differ(p, Preset(p.Name)); d != nil {
+			if d := p.Differ(Preset(p.Name)); d != nil {
 				t.Errorf("%s is not the preset of its name: it differs in %v", file, d)
 			}
 		}

@@ -122,8 +122,8 @@ func (p Plan) Order(repetition int) []Case {
 	return order
 }
 
-// Differ returns the keys of the settings in which two plans differ, in the order of the documents.
-func Differ(p, q Plan) []string {
+// Differ returns the keys of the settings in which p and q differ, in the order of the documents.
+func (p Plan) Differ(q Plan) []string {
 	var keys []string
 	for _, s := range Settings() {
 		if s.Text(p) != s.Text(q) {

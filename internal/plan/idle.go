@@ -25,7 +25,7 @@ func (s Idle) kind() *kind { return &idleKind }
 
 // Traits implements Spec.
 func (s Idle) Traits() Traits {
-	return Traits{Rests: true, Work: Nothing, Decides: []string{metric.IdleCPU + ".network", metric.IdleMemory + ".network"}}
+	return Traits{Rests: true, Work: nothing, Decides: []string{metric.IdleCPU + ".network", metric.IdleMemory + ".network"}}
 }
 
 func (s Idle) normalize() Spec { return s }

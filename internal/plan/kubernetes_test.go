@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/plan/kubetext"
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -39,8 +40,8 @@ func TestClusterSettles(t *testing.T) {
 	if got := p.Measured(); !slices.Equal(got, []Variant{"host", "host~twin", "flannel-vxlan"}) {
 		t.Errorf("measured %q", got)
 	}
-	if again := p.Settle(); Differ(p, again) != nil {
-		t.Errorf("settling twice changes %q", Differ(p, again))
+	if again := p.Settle(); p.Differ(again) != nil {
+		t.Errorf("settling twice changes %q", p.Differ(again))
 	}
 	fit := p.Fit(len(p.Cases()))
 	if fit.Duration < shortestClusterFit {
@@ -283,7 +284,7 @@ kubernetes:
 `
 	_, err := Parse("p", strings.NewReader(src))
 	var got []string
-	var fs Faults
+	var fs position.Faults
 	if errors.As(err, &fs) {
 		for _, f := range fs {
 			got = append(got, fmt.Sprintf("%d %s %s", f.Line, f.Field, strings.Join(strings.Fields(f.Message)[:2], " ")))
@@ -352,16 +353,16 @@ func FuzzParseToleration(f *testing.F) {
 func TestTwinOfACluster(t *testing.T) {
 	p := onCluster(t, func(p *Plan) {
 		p.Cluster.Contexts = []string{"a"}
-		p.Profiles = []Variant{Variant(Detected).At("a"), Variant("host").At("a") + TwinSuffix}
+		p.Profiles = []Variant{Variant(Detected).At("a"), Variant("host").At("a") + twinSuffix}
 		p.Baseline = Variant("host").At("a")
 	}).Resolve(map[string]string{"a": "canal"})
-	if want := []Variant{"canal@a", "host@a" + TwinSuffix}; !slices.Equal(p.Profiles, want) {
+	if want := []Variant{"canal@a", "host@a" + twinSuffix}; !slices.Equal(p.Profiles, want) {
 		t.Errorf("profiles %q, want %q", p.Profiles, want)
 	}
 	if err := p.Validate(); err != nil {
 		t.Error(err)
 	}
-	p.Profiles = []Variant{"host@b" + TwinSuffix}
+	p.Profiles = []Variant{"host@b" + twinSuffix}
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "names a context") {
 		t.Errorf("a twin on a cluster that is not there: %v", err)
 	}

@@ -40,7 +40,7 @@ func pacing[S Spec](fields func(s *S) (rate, load *float64, arrival *string)) []
 	arrivals.format = func(s string) string { return strings.TrimPrefix(s, Poisson) } // the default of those with a rate or a load
 	load := field("load", "load", "intended share of the capacity, which is measured first", loads, func(s *S) *float64 { _, l, _ := fields(s); return l })
 	load.spread = func(s string) ([]string, error) {
-		loads, err := ParseLoads(s)
+		loads, err := parseLoads(s)
 		return each.Of(loads, FormatShare), err
 	}
 	return []option{
@@ -115,8 +115,12 @@ func withCapacities(list []Workload) []Workload {
 }
 
 // WithLoads returns the workloads with each that has requests, and neither rate nor load, in place of itself once for
-// every load. It fails if no workload has requests.
-func WithLoads(list []Workload, loads []float64) ([]Workload, error) {
+// every load of text. It fails if no workload has requests.
+func WithLoads(list []Workload, text string) ([]Workload, error) {
+	loads, err := parseLoads(text)
+	if err != nil {
+		return nil, err
+	}
 	var all []Workload
 	loaded := false
 	for _, w := range list {
@@ -136,9 +140,9 @@ func WithLoads(list []Workload, loads []float64) ([]Workload, error) {
 	return all, nil
 }
 
-// ParseLoads reads loads separated by commas, of which each may be a range: "10%..95%" is 10 %, 20 % and so on in steps
+// parseLoads reads loads separated by commas, of which each may be a range: "10%..95%" is 10 %, 20 % and so on in steps
 // of 10 % to 90 %, and 95 %. The result rises and has every load once.
-func ParseLoads(s string) ([]float64, error) {
+func parseLoads(s string) ([]float64, error) {
 	var all []float64
 	for part := range strings.SplitSeq(s, ",") {
 		low, high, ranged := strings.Cut(strings.TrimSpace(part), "..")

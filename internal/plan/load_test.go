@@ -18,12 +18,12 @@ func TestParseLoads(t *testing.T) {
 		"95%..130%":      {0.95, 1.05, 1.15, 1.25, 1.3},
 		"0.1%..0.1,200%": {0.001, 0.1, 2},
 	} {
-		if got, err := ParseLoads(in); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := parseLoads(in); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %v, %v, want %v", in, got, err, want)
 		}
 	}
 	for _, bad := range []string{"", "x", "50%..", "..50%", "90%..10%", "0", "201%", "NaN", "0x1p-1", "50%%", "50%,"} {
-		if got, err := ParseLoads(bad); err == nil {
+		if got, err := parseLoads(bad); err == nil {
 			t.Errorf("%q is read as %v", bad, got)
 		}
 	}
@@ -34,7 +34,7 @@ func FuzzParseLoads(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		loads, err := ParseLoads(s)
+		loads, err := parseLoads(s)
 		if err != nil {
 			return
 		}

@@ -90,7 +90,7 @@ func truth[S Spec](key, help string, at func(s *S) *bool) option {
 func transport[S Spec](at func(s *S) *Protocol, among ...Protocol) option {
 	v := oneOf(among...)
 	v.parse = func(s string) (Protocol, error) {
-		name, err := word(s, string(TCP), string(UDP), string(ICMP))
+		name, err := word(s, string(TCP), string(UDP), string(icmp))
 		if err == nil && !slices.Contains(among, Protocol(name)) {
 			err = fmt.Errorf("%s runs over %s, not %s", (*new(S)).kind().name, strings.Join(Texts(among), " or "), name)
 		}
@@ -105,10 +105,10 @@ func only[S Spec](p Protocol) option {
 }
 
 // byTool is the option for the program that sends the workload. Its values are Own and ToolNames.
-var byTool = option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or the name of a supported program", schema: shape.Enum(append([]string{Own}, ToolNames()...)...),
+var byTool = option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or the name of a supported program", schema: shape.Enum(append([]string{ownEngine}, ToolNames()...)...),
 	set: func(w *Workload, s string) error {
-		name, err := word(s, append([]string{Own}, ToolNames()...)...)
-		if name == Own {
+		name, err := word(s, append([]string{ownEngine}, ToolNames()...)...)
+		if name == ownEngine {
 			name = ""
 		}
 		w.Tool = name
@@ -184,7 +184,7 @@ func ParseWorkload(s string) (Workload, error) {
 // setPart reads one option of the command line's form: "udp", "reverse" (or another that is true or false) or "word=value".
 func (w *Workload) setPart(part string, given map[string]bool) error {
 	word, value, has := strings.Cut(part, "=")
-	if !has && slices.Contains([]Protocol{TCP, UDP, ICMP}, Protocol(part)) {
+	if !has && slices.Contains([]Protocol{TCP, UDP, icmp}, Protocol(part)) {
 		word, value = protocolKey, part
 	}
 	k := w.Spec.kind()

@@ -37,8 +37,8 @@ const (
 	// Local and Remote place the endpoint behind a Service relative to the client (or to the node that is entered).
 	Local  Locality = "local"
 	Remote Locality = "remote"
-	// Anywhere is for paths that have one form only.
-	Anywhere Locality = ""
+	// anywhere is for paths that have one form only.
+	anywhere Locality = ""
 )
 
 // Path is from where to where traffic goes. The zero value is not a path.
@@ -63,9 +63,9 @@ var Paths = []Path{
 	{Pod, Service, Remote},
 	{External, NodePort, Local},
 	{External, NodePort, Remote},
-	{External, LoadBalancer, Anywhere},
-	{Pod, External, Anywhere},
-	{Pod, Self, Anywhere},
+	{External, LoadBalancer, anywhere},
+	{Pod, External, anywhere},
+	{Pod, Self, anywhere},
 }
 
 // NinePaths are the nine test cases of the article that examples/nine-paths.yaml repeats, in its order.
@@ -84,7 +84,7 @@ var NinePaths = []Path{
 // String returns the name used everywhere, for example "pod-to-pod/cross-node".
 func (p Path) String() string {
 	s := string(p.From) + "-to-" + string(p.To)
-	if p.Locality != Anywhere {
+	if p.Locality != anywhere {
 		s += "/" + string(p.Locality)
 	}
 	return s

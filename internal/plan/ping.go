@@ -20,8 +20,8 @@ type Ping struct {
 const defaultPingPayload = 56
 
 var pingKind = kind{name: "ping", about: "ICMP echoes", title: "Echo", zero: Ping{}, options: []option{
-	only[Ping](ICMP),
-	field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *Ping) *int { return &s.Flows }),
+	only[Ping](icmp),
+	field("flows", "flows", "concurrent flows, each with a thread", whole(1, maxFlows), func(s *Ping) *int { return &s.Flows }),
 	field("messageSize", "message", "payload of an echo", sizes(MaxDatagram), func(s *Ping) *int { return &s.MessageSize }),
 	field("interval", "interval", "time between echoes; 0 waits for the reply alone", spans(0, time.Minute), func(s *Ping) *time.Duration { return &s.Interval }),
 	byTool,
@@ -32,7 +32,7 @@ func (s Ping) kind() *kind { return &pingKind }
 
 // Traits implements Spec.
 func (s Ping) Traits() Traits {
-	return Traits{Protocol: ICMP, Work: Transaction, Flows: s.Flows, Message: s.MessageSize, Interval: s.Interval, Kernel: true,
+	return Traits{Protocol: icmp, Work: Transaction, Flows: s.Flows, Message: s.MessageSize, Interval: s.Interval, Kernel: true,
 		RateMetric: metric.TransactionRate, Times: metric.RTT, Decides: []string{metric.RTT + ".p50"}}
 }
 
@@ -42,5 +42,5 @@ func (s Ping) normalize() Spec {
 }
 
 func (s Ping) check(f *faultList) {
-	f.datagram("message", s.normalize().(Ping).MessageSize, ICMP)
+	f.datagram("message", s.normalize().(Ping).MessageSize, icmp)
 }

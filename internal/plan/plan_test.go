@@ -245,11 +245,11 @@ func TestValidate(t *testing.T) {
 
 func TestDiffer(t *testing.T) {
 	p, q := Default(), Default()
-	if got := Differ(p, q); got != nil {
+	if got := p.Differ(q); got != nil {
 		t.Errorf("equal plans differ in %v", got)
 	}
 	q.Seed, q.Lab.MTU, q.MaxRepetitions = 1, 9000, 3
-	if got := strings.Join(Differ(p, q), " "); got != "maxRepetitions seed lab.mtu" {
+	if got := strings.Join(p.Differ(q), " "); got != "maxRepetitions seed lab.mtu" {
 		t.Errorf("got %s", got)
 	}
 }

@@ -31,16 +31,16 @@ type RR struct {
 // maxBurst bounds RR.Burst.
 const maxBurst = 1024
 
-// Spin is the Wait of threads that do not sleep.
-const Spin = "spin"
+// spinning is the Wait of threads that do not sleep.
+const spinning = "spin"
 
 // waits are how threads wait, the default first.
-var waits = oneOf("sleep", Spin)
+var waits = oneOf("sleep", spinning)
 
 var rrKind = kind{name: "rr", about: "requests and responses over standing flows", title: "Requests on standing connections", zero: RR{}, options: slices.Concat(
 	[]option{
 		transport(func(s *RR) *Protocol { return &s.Protocol }, TCP, UDP),
-		field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *RR) *int { return &s.Flows }),
+		field("flows", "flows", "concurrent flows, each with a thread", whole(1, maxFlows), func(s *RR) *int { return &s.Flows }),
 	},
 	pacing(func(s *RR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
@@ -60,7 +60,7 @@ func (s RR) kind() *kind { return &rrKind }
 // Traits implements Spec.
 func (s RR) Traits() Traits {
 	return Traits{Protocol: s.Protocol, Work: Transaction, Flows: s.Flows, Request: s.RequestSize, Response: s.ResponseSize,
-		Rate: s.Rate, Load: s.Load, Arrival: s.Arrival, Burst: s.Burst, Spin: s.Wait == Spin, Beside: s.Under != "", Congestion: s.Congestion,
+		Rate: s.Rate, Load: s.Load, Arrival: s.Arrival, Burst: s.Burst, Spin: s.Wait == spinning, Beside: s.Under != "", Congestion: s.Congestion,
 		RateMetric: metric.TransactionRate, Times: metric.RTT, Decides: []string{metric.RTT + ".p50"}}
 }
 

@@ -42,19 +42,16 @@ type Setting struct {
 	schema map[string]any
 }
 
-// Group is where help and reference list a setting.
-type Group string
-
-// The groups of settings.
+// The groups in which help and reference list settings.
 const (
-	GroupWhat    Group = "What is measured"
-	GroupTime    Group = "How long and how often"
-	GroupLab     Group = "Conditions of the lab"
-	GroupCluster Group = "Cluster"
+	GroupWhat    = "What is measured"
+	GroupTime    = "How long and how often"
+	GroupLab     = "Conditions of the lab"
+	GroupCluster = "Cluster"
 )
 
 // Group returns the group of s.
-func (s Setting) Group() Group {
+func (s Setting) Group() string {
 	switch {
 	case strings.HasPrefix(s.Key, "lab."):
 		return GroupLab

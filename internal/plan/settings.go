@@ -49,7 +49,7 @@ func measureSettings() []Setting {
 			Help: "`workloads`, separated by commas, such as rr,stream(udp,rate=1G) (cnibench list workloads)"},
 			lists(ParseWorkload, workloadSchema(), (*decoder).workloads), func(p *Plan) *[]Workload { return &p.Workloads }),
 		setting(Setting{Key: "flows", Flag: "flows", Where: inLab, PerVariant: true, Help: "`number` of flows of every workload; 0 is as each says"},
-			whole(0, MaxFlows), func(p *Plan) *int { return &p.Flows }),
+			whole(0, maxFlows), func(p *Plan) *int { return &p.Flows }),
 		setting(Setting{Key: "message", Flag: "message", Where: inLab, PerVariant: true, Help: "`bytes` of every message, request and response; 0 is as each workload says"},
 			whole(0, MaxRequest), func(p *Plan) *int { return &p.Message }),
 		setting(Setting{Key: "repetitions", Flag: "repetitions", Where: everywhere, Common: true, Always: true, Help: "`number` of times that each case is measured at least"},

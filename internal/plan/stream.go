@@ -41,7 +41,7 @@ const (
 
 var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bulk transfer", zero: Stream{}, options: []option{
 	transport(func(s *Stream) *Protocol { return &s.Protocol }, TCP, UDP),
-	field("flows", "flows", "concurrent flows, each with a thread", whole(1, MaxFlows), func(s *Stream) *int { return &s.Flows }),
+	field("flows", "flows", "concurrent flows, each with a thread", whole(1, maxFlows), func(s *Stream) *int { return &s.Flows }),
 	messages(maxMessage, func(s *Stream) (*int, *string) { return &s.MessageSize, &s.Mix }),
 	field("rate", "rate", "payload to send; 0 is as fast as possible", rates, func(s *Stream) *float64 { return &s.Rate }).over(UDP),
 	field("mode", "mode", "how bytes are moved: copy, sendfile and trunc over TCP, gso over UDP", oneOf("copy", "sendfile", "trunc", GSO),
@@ -92,7 +92,7 @@ func (s Stream) check(f *faultList) {
 	f.refuse(s.Mode != "" && s.Mode != GSO && udp, "mode is for tcp, and this is udp, which has gso alone")
 	f.refuse(s.Mix != "" && !udp, "message imix is for datagrams of stream(udp) and throughput, and this is stream over tcp")
 	f.refuse(n.Reverse && n.Bidirectional, "reverse is one of the two directions of bidirectional")
-	f.refuse(n.Bidirectional && n.Flows > MaxFlows/2, "flows %d each way are out of range for bidirectional: want 1 to %d", n.Flows, MaxFlows/2)
+	f.refuse(n.Bidirectional && n.Flows > maxFlows/2, "flows %d each way are out of range for bidirectional: want 1 to %d", n.Flows, maxFlows/2)
 	if udp {
 		f.datagrams(n.MessageSize, n.Mix, n.Mode)
 	}

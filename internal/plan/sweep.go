@@ -24,9 +24,6 @@ type Sweep struct {
 	Points []int
 }
 
-// SweepBudget is the time that a sweep may take where neither a flag nor a file gives another.
-const SweepBudget = 9 * time.Minute
-
 // String returns the text that ParseSweep reads, "" for the zero value.
 func (s Sweep) String() string {
 	if s.IsZero() {

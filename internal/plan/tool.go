@@ -12,8 +12,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Own is the word for our own load engine where a tool can be chosen.
-const Own = "own"
+// ownEngine is the word for our own load engine where a tool can be chosen.
+const ownEngine = "own"
 
 // Tool is what a plan must know of a program that sends workloads in place of our engine. Package external has the
 // programs and registers them.
@@ -38,8 +38,8 @@ type Tool struct {
 // tools are the registered tools, in the order in which they are listed.
 var tools []Tool
 
-// RegisterTool makes a tool known to plans. Call it before any plan is read.
-func RegisterTool(t Tool) { tools = append(tools, t) }
+// Register makes a tool known to plans. Call it before any plan is read.
+func (t Tool) Register() { tools = append(tools, t) }
 
 // ToolNamed returns a registered tool; false if the name is unknown.
 func ToolNamed(name string) (Tool, bool) {
@@ -61,7 +61,7 @@ func (t Tool) sends(w Workload) bool {
 }
 
 // OneFlow is the Lacks of a tool that has one flow.
-func OneFlow(w Workload) string {
+func (w Workload) OneFlow() string {
 	if w.Traits().Flows > 1 {
 		return "it has one flow"
 	}
@@ -134,7 +134,7 @@ func wholeSeconds(d time.Duration) time.Duration {
 }
 
 // WithTools returns the workloads with each followed by the same by every tool that can send it. left says what is not
-// sent by a tool, and why. Own changes nothing: our engine sends them all in any case. A tool that can send none of the
+// sent by a tool, and why. "own" changes nothing: our engine sends them all in any case. A tool that can send none of the
 // workloads is an error.
 func WithTools(list []Workload, names []string) (all []Workload, left []string, err error) {
 	var asked []Tool
@@ -142,7 +142,7 @@ func WithTools(list []Workload, names []string) (all []Workload, left []string, 
 	for _, name := range names {
 		if t, ok := ToolNamed(name); ok {
 			asked = append(asked, t)
-		} else if name != Own {
+		} else if name != ownEngine {
 			errs = append(errs, fmt.Errorf("unknown tool %q%s (supported: %s)",
 				name, advice.DidYouMean(name, ToolNames()), strings.Join(ToolNames(), ", ")))
 		}

@@ -122,11 +122,11 @@ func (fs *faults) validConditions(p Plan, field string, v Variant) {
 	fs.unloadable(p, field, v)
 }
 
-// CheckProfile returns what Validate says of a profile of this name: Faults with the nearest name, if the catalogue has
+// CheckProfile returns what Validate says of v as a profile of the lab: Faults with the nearest name, if the catalogue has
 // none.
-func CheckProfile(name string) error {
+func (v Variant) CheckProfile() error {
 	var fs faults
-	fs.validProfile("profiles", Variant(name))
+	fs.validProfile("profiles", v)
 	return fs.Err()
 }
 
@@ -275,11 +275,5 @@ func (p Plan) largestDatagram() int {
 	return size
 }
 
-// Fault is one mistake in a plan, and Faults are all of them. Field is the key of the plan file.
-type (
-	Fault  = position.Fault
-	Faults = position.Faults
-)
-
 // faults collects what is wrong with a plan.
-type faults struct{ Faults }
+type faults struct{ position.Faults }

@@ -24,12 +24,12 @@ import (
 // be converted: what is not a condition is part of the profile's name.
 type Variant string
 
-// TwinSuffix ends the name of the second instance of the baseline.
-const TwinSuffix = "~twin"
+// twinSuffix ends the name of the second instance of the baseline.
+const twinSuffix = "~twin"
 
 // cut takes the text apart.
 func (v Variant) cut() (profile, context, conditions string, twin bool) {
-	s, twin := strings.CutSuffix(string(v), TwinSuffix)
+	s, twin := strings.CutSuffix(string(v), twinSuffix)
 	if name, rest, ok := strings.Cut(s, "("); ok {
 		if inner, closed := strings.CutSuffix(rest, ")"); closed && strings.Contains(inner, "=") {
 			s, conditions = name, inner
@@ -52,13 +52,13 @@ func (v Variant) Conditions() string { _, _, conditions, _ := v.cut(); return co
 func (v Variant) sets(flag string) bool { return strings.Contains(","+v.Conditions(), ","+flag+"=") }
 
 // IsTwin reports whether v is the second instance of the baseline.
-func (v Variant) IsTwin() bool { return strings.HasSuffix(string(v), TwinSuffix) }
+func (v Variant) IsTwin() bool { return strings.HasSuffix(string(v), twinSuffix) }
 
 // Twin returns the second instance of v.
-func (v Variant) Twin() Variant { return v + TwinSuffix }
+func (v Variant) Twin() Variant { return v + twinSuffix }
 
 // Original returns v, or what v is the twin of.
-func (v Variant) Original() Variant { return Variant(strings.TrimSuffix(string(v), TwinSuffix)) }
+func (v Variant) Original() Variant { return Variant(strings.TrimSuffix(string(v), twinSuffix)) }
 
 // At returns v on one of several clusters.
 func (v Variant) At(context string) Variant {
@@ -77,7 +77,7 @@ func assemble(profile, context, conditions string, twin bool) Variant {
 		profile += "(" + conditions + ")"
 	}
 	if twin {
-		profile += TwinSuffix
+		profile += twinSuffix
 	}
 	return Variant(profile)
 }

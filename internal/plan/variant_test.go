@@ -38,7 +38,7 @@ func TestVariantRoundTrips(t *testing.T) {
 			text += "(" + strings.Join(parts, ",") + ")"
 		}
 		if r.IntN(2) == 0 {
-			text += TwinSuffix
+			text += twinSuffix
 		}
 		v, err := ParseVariant(text)
 		if err != nil {

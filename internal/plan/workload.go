@@ -59,7 +59,7 @@ type Protocol string
 const (
 	TCP  Protocol = "tcp"
 	UDP  Protocol = "udp"
-	ICMP Protocol = "icmp"
+	icmp Protocol = "icmp"
 )
 
 // work is a unit of work, the denominator of service demand.
@@ -72,8 +72,8 @@ const (
 	Kilobyte    work = "KB"
 	Packet      work = "packet"
 	NewPod      work = "pod"
-	// Nothing is the unit of what rests.
-	Nothing work = ""
+	// nothing is the unit of what rests.
+	nothing work = ""
 )
 
 // Traits are what can be asked of a workload whatever its kind. A trait that a kind does not have is zero.
@@ -131,7 +131,7 @@ type Traits struct {
 
 // Limits and defaults that several kinds share.
 const (
-	MaxFlows          = 1024
+	maxFlows          = 1024
 	MaxRequest        = 1 << 20
 	DefaultCongestion = "cubic"
 )
@@ -197,7 +197,7 @@ func (t Traits) Concurrency() int {
 // Barred returns why the workload cannot go over a path whatever the profile, or "".
 func (w Workload) Barred(p Path) string {
 	t := w.Traits()
-	if t.Protocol == ICMP && p.ByService() {
+	if t.Protocol == icmp && p.ByService() {
 		return "a Service translates TCP and UDP ports; its address answers no ICMP echo"
 	}
 	if t.Backends > 1 && !p.Shared() {

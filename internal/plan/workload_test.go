@@ -124,7 +124,7 @@ func TestWorkloadRoundTrip(t *testing.T) {
 
 // draw draws a valid workload.
 func draw(r *rand.Rand, pick func(...string) string) Workload {
-	flows, size := 1+r.IntN(MaxFlows), func() int { return MinDatagram + r.IntN(60_000) }
+	flows, size := 1+r.IntN(maxFlows), func() int { return MinDatagram + r.IntN(60_000) }
 	congestion, protocol := pick("cubic", "reno", "bbr"), Protocol(pick("tcp", "udp"))
 	rate, load, arrival := drawArrival(r)
 	http := HTTP{Rate: rate, Load: load, Arrival: arrival, ResponseSize: size(), Connection: pick("keep-alive", "close"), Congestion: congestion}

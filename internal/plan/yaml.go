@@ -12,9 +12,6 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// File is a plan file that was read: its faults, and the lines of its fields. The zero value has neither.
-type File = position.Decoder
-
 // Parse reads a plan file. name is what faults call it. Settings that the file omits have the values of Default. The plan is
 // valid unless there is an error; the error is Faults with every mistake and its line.
 func Parse(name string, r io.Reader) (Plan, error) {
@@ -28,12 +25,12 @@ func Parse(name string, r io.Reader) (Plan, error) {
 	return p, all.Err()
 }
 
-// Read reads a plan file that a command line completes. The plan is neither settled nor validated. environment is that of the
+// Read reads a plan file that a command line completes, and returns its faults and the lines of its fields. The plan is neither settled nor validated. environment is that of the
 // command line, "" for none; it applies to a file without one. The error is Faults if the file is not a plan at all.
-func Read(name string, r io.Reader, environment string) (Plan, File, error) {
+func Read(name string, r io.Reader, environment string) (Plan, position.Decoder, error) {
 	src, err := io.ReadAll(io.LimitReader(r, position.MaxFile+1))
 	if err != nil {
-		return Plan{}, File{}, fmt.Errorf("read plan: %w", err)
+		return Plan{}, position.Decoder{}, fmt.Errorf("read plan: %w", err)
 	}
 	p := Default()
 	f, root := position.NewDecoder(name, string(src), "apiVersion, kind and what to measure")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
 const head = "apiVersion: cnibench/v1\nkind: Plan\n"
@@ -122,7 +123,7 @@ func TestParseFaults(t *testing.T) {
 		if got, want := strings.Count(err.Error(), "\n"), strings.Count(tt.want, "\n"); got != want {
 			t.Errorf("%s: got %d faults, want %d:\n%v", tt.name, got+1, want+1, err)
 		}
-		var fs Faults
+		var fs position.Faults
 		if !errors.As(err, &fs) {
 			t.Errorf("%s: %T is not Faults", tt.name, err)
 		}

@@ -265,7 +265,7 @@ func shortPath(p plan.Path) string {
 		return string(r)
 	}
 	s := short(p.From) + "-" + short(p.To)
-	if p.Locality != plan.Anywhere {
+	if p.Locality != "" {
 		s += " " + strings.TrimSuffix(string(p.Locality), "-node")
 	}
 	return s

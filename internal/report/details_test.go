@@ -92,7 +92,7 @@ func TestCurveAt(t *testing.T) {
 func TestGatherPassesOver(t *testing.T) {
 	failed, twin, empty, end := observed(5), observed(5), observed(), result.Record{Type: result.TypeEnd}
 	failed.Status = result.Failed
-	twin.Profile += plan.TwinSuffix
+	twin.Profile = twin.Profile.Twin()
 	if d := gather(failed, twin, empty, end, reporttest.Small(1).Records[0]); len(d) != 0 {
 		t.Errorf("%+v", d)
 	}

@@ -27,7 +27,7 @@ var odd = []float64{0, -1, 5e-324, 1e-300, 1e300, math.MaxFloat64, -math.MaxFloa
 // trialsOf makes a result out of any bytes, four a trial: its case, its repetition, its metric and fate, its value. So
 // every input is a file that the reader takes, whatever the numbers in it are.
 func trialsOf(b []byte) (result.Header, []result.Record) {
-	profiles := []plan.Variant{"raw", "raw" + plan.TwinSuffix, "host", "canal"}
+	profiles := []plan.Variant{"raw", "raw~twin", "host", "canal"}
 	workloads := []plan.Workload{{Spec: plan.RR{}}, {Spec: plan.Stream{Protocol: plan.UDP}}}
 	metrics := []string{metric.ServiceDemand, metric.Goodput, metric.FrameLossRate, metric.SoftIRQShare, "rtt.p99", "from_the_future"}
 	p := plan.Default()

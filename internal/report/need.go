@@ -124,16 +124,10 @@ func (b *builder) wantedNeeds(path plan.Path) []want {
 		out = append(out, want{b.withNIC(w.Kind().Title(), w), path, w, b.decidingMetrics(w), ""})
 	}
 	typical := plan.Typical(all)
-	for _, s := range []struct {
-		name  string
-		paths []plan.Path
-	}{
-		{"Services", plan.ServicePaths},
-		{"From outside", plan.OutsidePaths},
-	} {
-		for _, p := range s.paths {
+	for _, s := range plan.Asides {
+		for _, p := range s.Paths {
 			if p != path && slices.Contains(b.analysis.Paths, p) {
-				out = append(out, want{s.name, p, typical, b.decidingMetrics(typical), ""})
+				out = append(out, want{s.Name, p, typical, b.decidingMetrics(typical), ""})
 				break
 			}
 		}

@@ -189,7 +189,7 @@ func outcomeCounts(all []findings.Outcome) string {
 func (r Reproduction) differences() Section {
 	s := Section{Heading: "Not as in the article"}
 	g := Grid{Label: "setting", Columns: []string{"article", "here"}, Prose: true}
-	for _, key := range plan.Differ(r.Exact, r.Plan) {
+	for _, key := range r.Exact.Differ(r.Plan) {
 		for _, x := range plan.Settings() {
 			if x.Key == key && key != "seed" {
 				g.Add(key, x.Text(r.Exact), x.Text(r.Plan))

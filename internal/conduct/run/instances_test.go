@@ -96,7 +96,7 @@ func TestInstances(t *testing.T) {
 			t.Errorf("%s, repetition %d: instance %d", r.Key(), r.Repetition, r.Instance)
 		}
 	}
-	if w.starts["canal/a"] != 3 || w.starts["host"+plan.TwinSuffix+"/b"] != 3 || w.starts["macvlan/a"] != 1 {
+	if w.starts["canal/a"] != 3 || w.starts["host~twin/b"] != 3 || w.starts["macvlan/a"] != 1 {
 		t.Errorf("agents were started so often: %v", w.starts)
 	}
 	steps := 0

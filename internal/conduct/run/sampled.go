@@ -42,7 +42,7 @@ func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, e
 	}
 	recs, ok := []result.Record{{Type: result.TypeSampled, Error: &result.Failure{Kind: kindNotSampled}}}, true
 	recs[0], ok = c.record(ctx, t, recs[0], c.sampling(t))
-	if s := recs[0].Stacks; ok && s != nil && s.HasPrograms() && t.Repetition%plan.CountEvery == 1 {
+	if s := recs[0].Stacks; ok && s != nil && s.HasPrograms() && t.Counts() {
 		recs = append(recs, result.Record{Type: result.TypeCounted, Error: &result.Failure{Kind: kindNotCounted}})
 		recs[1], ok = c.record(ctx, t, recs[1], func() (env.Recording, error) {
 			return c.env.At(t.Profile).(env.Sampler).Count(t.Profile, t.Path, c.plan.Warmup+c.plan.Duration)

@@ -154,11 +154,11 @@ func TestCounted(t *testing.T) {
 	for _, w := range []*sampling{{program: program}, {program: program, refuseCount: errors.New("not permitted")}, {}} {
 		w.world = newWorld("host", "canal")
 		p := testPlan("canal")
-		p.Explain, p.Repetitions = true, plan.CountEvery+1
+		p.Explain, p.Repetitions = true, 5
 		_, c, _ := perform(t, w, p, Options{})
 		want, got := 0, 0
 		for _, r := range sampledOf(c) {
-			if w.program != "" && r.Repetition%plan.CountEvery == 1 {
+			if w.program != "" && r.Counts() {
 				want++
 			}
 		}

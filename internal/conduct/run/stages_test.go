@@ -154,7 +154,7 @@ func TestInterruptedStage(t *testing.T) {
 
 func TestPlanOfAStage(t *testing.T) {
 	c := &conductor{plan: testPlan("canal", "macvlan")}
-	for _, want := range [][]plan.Variant{{"host", "host" + plan.TwinSuffix, "canal"}, {"macvlan"}} {
+	for _, want := range [][]plan.Variant{{"host", "host~twin", "canal"}, {"macvlan"}} {
 		if got := c.planOf(want).Measured(); !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}

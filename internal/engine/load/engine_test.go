@@ -40,15 +40,15 @@ var everyWorkload = []plan.Workload{
 	{Spec: plan.HTTP{Connections: 101, ResponseSize: 1 << 20}},
 	{Spec: plan.HTTP{Connection: "close", Threads: 3, Connections: 20}},
 	{Spec: plan.HTTP{Connection: "close", Threads: 1, Connections: 1, ResponseSize: 1 << 20}},
-	{Spec: plan.RR{Wait: plan.Spin}},
-	{Spec: plan.RR{Protocol: plan.UDP, Wait: plan.Spin, Flows: 2}},
+	{Spec: plan.RR{Wait: "spin"}},
+	{Spec: plan.RR{Protocol: plan.UDP, Wait: "spin", Flows: 2}},
 	{Spec: plan.RR{Burst: 16}},
 	{Spec: plan.RR{Protocol: plan.UDP, Burst: 16}},
 	{Spec: plan.RR{Arrival: plan.Saturate}},
 	{Spec: plan.RR{Protocol: plan.UDP, Arrival: plan.Saturate, Flows: 2}},
 	{Spec: plan.RR{Rate: 3000}},
 	{Spec: plan.RR{Rate: 3000, Arrival: plan.Constant, Flows: 3, RequestSize: 1024, ResponseSize: 100_000}},
-	{Spec: plan.RR{Rate: 3000, Burst: 8, Wait: plan.Spin}},
+	{Spec: plan.RR{Rate: 3000, Burst: 8, Wait: "spin"}},
 	{Spec: plan.RR{Protocol: plan.UDP, Rate: 3000, Flows: 2}},
 	{Spec: plan.RR{Protocol: plan.UDP, Rate: 3000, Arrival: plan.Constant, Burst: 4}},
 	{Spec: plan.HTTP{Rate: 2000}},
@@ -56,11 +56,11 @@ var everyWorkload = []plan.Workload{
 	{Spec: plan.HTTP{Rate: 1000, Threads: 1, Connections: 1, ResponseSize: 100_000}},
 	{Spec: plan.RR{Under: "stream"}},
 	{Spec: plan.RR{Rate: 500, Under: "stream", Flows: 2}},
-	{Spec: plan.CRR{Wait: plan.Spin}},
+	{Spec: plan.CRR{Wait: "spin"}},
 	{Spec: plan.CRR{Arrival: plan.Saturate}},
 	{Spec: plan.CRR{Rate: 2000}},
 	{Spec: plan.CRR{Rate: 2000, Flows: 2, Arrival: plan.Constant, Close: "fin", RequestSize: 300_000, ResponseSize: 300_000}},
-	{Spec: plan.CRR{Wait: plan.Spin, Close: "fin", RequestSize: 1 << 20, ResponseSize: 100_000}},
+	{Spec: plan.CRR{Wait: "spin", Close: "fin", RequestSize: 1 << 20, ResponseSize: 100_000}},
 	{Spec: plan.Ping{}},
 	{Spec: plan.Ping{Flows: 2, Interval: 2 * time.Millisecond}},
 }
@@ -96,7 +96,7 @@ func TestBothAddressFamilies(t *testing.T) {
 		for _, c := range []struct{ listen, dial string }{{"::1", "::1"}, {"", "::1"}, {"", "127.0.0.1"}} {
 			t.Run(w.String()+" "+c.listen+" "+c.dial, func(t *testing.T) {
 				needNamespace(t)
-				if w.Traits().Protocol != plan.ICMP { // raw sockets queue the replies of all pings, and drop their own when the queue is full
+				if w.Traits().Protocol != "icmp" { // raw sockets queue the replies of all pings, and drop their own when the queue is full
 					t.Parallel()
 				}
 				o := options(w)

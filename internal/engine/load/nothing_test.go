@@ -20,7 +20,7 @@ func TestNothing(t *testing.T) {
 		{plan.TCP, 100 * time.Millisecond, 0, 0, "use a window of at least 1s"}, // rr under 1 % loss in windows of 100 ms
 		{plan.TCP, 10 * time.Second, 0, 0, "nothing was completed in the window"},
 		{plan.TCP, 5 * time.Second, 9 * time.Second, 0, "use a window of at least 9s"}, // crr with a delay of 1 s each way
-		{plan.ICMP, 50 * time.Millisecond, 0, 0, "use a window of several round trips"},
+		{"icmp", 50 * time.Millisecond, 0, 0, "use a window of several round trips"},
 		{plan.TCP, 200 * time.Millisecond, 0, 150 * time.Millisecond, "each load thread waited 150ms for its CPU, which something else held; stop that, or use a window of at least 1s"},
 	} {
 		side := &Trial{o: control.Prepare{Window: tt.window, Setup: tt.setup, Timeout: time.Second}, traits: plan.Traits{Protocol: tt.protocol}}

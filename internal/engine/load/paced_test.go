@@ -20,7 +20,7 @@ func TestOpenLoopKeepsItsSchedule(t *testing.T) {
 		{Spec: plan.RR{Rate: 5000, Arrival: plan.Constant}},
 		{Spec: plan.RR{Rate: 5000}},
 		{Spec: plan.RR{Rate: 20_000, Flows: 2}},
-		{Spec: plan.RR{Rate: 5000, Wait: plan.Spin}},
+		{Spec: plan.RR{Rate: 5000, Wait: "spin"}},
 		{Spec: plan.RR{Rate: 5000, Protocol: plan.UDP}},
 		{Spec: plan.CRR{Rate: 2000}},
 		{Spec: plan.HTTP{Rate: 4000}},

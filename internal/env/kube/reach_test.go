@@ -46,7 +46,7 @@ func TestReachSeveral(t *testing.T) {
 		mu.Unlock()
 		return w.exec(ctx, pod, argv, o)
 	}
-	profiles := []plan.Variant{"cni", "cni" + plan.TwinSuffix, "host"}
+	profiles := []plan.Variant{"cni", "cni~twin", "host"}
 	if silent, err := c.Reach(t.Context(), profiles); err != nil || len(silent) > 0 {
 		t.Fatalf("%v, %v", silent, err)
 	}

@@ -462,7 +462,7 @@ func TestAPodReachesItself(t *testing.T) {
 }
 
 func TestEndpointsOfATwinAreItsOwn(t *testing.T) {
-	l := up(t, plan.Lab{}, "raw", "raw"+plan.TwinSuffix)
+	l := up(t, plan.Lab{}, "raw", "raw~twin")
 	standing(t, l)
 	p := plan.NinePaths[0]
 	c1, s1, err := endsOf(l, "raw", p)

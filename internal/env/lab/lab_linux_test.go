@@ -200,7 +200,7 @@ func carry(i *Instance, e Ends, connected func() error) error {
 }
 
 func TestEveryServedPathCarriesTraffic(t *testing.T) {
-	l := up(t, plan.Lab{PodsPerNode: 3}, append(profile.Names(), profile.Raw+plan.TwinSuffix)...)
+	l := up(t, plan.Lab{PodsPerNode: 3}, append(profile.Names(), profile.Raw+"~twin")...)
 	for _, i := range standing(t, l) {
 		t.Run(string(i.Name), func(t *testing.T) {
 			t.Parallel()

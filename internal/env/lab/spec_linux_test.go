@@ -134,7 +134,7 @@ func TestSpecHoldsTogether(t *testing.T) {
 		{Family: IPv6, Nodes: 3, PodsPerNode: 64, MTU: 9000},
 	}
 	of6 := in6(t)
-	for _, name := range append(profile.Names(), profile.Raw+plan.TwinSuffix) {
+	for _, name := range append(profile.Names(), profile.Raw+"~twin") {
 		all := sizes
 		if slices.Contains(of6, name) {
 			all = append(slices.Clone(sizes), sizes6...)

@@ -33,7 +33,7 @@ func lacks(w plan.Workload) string {
 			return "its datagrams go from the client to the server only"
 		}
 	}
-	return plan.OneFlow(w)
+	return w.OneFlow()
 }
 
 // baseKeys are the selectors of every test.

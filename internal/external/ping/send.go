@@ -16,7 +16,7 @@ import (
 var Tool = adapter.Tool{
 	Formats: []adapter.Format{{Name: "ping", About: "what ping prints (iputils, BusyBox, BSD)", Match: match, Decode: text.Decode}},
 	Sender: &adapter.Sender{
-		Tool:   plan.Tool{Name: "ping", Kinds: []plan.Spec{plan.Ping{}}, Lacks: plan.OneFlow, WholeSeconds: true, Ports: 1},
+		Tool:   plan.Tool{Name: "ping", Kinds: []plan.Spec{plan.Ping{}}, Lacks: plan.Workload.OneFlow, WholeSeconds: true, Ports: 1},
 		Client: client, Differs: differs,
 		VersionArgs: []string{"-V"}, VersionIn: pattern.New(`(?m)^ping from (.+)$`),
 	},

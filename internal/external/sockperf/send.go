@@ -38,7 +38,7 @@ func lacks(w plan.Workload) string {
 	case w.Traits().Request > plan.MaxDatagram:
 		return fmt.Sprintf("its messages have at most %d bytes", plan.MaxDatagram)
 	}
-	return plan.OneFlow(w)
+	return w.OneFlow()
 }
 
 func client(a adapter.Ask) []string {

@@ -54,7 +54,7 @@ func (l lab) run(r *rand.Rand) []result.Record {
 		}
 		for _, w := range []plan.Workload{rr, plan.Workload{Spec: plan.CRR{}}.Normalize()} {
 			add("raw", plan.ZeroPath, w, 1)
-			add("raw"+plan.TwinSuffix, plan.ZeroPath, w, 1)
+			add("raw~twin", plan.ZeroPath, w, 1)
 			for i := range l.profiles {
 				for _, path := range plan.NinePaths[:4] {
 					f := 1.0

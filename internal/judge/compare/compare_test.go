@@ -98,7 +98,7 @@ func TestVerdicts(t *testing.T) {
 		{"four do", metric.ServiceDemand, []float64{1, 1, 1, 1}, []float64{9, 9, 9, 9}, nil, Worse, false},
 	} {
 		a := analyse(t, header("raw", "x"), trials("raw", podPod, c.metric, c.base...), trials("x", podPod, c.metric, c.other...),
-			trials("raw"+plan.TwinSuffix, podPod, c.metric, c.twin...))
+			trials("raw~twin", podPod, c.metric, c.twin...))
 		if len(a.Comparisons) != 1 {
 			t.Fatalf("%s: %d comparisons", c.name, len(a.Comparisons))
 		}
@@ -155,11 +155,11 @@ func TestFloor(t *testing.T) {
 		{"zeros have no ratio", []float64{0, 0, 0}, []float64{0, 0, 0}, minFloor, minFloor, false},
 	} {
 		a := analyse(t, header("raw"), trials("raw", hostHost, metric.ServiceDemand, c.first...),
-			trials("raw"+plan.TwinSuffix, hostHost, metric.ServiceDemand, c.second...))
+			trials("raw~twin", hostHost, metric.ServiceDemand, c.second...))
 		if f := a.Floors[0]; f.Share < c.low || f.Share > c.high || f.Measured != c.measured {
 			t.Errorf("%s: got %g, measured %v, want %g to %g", c.name, f.Share, f.Measured, c.low, c.high)
 		}
-		if slices.Contains(a.Profiles, "raw"+plan.TwinSuffix) || slices.ContainsFunc(a.Cells, func(c Cell) bool { return strings.Contains(string(c.Profile), "~") }) {
+		if slices.Contains(a.Profiles, "raw~twin") || slices.ContainsFunc(a.Cells, func(c Cell) bool { return strings.Contains(string(c.Profile), "~") }) {
 			t.Errorf("%s: the twin is shown as a profile", c.name)
 		}
 	}

@@ -44,7 +44,7 @@ func (p page) run(r *rand.Rand) (result.Header, []result.Record) {
 			})
 		}
 		add("raw", plan.ZeroPath, 1)
-		add("raw"+plan.TwinSuffix, plan.ZeroPath, 1)
+		add("raw~twin", plan.ZeroPath, 1)
 		for i := range p.profiles {
 			for _, path := range paths {
 				f := 1.0

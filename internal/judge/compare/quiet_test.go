@@ -205,7 +205,7 @@ func TestOwnCostIsNotNoise(t *testing.T) {
 	r := rand.New(rand.NewPCG(32, 1))
 	ratioOf := func(p machine, slow func() (float64, float64)) float64 {
 		var recs []result.Record
-		for _, name := range []string{"raw", "raw" + plan.TwinSuffix, "other"} {
+		for _, name := range []string{"raw", "raw~twin", "other"} {
 			recs = append(recs, machine{r, slow, none}.trials(name, 12)...)
 		}
 		a := analyse(t, header("raw", "other", "p"), append(recs, p.trials("p", 12)...))

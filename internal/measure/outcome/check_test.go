@@ -141,9 +141,9 @@ var cases = []spoiled{
 		open(24_000, 24_000, 9000)(w, c, s)
 		c.RTT = times(24_000, 1)
 	}},
-	{sharedSpin, "one CPU", "rr", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.RR) { s.Wait = plan.Spin }) }},
+	{sharedSpin, "one CPU", "rr", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.RR) { s.Wait = "spin" }) }},
 	{sharedSpin, "", "rr", Conditions{}, func(w *plan.Workload, _, s *sample.Observation) {
-		change(w, func(s *plan.RR) { s.Wait = plan.Spin })
+		change(w, func(s *plan.RR) { s.Wait = "spin" })
 		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
 	}},
 	{fewOperations, "", "rr", Conditions{}, func(w *plan.Workload, c, s *sample.Observation) {

@@ -64,7 +64,7 @@ func TestUnknownCapacity(t *testing.T) {
 // TestNoDemandOfWhoSpins: CPU time that is spent whatever is sent, or on a stream beside, is no transaction's.
 func TestNoDemandOfWhoSpins(t *testing.T) {
 	for name, change := range map[string]func(*plan.Workload){
-		"spin":  func(w *plan.Workload) { change(w, func(s *plan.RR) { s.Wait = plan.Spin }) },
+		"spin":  func(w *plan.Workload) { change(w, func(s *plan.RR) { s.Wait = "spin" }) },
 		"under": func(w *plan.Workload) { change(w, func(s *plan.RR) { s.Under = "stream" }) },
 	} {
 		w, client, server := sound("rr")

@@ -129,7 +129,7 @@ func (r *Resumed) copyTrials(to io.Writer) error {
 
 // SamePlan returns an error that names the differences between p and the plan of the file.
 func (h Header) SamePlan(p plan.Plan) error {
-	names := plan.Differ(h.Plan, p)
+	names := h.Plan.Differ(p)
 	if len(names) == 0 {
 		return nil
 	}

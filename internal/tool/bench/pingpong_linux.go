@@ -26,7 +26,7 @@ func init() {
 	external.Add(adapter.Tool{
 		Formats: []adapter.Format{{Name: pingpong, About: "TRANSACTIONS SECONDS", Decode: decodePingpong}},
 		Sender: &adapter.Sender{
-			Tool:   plan.Tool{Name: pingpong, Kinds: []plan.Spec{plan.RR{}, plan.CRR{}}, Lacks: plan.OneFlow, WholeSeconds: true, Ports: 1},
+			Tool:   plan.Tool{Name: pingpong, Kinds: []plan.Spec{plan.RR{}, plan.CRR{}}, Lacks: plan.Workload.OneFlow, WholeSeconds: true, Ports: 1},
 			Client: func(a adapter.Ask) []string { return append(argv("client", a), a.Seconds()) },
 			Server: func(a adapter.Ask) []string { return argv("server", a) },
 		},

@@ -22,7 +22,7 @@ Editors check a plan file against [schema/plan.json](../schema/plan.json).
 The workloads have options of their own: [workloads](workloads.md).
 `)
 	usual := plan.Default()
-	for _, g := range []plan.Group{plan.GroupWhat, plan.GroupTime, plan.GroupLab, plan.GroupCluster} {
+	for _, g := range []string{plan.GroupWhat, plan.GroupTime, plan.GroupLab, plan.GroupCluster} {
 		fmt.Fprintf(&b, "\n## %s\n\n| plan file | flag | what it sets | values | default | where | variants |\n|---|---|---|---|---|---|---|\n", g)
 		for _, s := range plan.Settings() {
 			if s.Group() != g {

@@ -31,7 +31,7 @@ Sizes take the suffixes Ki and Mi, rates K, M, G and T.
 	for _, k := range plan.Kinds() {
 		t := k.Default().Traits()
 		fmt.Fprintf(&b, "\n## %s\n\nIt sends %s.", k, k.About())
-		if t.Work != plan.Nothing {
+		if t.Work != "" {
 			fmt.Fprintf(&b, " Its unit of work is the %s.", t.Work)
 		}
 		b.WriteString("\n\n")

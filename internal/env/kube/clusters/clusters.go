@@ -46,7 +46,7 @@ type Environment struct {
 }
 
 // Open connects to the clusters of a plan, detects what runs there, and creates the run's pods. It returns the environment
-// and the plan with the detected names. Faults of the plan are plan.Faults or a *kube.ConfigError.
+// and the plan with the detected names. Faults of the plan are position.Faults or a *kube.ConfigError.
 func Open(ctx context.Context, want plan.Plan, o Options) (*Environment, plan.Plan, error) {
 	contexts := want.Cluster.Contexts
 	if len(contexts) == 0 {
