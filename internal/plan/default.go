@@ -168,7 +168,10 @@ func (p Plan) Fit(cases int) Plan {
 	if p.Budget > 0 && cases*p.Repetitions > 0 {
 		p.Duration = min(max(p.windowFor(cases), p.shortestFit()), LongestFit).Round(time.Millisecond)
 	}
-	p.Duration = max(p.Duration, p.rollFit(), p.podFit(), p.churnFit())
+	p.Duration = max(p.Duration, p.churnFit())
+	for _, w := range p.Workloads {
+		p.Duration = max(p.Duration, rollFit(w.Traits(), p.OnCluster()), podFit(w.Traits()))
+	}
 	if len(p.slowTools()) > 0 {
 		p.Duration = wholeSeconds(p.Duration) // so that our engine beside a tool has the same window
 	}

@@ -140,19 +140,15 @@ const (
 	drainOfItsAway = 4 // of a window, so that the drain is half of the time that a backend is out
 )
 
-// rollFit is the shortest window that is chosen for the rolled workloads of a plan, 0 without any.
-func (p Plan) rollFit() time.Duration {
-	share := rollShare
-	if p.OnCluster() {
-		share = rollShareAfar
+// rollFit is the shortest window that is chosen for a rolled workload, 0 for another.
+func rollFit(t Traits, onCluster bool) time.Duration {
+	switch {
+	case !t.Roll:
+		return 0
+	case onCluster:
+		return time.Duration(t.Backends) * max(rollShareAfar, drainOfItsAway*t.Drain)
 	}
-	var fit time.Duration
-	for _, w := range p.Workloads {
-		if t := w.Traits(); t.Roll {
-			fit = max(fit, time.Duration(t.Backends)*max(share, drainOfItsAway*t.Drain))
-		}
-	}
-	return fit
+	return time.Duration(t.Backends) * max(rollShare, drainOfItsAway*t.Drain)
 }
 
 // Rolled reports whether the workload's servers are rolled on a path: only a Service has backends.

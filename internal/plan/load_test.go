@@ -68,12 +68,12 @@ func names(list []Workload) string {
 }
 
 func TestWithLoads(t *testing.T) {
-	got, err := WithLoads(parse(t, "stream,rr(flows=2),crr(rate=5),http,rr(arrival=saturate)"), []float64{0.1, 0.95})
+	got, err := WithLoads(parse(t, "stream,rr(flows=2),crr(rate=5),http,rr(arrival=saturate)"), "10%,95%")
 	want := "stream rr(flows=2,load=10%) rr(flows=2,load=95%) crr(rate=5) http(load=10%) http(load=95%) rr(arrival=saturate)"
 	if err != nil || names(got) != want {
 		t.Errorf("got %s, %v\nwant %s", names(got), err, want)
 	}
-	if _, err := WithLoads(parse(t, "stream,ping,rr(load=10%)"), []float64{0.5}); err == nil {
+	if _, err := WithLoads(parse(t, "stream,ping,rr(load=10%)"), "50%"); err == nil {
 		t.Error("nothing takes the load, and that is fine")
 	}
 }

@@ -82,14 +82,11 @@ func (w Workload) Arrives(window time.Duration) error {
 	return fmt.Errorf("%s: a window of %s has no new pod: give a longer window (--duration %s) or a higher rate", w, window, least)
 }
 
-// podFit is the shortest window that is chosen for the new pods of a plan, 0 without any.
-func (p Plan) podFit() time.Duration {
-	var fit time.Duration
-	for _, w := range p.Workloads {
-		if t := w.Traits(); t.NewPods {
-			least := time.Duration(math.Ceil(1/t.Rate)) * time.Second
-			fit = max(fit, min(time.Duration(fitPods/t.Rate*float64(time.Second)), max(longestPodFit, least)))
-		}
+// podFit is the shortest window that is chosen for a workload of new pods, 0 for another.
+func podFit(t Traits) time.Duration {
+	if !t.NewPods {
+		return 0
 	}
-	return fit.Round(time.Millisecond)
+	least := time.Duration(math.Ceil(1/t.Rate)) * time.Second
+	return min(time.Duration(fitPods/t.Rate*float64(time.Second)), max(longestPodFit, least)).Round(time.Millisecond)
 }
