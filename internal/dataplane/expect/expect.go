@@ -47,6 +47,8 @@ type Signs struct {
 	// connections between pods, on every node that they cross; 0 for none.
 	Marks map[plan.Path]uint32
 	Label int
+	// Firewall says that each node walks a list of rules for its pods, and a routing rule for their range.
+	Firewall bool
 }
 
 // Attachment is the connection of a pod's eth0 to its node.
@@ -102,6 +104,7 @@ type Route struct {
 const (
 	ProtocolBird  = 12
 	ProtocolFelix = 80
+	ProtocolZebra = 17
 )
 
 // Programs says what BPF programs do with packets.

@@ -266,10 +266,16 @@ func (c CalicoConfig) peersOf(i int) []netip.Prefix {
 		return []netip.Prefix{netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 	case c.allowsAll(i):
 		return []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0)}
-	case c.IPv6:
-		return hosts([]netip.Addr{netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 14: byte(i >> 8), 15: byte(i)})})
 	}
-	return hosts([]netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})})
+	return hosts([]netip.Addr{unusedAddr(c.IPv6, i)})
+}
+
+// unusedAddr returns the address that policy i allows.
+func unusedAddr(ipv6 bool, i int) netip.Addr {
+	if ipv6 {
+		return netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, 14: byte(i >> 8), 15: byte(i)})
+	}
+	return netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})
 }
 
 func hosts(addrs []netip.Addr) []netip.Prefix {

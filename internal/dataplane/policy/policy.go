@@ -28,6 +28,7 @@
 //	aws-vpc         AWS
 //	azure           Azure
 //	kindnet*        Kindnet
+//	kube-router     KubeRouter
 //
 // The path of a forwarded packet on a Calico node, in this order ("wl" is a workload, a pod):
 //
@@ -62,6 +63,8 @@ type Node struct {
 	Cilium *CiliumConfig
 	AWS    *AWSConfig
 	Azure  *AzureConfig
+	// KubeRouter has the rules of kube-router, whose policies walk a list of the node's pods.
+	KubeRouter *KubeRouterConfig
 	// Kindnet has the rules of kindnet, or of kind's daemon.
 	Kindnet *KindnetConfig
 }
@@ -85,6 +88,9 @@ func (n Node) Ruleset() (rules *ruleset.Ruleset, sets string) {
 	}
 	if n.AWS != nil {
 		addAWS(rules, *n.AWS)
+	}
+	if n.KubeRouter != nil {
+		sets += addKubeRouter(rules, *n.KubeRouter)
 	}
 	if n.Azure != nil {
 		addAzure(rules, *n.Azure)

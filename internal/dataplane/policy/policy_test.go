@@ -78,6 +78,11 @@ var profiles = map[string]func(node int) Node{
 		s.ClusterCIDR = netip.Prefix{}
 		return Node{Services: s, AWS: aws(node)}
 	},
+	"kube-router": func(node int) Node {
+		return Node{Services: services(node), KubeRouter: &KubeRouterConfig{
+			Subnets: []netip.Prefix{flannel(0).PodCIDR, flannel(1).PodCIDR}, NodeAddrs: []netip.Addr{nodeAddr(0), nodeAddr(1)}, ServiceCIDR: netip.MustParsePrefix("10.43.0.0/16"),
+			Pods: []LocalPod{{"node-1/pod-1", netip.MustParseAddr("10.42.0.2")}, {"node-1/pod-2", netip.MustParseAddr("10.42.0.3")}}, Policies: 2 * node, PoliciesUnselected: node}}
+	},
 	"azure": func(node int) Node {
 		return Node{Services: services(node), Azure: &AzureConfig{Cluster: cluster, Pods: flannel(node).PodCIDR, NodeAddr: nodeAddr(node)}}
 	},

@@ -28,7 +28,7 @@ func Target(rule string) string {
 }
 
 // targets are the built-in targets of rules.
-const targets = " ACCEPT DROP RETURN REJECT MARK CONNMARK MASQUERADE SNAT DNAT NOTRACK CT "
+const targets = " ACCEPT DROP RETURN REJECT MARK CONNMARK MASQUERADE SNAT DNAT NOTRACK CT NFLOG "
 
 // maxChainName is the maximum length of a chain's name in iptables, in bytes.
 const maxChainName = 28

@@ -44,6 +44,8 @@ func (i *Instance) takesNewPods(p plan.Path) error {
 		why = "its pods share the network of their node: nothing is attached"
 	case rules.Calico != nil && rules.Calico.NFTables:
 		why = "this version does not model how Felix adds one pod in nftables mode"
+	case rules.KubeRouter != nil:
+		why = "kube-router writes all its rules anew for each pod, which this version does not model"
 	case rules.AWS != nil:
 		why = "each pod has a routing rule on its node, which this version does not remove with the pod"
 	case i.Profile.Services == ebpfServices && i.Nodes[0].programs.Pods == nil:

@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile/cilium"
 	"github.com/cnibench/cnibench/internal/profile/flannel"
 	"github.com/cnibench/cnibench/internal/profile/kindnet"
+	"github.com/cnibench/cnibench/internal/profile/kuberouter"
 	"github.com/cnibench/cnibench/internal/profile/plugins"
 	"github.com/cnibench/cnibench/internal/profile/sriov"
 )
@@ -29,6 +30,7 @@ var profiles = slices.Concat(
 	aws.Profiles,
 	azure.Profiles,
 	kindnet.Profiles,
+	kuberouter.Profiles,
 )
 
 // Expect returns what an observer of the instance must find under the default conditions.

@@ -68,7 +68,7 @@ func TestCalicoBlocksHoldTunnelAndPods(t *testing.T) {
 
 func TestDeviceNamesHaveTheirForm(t *testing.T) {
 	forms := map[string]int{"veth": 12, "cali": 15, "lxc": 15, "eni": 14, "knet": 12, "azv": 14}
-	prefix := map[string]string{"plugins": "veth", "flannel": "veth", "canal": "cali", "calico": "cali", "cilium": "lxc", "aws": "eni", "kindnet": "knet", "azure": "azv"}
+	prefix := map[string]string{"plugins": "veth", "flannel": "veth", "canal": "cali", "calico": "cali", "cilium": "lxc", "aws": "eni", "kindnet": "knet", "azure": "azv", "kuberouter": "veth"}
 	for _, p := range profile.All() {
 		_, n := arranged(t, p.Name, 3)
 		for _, pod := range n.Pods {

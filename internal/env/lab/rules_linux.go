@@ -25,6 +25,10 @@ func (s instanceSpec) Netfilter(node int) policy.Node {
 	if rules.Calico != nil {
 		rules.Calico.Policies, rules.Calico.PoliciesUnselected = s.Lab.Policies, s.Lab.PoliciesUnselected
 	}
+	if rules.KubeRouter != nil {
+		rules.KubeRouter.Policies, rules.KubeRouter.PoliciesUnselected = s.Lab.Policies, s.Lab.PoliciesUnselected
+		rules.KubeRouter.ServiceCIDR = s.net.services
+	}
 	if s.Profile.Services == ebpfServices {
 		return rules
 	}

@@ -62,8 +62,9 @@ func judgeKubeRouter(j *judge, v *values) {
 	}
 	proxy := v.at("run-service-proxy")
 	j.kubeProxyBeside(proxy.on(), proxy, "run-service-proxy")
-	if !proxy.on() {
-		but = append(but, "kube-proxy serves Services")
+	if proxy.on() {
+		but = append(but, "it serves Services itself, by IPVS")
+	} else {
 		unused(j, v, "with run-service-proxy: false", "masquerade-all", "hairpin-mode")
 	}
 	amounts(j, kubeRouter, "kube-router", but...)

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -10,31 +11,36 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Rule is an entry of the routing policy that sends packets to the main table. The kernel keeps the entries in a list, by
+// Rule is an entry of the routing policy that sends packets to a table. The kernel keeps the entries in a list, by
 // priority, and walks it for every route lookup.
 type Rule struct {
 	// Priority is the place in the list, the smaller first.
 	Priority int
-	// To matches packets to a destination, any when invalid.
-	To netip.Prefix
+	// To matches packets to a destination, From from a source; any when invalid.
+	To, From netip.Prefix
+	// Table is the number of the table, 0 for the main one.
+	Table int
 	// Mark matches packets with these bits of the mark set, any when 0.
 	Mark uint32
 }
 
 func (r Rule) add(h *Handle) error {
 	entry := netlink.NewRule()
-	entry.Priority, entry.Table, entry.Family = r.Priority, unix.RT_TABLE_MAIN, unix.AF_INET
+	entry.Priority, entry.Table, entry.Family = r.Priority, cmp.Or(r.Table, unix.RT_TABLE_MAIN), unix.AF_INET
+	if r.To.Addr().Is6() || r.From.Addr().Is6() {
+		entry.Family = unix.AF_INET6
+	}
 	if r.To.IsValid() {
 		entry.Dst = ipNet(r.To)
-		if r.To.Addr().Is6() {
-			entry.Family = unix.AF_INET6
-		}
+	}
+	if r.From.IsValid() {
+		entry.Src = ipNet(r.From)
 	}
 	if r.Mark != 0 {
 		entry.Mark, entry.Mask = r.Mark, &r.Mark
 	}
 	if err := h.nl.RuleAdd(entry); err != nil {
-		return fmt.Errorf("add routing rule %d (to %v, mark %#x): %w", r.Priority, r.To, r.Mark, err)
+		return fmt.Errorf("add routing rule %d (from %v, to %v, mark %#x): %w", r.Priority, r.From, r.To, r.Mark, err)
 	}
 	return nil
 }

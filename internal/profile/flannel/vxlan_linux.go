@@ -34,7 +34,7 @@ func ArrangeTunnel(n *dataplane.Node, number int) {
 }
 
 func (VXLAN) Prepare(n dataplane.Node) []link.Thing {
-	return append(plugins.PrepareBridge(n, n.Tunnel.MTU), dataplane.PrepareVXLAN(n)...)
+	return append(plugins.PrepareBridge(plugins.PodBridge, n, n.Tunnel.MTU), dataplane.PrepareVXLAN(n)...)
 }
 
 func (VXLAN) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {

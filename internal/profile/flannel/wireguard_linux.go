@@ -33,7 +33,7 @@ func (wireguard) Arrange(n *dataplane.Node, number, pods int) {
 
 func (wireguard) Prepare(n dataplane.Node) []link.Thing {
 	t := n.Tunnel
-	return append(plugins.PrepareBridge(n, t.MTU),
+	return append(plugins.PrepareBridge(plugins.PodBridge, n, t.MTU),
 		link.WireGuard{Name: t.Device, MTU: t.MTU, Owner: n.Name, Port: t.Port},
 		link.Address{Dev: t.Device, Addr: dataplane.Single(t.Addr)},
 		link.Route{To: n.Cluster, Dev: t.Device, LinkScope: true},

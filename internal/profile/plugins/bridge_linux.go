@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// podBridge is the bridge that pods of a node are ports of.
-const podBridge = "cni0"
+// PodBridge is the bridge that pods of a node are ports of.
+const PodBridge = "cni0"
 
 // Bridge is the bridge plugin with a route per node:
 //
@@ -35,15 +36,15 @@ func ArrangeVeths(n *dataplane.Node, pods, mtu, bits int) {
 	})
 }
 
-func (Bridge) Prepare(n dataplane.Node) []link.Thing { return PrepareBridge(n, n.MTU) }
+func (Bridge) Prepare(n dataplane.Node) []link.Thing { return PrepareBridge(PodBridge, n, n.MTU) }
 
-// PrepareBridge returns cni0 with the gateway's address, and lets iptables see what it switches.
-func PrepareBridge(n dataplane.Node, mtu int) []link.Thing {
+// PrepareBridge returns the bridge with the gateway's address, and lets iptables see what it switches.
+func PrepareBridge(name string, n dataplane.Node, mtu int) []link.Thing {
 	gw := n.Gateway()
 	return []link.Thing{
 		link.Step(func(at *link.Handle) error { return bridgeNetfilter(n, at) }),
-		link.Bridge{Name: podBridge, MAC: dataplane.PodMAC(gw), MTU: mtu, MulticastSnooping: true},
-		link.Address{Dev: podBridge, Addr: netip.PrefixFrom(gw, n.PodCIDR.Bits())},
+		link.Bridge{Name: name, MAC: dataplane.PodMAC(gw), MTU: mtu, MulticastSnooping: true},
+		link.Address{Dev: name, Addr: netip.PrefixFrom(gw, n.PodCIDR.Bits())},
 	}
 }
 
@@ -70,15 +71,17 @@ var (
 	notifyND  = sysctl.Setting{Name: "net/ipv6/conf/" + dataplane.NIC + "/ndisc_notify", Value: "1", IfPresent: true}
 )
 
-// BridgePort is a pod on cni0.
+// BridgePort is a pod on a bridge.
 type BridgePort struct {
-	Node dataplane.Node
-	Pod  dataplane.Pod
+	// Bridge is its name, "" for PodBridge.
+	Bridge string
+	Node   dataplane.Node
+	Pod    dataplane.Pod
 	// Hairpin lets a pod reach itself through its Service. ClusterRoute adds a route to the cluster's range.
 	Hairpin, ClusterRoute bool
 }
 
-// AttachToBridge returns what connects a pod to cni0.
+// AttachToBridge returns what connects a pod to a bridge.
 func AttachToBridge(b BridgePort, in *link.Handle) []link.Thing {
 	p, gw := b.Pod, b.Node.Gateway()
 	inPod := []link.Thing{link.Settings{notifyARP}, link.Address{Dev: dataplane.NIC, Addr: p.Addr}}
@@ -87,7 +90,7 @@ func AttachToBridge(b BridgePort, in *link.Handle) []link.Thing {
 	}
 	return []link.Thing{
 		link.Veth{Name: p.HostDevice, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU},
-		link.Port{Bridge: podBridge, Dev: p.HostDevice, Hairpin: b.Hairpin},
+		link.Port{Bridge: cmp.Or(b.Bridge, PodBridge), Dev: p.HostDevice, Hairpin: b.Hairpin},
 		link.Inside{At: in, Things: append(inPod, link.Route{To: dataplane.Everywhere(gw), Via: gw, Dev: dataplane.NIC})},
 	}
 }

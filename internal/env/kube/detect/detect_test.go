@@ -184,7 +184,7 @@ func TestNames(t *testing.T) {
 		"calico-nftables": "calico-nftables nftables vxlan", "calico-wireguard": " iptables vxlan", "cilium-vxlan": "cilium-vxlan iptables vxlan",
 		"cilium-fallback": "cilium-native-legacy  none", "cilium-native": "cilium-native  none", "cilium-native-dsr": "cilium-native-dsr  none",
 		"cilium-netkit": "cilium-netkit  none", "cilium-differs": "  none", "cilium-old": "cilium-native  none", "kindnet": "kindnetd iptables none", "kindnet-own": "kindnet iptables none", "kindnet-1.0": "kindnet iptables none",
-		"bridge": "bridge nftables none", "kube-router-firewall": "bridge nftables none", "kube-router": "  ipip between subnets", "planted": "ptp  none", "macvlan-multus": "macvlan iptables none", "aws": "aws-vpc iptables none", "eks-1.12": "aws-vpc iptables none", "eks-1.23": "aws-vpc iptables none", "eks-cilium-chained": " iptables none", "aks-cilium": "cilium-native-legacy  none",
+		"bridge": "bridge nftables none", "kube-router-firewall": "bridge nftables none", "kube-router": "kube-router  ipip between subnets", "planted": "ptp  none", "macvlan-multus": "macvlan iptables none", "aws": "aws-vpc iptables none", "eks-1.12": "aws-vpc iptables none", "eks-1.23": "aws-vpc iptables none", "eks-cilium-chained": " iptables none", "aks-cilium": "cilium-native-legacy  none",
 		"openshift-4.19": "  geneve", "gke": "  ", "several": "  ", "no-rights": "  ",
 	} {
 		b, err := os.ReadFile("testdata/clusters/" + name + ".json")

@@ -118,6 +118,18 @@ var breakages = []breakage{
 		holds:   []string{"exchange" + cross, "exchange@pod-to-external"},
 	},
 	{
+		name: "pods past the firewall", profile: "kube-router",
+		script:  `$IPTABLES -F KUBE-ROUTER-FORWARD; ip rule del lookup 77`,
+		notices: []string{"firewall.egress" + cross, "rules.tunnel"},
+		holds:   []string{"exchange" + cross, "firewall.ingress" + cross},
+	},
+	{
+		name: "pods past the firewall of the receiver", profile: "kube-router", at: []string{"node-2"},
+		script:  `$IPTABLES -F KUBE-ROUTER-FORWARD`,
+		notices: []string{"firewall.ingress" + cross},
+		holds:   []string{"exchange" + cross, "firewall.egress" + cross},
+	},
+	{
 		name: "another MAC address at the node's end", profile: "azure",
 		script:  `ip link set $VETH address 02:00:00:00:00:99`,
 		notices: []string{"device.mac"},
@@ -482,6 +494,7 @@ var mistaken = []struct {
 	{"ptp", "kindnetd", []string{"conntrack.label" + cross, "exchange@pod-to-external"}},
 	{"kindnetd", "kindnet", []string{"gateway", "source" + self}},
 	{"kindnet", "kindnetd", []string{"gateway", "source" + self}},
+	{"bridge", "kube-router", []string{"bridge", "firewall.egress" + cross, "route.remote", "rules.tunnel", "exchange" + self}},
 	{"azure", "aws-vpc", []string{"gateway.mac", "rules.pods", "conntrack.mark@pod-to-external"}},
 	{"aws-vpc", "ptp", []string{"gateway", "source@pod-to-self"}},
 	{"bridge", "calico-underlay", []string{"gateway", "proxy_arp", "policy.egress" + cross, "route.blackhole", "source@host-to-pod/same-node"}},

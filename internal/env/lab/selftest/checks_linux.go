@@ -166,6 +166,11 @@ func wireChecks(x expectation) []check {
 			check{"policy.egress", path, "what the sending pod's chain cali-fw counts", policed(0, "cali-fw-", x.decides("cali-po-", "cali-pro-"), !x.alwaysNew)},
 			check{"policy.ingress", path, "what the receiving pod's chain cali-tw counts", policed(1, "cali-tw-", x.decides("cali-pi-", "cali-pri-"), !x.alwaysNew)})
 	}
+	if x.Firewall {
+		list = append(list,
+			check{"firewall.egress", path, "what the sending pod's chain KUBE-POD-FW counts", firewall(0)},
+			check{"firewall.ingress", path, "what the receiving pod's chain KUBE-POD-FW counts", firewall(1)})
+	}
 	if x.policies > 0 && x.policed {
 		list = append(list,
 			check{"policy.walk.egress", path, "the number of policies that the sending pod's first packet walks", walked(0, "cali-po-")},
@@ -264,6 +269,9 @@ func attachChecks(x expectation) []check {
 	}
 	if x.netkit {
 		list = append(list, check{kind: "pod.device", what: "the devices of each pod, in the pod and on its node, and their MAC addresses", probe: netkitPair})
+	}
+	if x.Firewall {
+		list = append(list, check{kind: "rules.tunnel", what: "the routing rules of each node", probe: tunnelRule})
 	}
 	if x.PodRules {
 		list = append(list, check{kind: "rules.pods", what: "the routing rules of each node", probe: podRules})

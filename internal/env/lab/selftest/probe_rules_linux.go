@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/service"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
+	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -49,6 +50,44 @@ func policed(node int, chain, profile string, tracked bool) inspection {
 		}
 		return finding{want: want, got: "nothing"}
 	}
+}
+
+// firewall connects pods of two nodes and checks kube-router's chain of the pod on one node. New packets walk through it and are marked,
+// its first rule accepts established ones.
+func firewall(node int) inspection {
+	return func(ctx context.Context, s *scene) finding {
+		const want = "new and established packets"
+		rules, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", expect.PodPodCross)
+		if err != nil {
+			return failed(want, err)
+		}
+		var seen []string
+		for _, c := range rules {
+			switch {
+			case c.place == "filter "+policy.RouterPodChain(s.pod(node, 0).Name) && strings.Contains(c.rule, "0x20000/0x20000"):
+				seen = append(seen, "new")
+			case c.place == "filter "+policy.RouterCommon && strings.Contains(c.rule, "ESTABLISHED"):
+				seen = append(seen, "established")
+			}
+		}
+		if len(seen) == 2 {
+			return finding{want: want, got: want}
+		}
+		return finding{want: want, got: set(seen, "no") + " packets"}
+	}
+}
+
+// tunnelRule checks the routing rule of each node for its pods.
+func tunnelRule(_ context.Context, s *scene) finding {
+	const want = "from its pods lookup 77"
+	return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+		list, err := link.At(n.NS, (*link.Handle).Policy)
+		var found []string
+		for _, r := range list {
+			found = append(found, strings.Replace(r.Words, n.PodCIDR.String(), "its pods", 1))
+		}
+		return set(found, "none"), err
+	})
 }
 
 func untouched(path plan.Path) inspection {
@@ -191,7 +230,7 @@ func (s *scene) serviceChains(ctx context.Context, n *lab.Node) (int, error) {
 // deniedPaths returns the paths on which a server listens on the port that the policies deny. The "exchange" check proves
 // that the path works otherwise.
 func (x expectation) deniedPaths() []plan.Path {
-	if x.policies == 0 || !x.policed && x.Programs == nil {
+	if x.policies == 0 || !x.policed && x.Programs == nil && !x.Firewall {
 		return nil
 	}
 	return slices.DeleteFunc([]plan.Path{expect.PodPodSame, expect.PodPodCross}, func(p plan.Path) bool {

@@ -42,6 +42,7 @@ func serviceChecks(x expectation) []check {
 const (
 	refusedAtOnce = "refused"
 	silence       = "no answer"
+	routedOn      = "not refused, but sent on"
 )
 
 // refusals are the errors of an immediate refusal: by an ICMP message, by rules of the client's node, by programs at its
@@ -60,6 +61,9 @@ func (x expectation) unservedBy(network string) string {
 	if network == "udp" && x.Programs != nil && x.Programs.Mute {
 		return silence
 	}
+	if x.Firewall && !x.proxyNFT {
+		return routedOn // kube-router accepts what its policies allow before kube-proxy can refuse it
+	}
 	return refusedAtOnce
 }
 
@@ -72,6 +76,8 @@ func unserved(network string) inspection {
 			return finding{want: want, got: "answered"}
 		case slices.ContainsFunc(refusals, func(r string) bool { return strings.Contains(err.Error(), r) }):
 			return finding{want: want, got: refusedAtOnce}
+		case want == routedOn && (errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "timeout") || strings.Contains(err.Error(), "network is unreachable")):
+			return finding{want: want, got: routedOn} // the node's default route leads on, or there is none
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), strings.Contains(err.Error(), "timeout"):
 			return finding{want: want, got: silence}
 		}
@@ -100,7 +106,7 @@ func (s *scene) callUnserved(ctx context.Context) {
 // callWithoutEndpoints waits long for a refusal, and repeats a datagram, which may be lost.
 func (s *scene) callWithoutEndpoints(ctx context.Context, network string) error {
 	timeout := 2 * s.patience
-	if s.want.unservedBy(network) == silence {
+	if s.want.unservedBy(network) != refusedAtOnce {
 		timeout = impatience
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
