@@ -72,6 +72,8 @@ type Lab struct {
 	NIC         NIC                 `json:"nic"`
 	CPU         condition.Placement `json:"cpu"`
 	MTU         int                 `json:"mtu"`
+	// PodMTU is that of pods; 0 is what the profile leaves of MTU.
+	PodMTU int `json:"pod_mtu,omitempty"`
 	// GRO says whether nodes merge the frames that they receive.
 	GRO condition.GRO `json:"gro,omitempty"`
 	// BigTCP says whether super-packets may be longer than 64 KiB.
@@ -80,10 +82,7 @@ type Lab struct {
 	RPS condition.RPS `json:"rps,omitempty"`
 	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
 	LineRate float64 `json:"line_rate,omitempty"`
-	// Delay and Loss are known faults of every wire between a host and the switch, for tests of the measurement itself:
-	// what the host sends comes this much later, and this share of it not at all.
-	Delay time.Duration `json:"delay,omitempty"`
-	Loss  float64       `json:"loss,omitempty"`
+	wireFaults
 	// Services is how many Services each profile carries besides the two that are measured.
 	Services int `json:"services,omitempty"`
 	// Endpoints is how many endpoints each of them has, Position where the measured ones are among them.
@@ -109,6 +108,13 @@ type Lab struct {
 	Conntrack condition.Conntrack `json:"conntrack,omitempty"`
 	// BridgeNetfilter says whether netfilter sees the packets that a bridge switches between pods.
 	BridgeNetfilter condition.BridgeNetfilter `json:"bridge_netfilter,omitempty"`
+}
+
+// wireFaults are known faults of every wire between a host and the switch, for tests of the measurement itself: what the host
+// sends comes this much later, and this share of it not at all.
+type wireFaults struct {
+	Delay time.Duration `json:"delay,omitempty"`
+	Loss  float64       `json:"loss,omitempty"`
 }
 
 // Case is one cell of the experiment: a variant of a profile on a path under a workload.

@@ -222,6 +222,7 @@ func TestValidate(t *testing.T) {
 		{"pods", func(p *Plan) { p.Lab.PodsPerNode = 251 }, "lab.podsPerNode: 251 is out of range"},
 		{"nic", func(p *Plan) { p.Lab.NIC = "wired" }, `lab.nic: "wired" is not one of ideal, wire, did you mean "wire"?`},
 		{"cpu", func(p *Plan) { p.Lab.CPU = "two" }, `lab.cpu: "two" is not one of`},
+		{"pod MTU", func(p *Plan) { p.Lab.PodMTU = 500 }, "lab.podMTU: 500 is out of range: want 1280 to 9000, or 0"},
 		{"mtu", func(p *Plan) { p.Lab.MTU = 500 }, "lab.mtu: 500 is out of range: want 1280 to 9000"},
 		{"line rate", func(p *Plan) { p.Lab.LineRate = 5 }, "lab.lineRate: 5 is out of range"},
 		{"services", func(p *Plan) { p.Lab.Services = -1 }, "lab.services: -1 is out of range"},

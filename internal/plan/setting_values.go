@@ -54,6 +54,19 @@ func whole(low, high int) values[int] {
 	return v
 }
 
+// podMTUs are MTUs of pods; 0 is the profile's own.
+func podMTUs() values[int] {
+	v := whole(0, 9000)
+	v.rang = "0, or 1280 to 9000"
+	v.wrong = func(n int) string {
+		if n == 0 || n >= 1280 && n <= 9000 {
+			return ""
+		}
+		return fmt.Sprintf("%d is out of range: want 1280 to 9000, or 0", n)
+	}
+	return v
+}
+
 // parseWhole reads a whole number such as 30000 or 30K.
 func parseWhole(text string) (int, error) {
 	digits, factor := text, 1

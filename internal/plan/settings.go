@@ -106,6 +106,8 @@ func labSettings() []Setting {
 			oneOf(condition.RPSAuto, condition.RPSOn, condition.RPSOff), func(p *Plan) *condition.RPS { return &p.Lab.RPS }),
 		setting(Setting{Key: "lab.mtu", Flag: "mtu", Where: inLab, PerVariant: true, Help: "MTU of the switch and the node NICs in `bytes`"},
 			whole(1280, 9000), func(p *Plan) *int { return &p.Lab.MTU }),
+		setting(Setting{Key: "lab.podMTU", Flag: "pod-mtu", Where: inLab, PerVariant: true, Help: "MTU of pods in `bytes`; 0 is what the profile leaves of --mtu"},
+			podMTUs(), func(p *Plan) *int { return &p.Lab.PodMTU }),
 		setting(Setting{Key: "lab.delay", Flag: "delay", Where: inLab, PerVariant: true, Help: "`time` that each wire delays, to test the measurement"},
 			spans(0, maxDelay), func(p *Plan) *time.Duration { return &p.Lab.Delay }),
 		setting(Setting{Key: "lab.loss", Flag: "loss", Where: inLab, PerVariant: true, Help: "`share` that each wire loses, such as 1%, to test the measurement"},

@@ -238,6 +238,10 @@ func useless(flag string, v Variant) string {
 		if p.Encapsulation != "none" {
 			return "headers of " + p.Name + "'s tunnel have no room for the length of longer super-packets, so it has no use for " + flag + leave
 		}
+	case "pod-mtu":
+		if p.PodDevice == "" {
+			return p.Name + " has no pods with a network of their own and no use for " + flag + leave
+		}
 	case "pods-per-node":
 		if p.Name == profile.Raw {
 			return p.Name + " has no pods and no use for " + flag + leave

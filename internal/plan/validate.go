@@ -112,6 +112,9 @@ func (fs *faults) validConditions(p Plan, field string, v Variant) {
 	if why := l.excluded(); why != "" {
 		fs.Add(field, "%s: %s", v, why)
 	}
+	if of, ok := profile.Lookup(v.Profile()); ok && of.OnNIC && l.PodMTU > l.MTU {
+		fs.Add(field, "%s: pods of %s are on the NIC, so pod-mtu=%d requires --mtu %d", v, of.Name, l.PodMTU, l.PodMTU)
+	}
 	for _, w := range p.Workloads {
 		own := l
 		own.NIC = cmp.Or(w.Traits().NIC, l.NIC)
@@ -207,8 +210,8 @@ func (l Lab) Validate() error {
 func (l Lab) Filled() Lab {
 	all, usual := reflect.ValueOf(&l).Elem(), reflect.ValueOf(Default().Lab)
 	for i := range all.NumField() {
-		if all.Field(i).IsZero() {
-			all.Field(i).Set(usual.Field(i))
+		if f := all.Field(i); f.IsZero() && f.CanSet() { // a wire's faults are zero by default
+			f.Set(usual.Field(i))
 		}
 	}
 	return l
@@ -245,13 +248,22 @@ func (p Plan) Notes(cases int) []string {
 	return notes
 }
 
+// inForce returns p with the conditions of v, without a pod-mtu that is the profile's own.
+func (v Variant) inForce(p Plan) Plan {
+	q := v.over(p)
+	if of, ok := profile.Lookup(v.Profile()); ok && q.Lab.PodMTU == q.Lab.MTU-of.ReservedOn(q.Lab.Family) {
+		q.Lab.PodMTU = 0
+	}
+	return q
+}
+
 // alike names variants that would be measured under the conditions of another one of their profile: mtu=1500 changes nothing
 // where that is the MTU of the run.
 func (p Plan) alike() []string {
 	var notes []string
 	for i, v := range p.Profiles {
 		for _, w := range p.Profiles[:i] {
-			if v.Profile() == w.Profile() && v.Context() == w.Context() && !v.IsTwin() && !w.IsTwin() && v != w && reflect.DeepEqual(v.over(p), w.over(p)) {
+			if v.Profile() == w.Profile() && v.Context() == w.Context() && !v.IsTwin() && !w.IsTwin() && v != w && reflect.DeepEqual(v.inForce(p), w.inForce(p)) {
 				notes = append(notes, fmt.Sprintf("%s and %s are measured under the same conditions: leave one out", w, v))
 				break
 			}

@@ -29,6 +29,7 @@ const (
 	factLoss      = "lab.loss"      // share of the frames from a node that are lost, for tests
 	factCgroup    = "lab.cgroup"    // "v2", or why nodes have no cgroups
 	factSteering  = "lab.rps"       // whether receive work is steered to the node's CPUs
+	factPodMTU    = "lab.pod_mtu"   // where it is not what the profile leaves
 	factGRO       = "lab.gro"       // what nodes merge of what they receive
 	factBigTCP    = "lab.big_tcp"   // whether super-packets may be longer than 64 KiB
 	factIPSet     = "ipset"
@@ -89,6 +90,9 @@ func (l *Lab) Facts() facts.Facts {
 	}
 	if c.LineRate > 0 {
 		f[factLineRate] = strconv.FormatFloat(c.LineRate, 'f', 0, 64)
+	}
+	if c.PodMTU > 0 {
+		f[factPodMTU] = strconv.Itoa(c.PodMTU)
 	}
 	if c.Delay > 0 {
 		f[factDelay] = c.Delay.String()

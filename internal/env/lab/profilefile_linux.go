@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -157,22 +158,20 @@ func (p plain) JoinNodes(from, to dataplane.Node) []link.Thing {
 	return plugins.Bridge{}.JoinNodes(from, to)
 }
 
-// changed applies to a node's description what a profile file changes of it.
-func (s instanceSpec) changed(n *dataplane.Node) {
-	if s.file == nil || s.file.Pod.MTU == 0 {
-		return
+// ownPodMTU returns the MTU of pods that the condition or the profile file asks for, 0 if neither does.
+func (s instanceSpec) ownPodMTU() int {
+	switch {
+	case s.Lab.PodMTU != 0 && (s.file != nil || s.Profile.PodDevice != ""):
+		return s.Lab.PodMTU
+	case s.file != nil:
+		return s.file.Pod.MTU
 	}
-	for i := range n.Pods {
-		n.Pods[i].MTU = s.file.Pod.MTU
-	}
+	return 0
 }
 
 // PodMTU returns the MTU of pods in bytes.
 func (s instanceSpec) PodMTU() int {
-	if s.file != nil && s.file.Pod.MTU != 0 {
-		return s.file.Pod.MTU
-	}
-	return s.Lab.MTU - s.Profile.ReservedOn(s.Lab.Family)
+	return cmp.Or(s.ownPodMTU(), s.Lab.MTU-s.Profile.ReservedOn(s.Lab.Family))
 }
 
 // TunnelMTU returns the MTU of a tunnel in bytes: what the overhead leaves of the underlay. A file that changes the MTU of

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -126,7 +127,9 @@ func (s instanceSpec) newNode(number int) dataplane.Node {
 	h := s.net.onUnderlay(fmt.Sprintf("node-%d", number), s.net.node(number))
 	n := dataplane.Node{Name: h.Name, Addr: h.Addr, MAC: h.MAC, MTU: s.Lab.MTU, Cluster: s.net.cluster}
 	s.dataplane.Arrange(&n, number, s.Lab.PodsPerNode)
-	s.changed(&n)
+	for i := range n.Pods {
+		n.Pods[i].MTU = cmp.Or(s.ownPodMTU(), n.Pods[i].MTU)
+	}
 	return n
 }
 

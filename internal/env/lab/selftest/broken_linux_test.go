@@ -222,6 +222,12 @@ var breakages = []breakage{
 		notices: []string{"bridge", "exchange" + cross, "exchange" + same},
 	},
 	{
+		name: "pods with the MTU of the underlay in place of their own", profile: "flannel-vxlan", lab: plan.Lab{PodMTU: 1400}, at: []string{"node-1/pod-1"},
+		script:  `ip link set eth0 mtu 1500`,
+		notices: []string{"mtu"},
+		holds:   []string{"exchange" + cross},
+	},
+	{
 		name: "a smaller MTU in a pod", profile: "flannel-vxlan", at: []string{"node-1/pod-1"},
 		script: `ip link set eth0 mtu 1400`,
 		// Nothing to see on the wire: the pod fragments, and conntrack on the node puts the parts together again.

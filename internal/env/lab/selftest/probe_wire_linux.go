@@ -93,7 +93,7 @@ func frameLength(path plan.Path) inspection {
 }
 
 // largestFrame makes a bulk transfer. With the NIC model "wire" no frame may exceed the underlay's MTU. With "ideal"
-// super-frames must cross.
+// super-frames must cross, unless the pods' packets are larger than the path carries: then the kernel may cut them.
 func largestFrame(ctx context.Context, s *scene) finding {
 	limit := s.fullFrame()
 	if s.want.long {
@@ -121,7 +121,11 @@ func largestFrame(ctx context.Context, s *scene) finding {
 	for _, f := range own {
 		largest = max(largest, f.Length)
 	}
-	return finding{want: want, got: strconv.Itoa(largest), within: largest > 0 && (largest <= limit) == segmented}
+	cut := !segmented && s.podMTU() > s.pathMTU()
+	if cut {
+		want = "any, for pods' packets are larger than the path carries"
+	}
+	return finding{want: want, got: strconv.Itoa(largest), within: largest > 0 && (cut || (largest <= limit) == segmented)}
 }
 
 // bulk makes a bulk transfer between nodes, for the frames that were captured of it.
