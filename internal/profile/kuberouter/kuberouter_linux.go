@@ -2,6 +2,7 @@ package kuberouter
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/expect"
@@ -49,7 +50,9 @@ func (kubeRouter) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
 	for _, o := range others {
 		c.Subnets, c.NodeAddrs = append(c.Subnets, o.PodCIDR), append(c.NodeAddrs, o.Addr.Addr())
 	}
-	for _, p := range n.Pods {
+	// kube-router keeps pods in a map without order. The first pods are in the middle here, which is where a pod is on average.
+	half := len(n.Pods) / 2
+	for _, p := range slices.Concat(n.Pods[half:], n.Pods[:half]) {
 		c.Pods = append(c.Pods, policy.LocalPod{Name: p.Name, Addr: p.Addr.Addr()})
 	}
 	return policy.Node{KubeRouter: &c}
