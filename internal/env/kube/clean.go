@@ -24,9 +24,7 @@ type CleanOptions struct {
 
 // removed is a namespace that a run left in a cluster.
 type removed struct {
-	Namespace, Run string
-	// Expires is when the run's time was up; zero if it does not say.
-	Expires time.Time
+	Namespace string
 	// Kept says why it was left in place, "" if it was removed, or would be.
 	Kept string
 	// Err says why it could not be removed.
@@ -54,9 +52,7 @@ func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]r
 		if ns.Labels[LabelRun] == "" || !strings.HasPrefix(ns.Name, "cnibench-") {
 			continue
 		}
-		r := removed{Namespace: ns.Name, Run: ns.Labels[LabelRun]}
-		r.Expires, r.Kept = lifetime(ns, f, now)
-		found = append(found, r)
+		found = append(found, removed{Namespace: ns.Name, Kept: whyKept(ns, f, now)})
 	}
 	slices.SortFunc(found, func(a, b removed) int { return strings.Compare(a.Namespace, b.Namespace) })
 	// All at once: one namespace that stays in Terminating until ctx ends must not keep the others.
@@ -73,19 +69,19 @@ func (c *Cluster) clean(ctx context.Context, f CleanOptions, now time.Time) ([]r
 	return found, nil
 }
 
-// lifetime reads when a namespace expires, and says why it is kept, "" if it is not.
-func lifetime(ns corev1.Namespace, f CleanOptions, now time.Time) (expires time.Time, kept string) {
+// whyKept says why a namespace is kept, "" if it is not.
+func whyKept(ns corev1.Namespace, f CleanOptions, now time.Time) string {
 	text := ns.Annotations[annotationExpires]
 	expires, err := time.Parse(time.RFC3339, text)
 	switch {
 	case f.Run != "" && f.Run != ns.Labels[LabelRun]:
-		return expires, "it is of another run"
+		return "it is of another run"
 	case f.All, f.Run != "":
-		return expires, ""
+		return ""
 	case err != nil:
-		return time.Time{}, fmt.Sprintf("it does not say when it expires (%q)", text)
+		return fmt.Sprintf("it does not say when it expires (%q)", text)
 	case now.Before(expires):
-		return expires, "its run may last until " + expires.UTC().Format(time.RFC3339)
+		return "its run may last until " + expires.UTC().Format(time.RFC3339)
 	}
-	return expires, ""
+	return ""
 }

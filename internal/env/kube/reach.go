@@ -35,7 +35,6 @@ const (
 
 // unreachedError says that no connection came about on a route before its first trial.
 type unreachedError struct {
-	Route plan.Route
 	// Target is what was dialled, Why what came of it.
 	Target, Why string
 	// Policies are the NetworkPolicies that select an end of the path.
@@ -125,7 +124,7 @@ func (c *Cluster) tryAll(ctx context.Context, calls []call) (map[plan.Route]erro
 	for _, one := range calls {
 		if why := failed[one.client+" "+one.target]; why != "" {
 			ends := append([]string{one.client}, one.servers...)
-			silent[one.Route] = &unreachedError{Route: one.Route, Target: one.target, Why: why, Policies: c.policies(ctx, ends...)}
+			silent[one.Route] = &unreachedError{Target: one.target, Why: why, Policies: c.policies(ctx, ends...)}
 		}
 	}
 	return silent, ctx.Err()

@@ -21,15 +21,15 @@ func matchTiger(b []byte) bool {
 // Latencies of qperf are half of a round trip.
 type tigerResult struct {
 	Config struct {
-		TestKind, Encap, Dataplane        string
+		TestKind                          string
 		NumPolicies, NumServices, NumPods int
 		HostNetwork                       bool
 		Duration                          int
 		CalicoNodeCPULimit                string
 	} `json:"config"`
 	Details struct {
-		NodeKernel, NodeArch, K8SVersion, Product, CalicoVersion, Dataplane, Encapsulation, CNIOption string
-		WireguardEnabled                                                                              bool
+		NodeKernel, NodeArch, K8SVersion, Product, CalicoVersion, Dataplane, Encapsulation string
+		WireguardEnabled                                                                   bool
 	} `json:"ClusterDetails"`
 	Qperf    *tigerSummary `json:"thruput-latency"`
 	OldQperf *tigerSummary `json:"qperf"`
