@@ -100,14 +100,15 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	}
 	s := p.newStory(false, a.quiet)
 	var evidence diagnose.Evidence
-	if cni, ok := profile.Lookup(want.Profiles[0].Profile()); ok {
-		evidence.Encapsulation = cni.Encapsulation
-	}
 	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
 		e, found, err := a.open(ctx, want, lab, s.step)
 		if err != nil {
 			return nil, found, err
 		}
+		if cni, ok := profile.Lookup(found.Profiles[0].Profile()); ok {
+			evidence.Encapsulation = cni.Encapsulation
+		}
+		want = found
 		return begin(ctx, e, found, &evidence, s.step), found, nil
 	}
 	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: time.Now(), Progress: s.event}, s)
@@ -124,6 +125,7 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	}
 	trials, err := p.open(name)
 	if err == nil {
+		evidence.Refused = trials.Header.Profiles[0].NotServed
 		err = p.each(trials, true, evidence.Add)
 	}
 	if err != nil {
@@ -161,8 +163,11 @@ func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 		}
 		errs = append(errs, set("profiles", string(v)))
 	}
-	if cmd.Flags().Changed("context") && !cmd.Flags().Changed("env") {
+	if (cmd.Flags().Changed("context") || a.kubeconfig != "") && !cmd.Flags().Changed("env") {
 		errs = append(errs, set("env", plan.EnvKubernetes))
+	}
+	if env := cmd.Flags().Lookup("env"); env.Changed && env.Value.String() != plan.EnvLab {
+		errs = append(errs, set("baseline", plan.Detected))
 	}
 	errs = append(errs, set("paths", strings.Join(plan.Texts(diagnosePaths), ",")), set("workloads", diagnoseWorkloads),
 		set("repetitions", "3"), set("duration", "500ms"), set("warmup", "100ms"), set("budget", diagnoseBudget.String()))

@@ -143,10 +143,25 @@ func TestJudge(t *testing.T) {
 			scale(e, 400, []string{"rtt.p50", "connect_time"}, all...)
 			scale(e, 0.1, rates, all...)
 		}, Tester, "starved", "takes 4.80 ms"},
+		"other tasks have the CPU": {func(e *Evidence) {
+			for _, p := range all {
+				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 7*time.Second, 10*time.Second
+			}
+			scale(e, 0.003, rates, all...)
+		}, Tester, "starved", "70%"},
+		"other tasks have the CPU, and it does not matter": {func(e *Evidence) {
+			for _, p := range all {
+				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 4*time.Second, 10*time.Second
+			}
+		}, Fine, "", ""},
+		"a cluster's path did not answer before the run": {func(e *Evidence) {
+			delete(e.Paths, PodPath)
+			e.Refused = map[string]string{PodPath.String(): "it did not pass its proof before the run: no connection to 10.0.0.1:5201 within 90s"}
+		}, CNI, "unreachable", "10.0.0.1"},
 		"one backend": {func(e *Evidence) {
 			e.Backends = []Backend{{"", netstate.Dialled{}}, {"web-1", netstate.Dialled{To: "10.0.0.1:80", Times: []int64{20_000}}}, {"web-2", netstate.Dialled{To: "10.0.0.2:80"}}}
 		}, Service, "backend", "web-2"},
-		"hops differ":                     {func(e *Evidence) { e.Sizes[0].HopsThere, e.Sizes[0].HopsBack = 1, 2 }, Node, "asymmetric", "1 hops there and 2 back"},
+		"hops differ":                     {func(e *Evidence) { e.Sizes[0].HopsThere, e.Sizes[0].HopsBack = 1, 2 }, Node, "asymmetric", "pass 1 hops there and 2 back"},
 		"the Service's path is slow":      {func(e *Evidence) { scale(e, 30, times, ServicePath) }, Service, "service", "through the Service"},
 		"a path was not measured":         {func(e *Evidence) { delete(e.Paths, PodPath) }, Undecided, "", "not measured"},
 		"nothing was measured":            {func(e *Evidence) { *e = Evidence{} }, Undecided, "", ""},

@@ -43,8 +43,12 @@ type Evidence struct {
 	Sizes []Size
 	// Backends are what connections to a Service and to each of its backends came to. (optional)
 	Backends []Backend
+	// Refused says why a path was not measured, by path.
+	Refused map[string]string
 	// Missing says what could not be measured, with the reason.
 	Missing []string
+	// blind makes the rules of times and rates judge a prober that was short of CPU time, too.
+	blind bool
 }
 
 // Place is what happened in one place while it was measured.
@@ -94,6 +98,8 @@ type Prober struct {
 	Elapsed, Stopped time.Duration
 	// Steal and Busy are in CPU time of the path, Whole is all of it.
 	Steal, Whole time.Duration
+	// Foreign is what other tasks took of the CPUs of the load, of Own in all.
+	Foreign, Own time.Duration
 	// Disturbed counts trials during which other work took the path's CPUs, of Of; Says is the last such remark.
 	Disturbed, Of int
 	Says          string
@@ -179,6 +185,12 @@ func (p *Prober) add(o *sample.Observation) {
 	}
 	p.Elapsed += time.Duration(o.ElapsedNs)
 	p.Stopped += time.Duration(o.Host.ThrottledNs)
+	p.Own += time.Duration(o.Host.SpanNs * int64(len(o.LoadCPUs)))
+	for _, task := range o.Host.Tasks {
+		if slices.Contains(o.LoadCPUs, task.CPU) && !task.OfPath() {
+			p.Foreign += time.Duration(task.Ns)
+		}
+	}
 	for _, modes := range o.Host.CPUs {
 		for mode, ns := range modes {
 			p.Whole += time.Duration(ns)
@@ -250,6 +262,8 @@ func (e *Evidence) prober() Prober {
 		sum.Stopped += p.Stopped
 		sum.Steal += p.Steal
 		sum.Whole += p.Whole
+		sum.Foreign += p.Foreign
+		sum.Own += p.Own
 		sum.Disturbed += p.Disturbed
 		sum.Of += p.Of
 		if p.Says != "" {

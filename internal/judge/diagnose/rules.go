@@ -16,6 +16,7 @@ const (
 	stoppedMuch   = 0.02   // of the prober's time, by a limit
 	stolenMuch    = 0.05   // of the nodes' CPU time
 	disturbedMuch = 0.5    // of the trials, by other work on the CPUs of the path
+	foreignMuch   = 0.25   // of the time of the load's CPUs, by other tasks
 	waitsMuch     = 3      // times the shortest round trip
 	lostMuch      = 0.0005 // of the datagrams of an idle path
 	resentMuch    = 0.0005 // of the segments of requests, one at a time
@@ -71,7 +72,7 @@ func cpuLimit(e *Evidence) []Statement {
 	}
 	share := p.Stopped.Seconds() / p.Elapsed.Seconds()
 	if share > stoppedMuch {
-		return proven(fault(Tester, "", "a limit stopped it for %s of %s", number.Duration(p.Stopped), number.Duration(p.Elapsed)))
+		return proven(fault(Tester, "", "a limit stopped it for %s of %s (summed over CPUs)", number.Duration(p.Stopped), number.Duration(p.Elapsed)))
 	}
 	return cleared("a limit stopped the prober for %s of %s", number.Duration(p.Stopped), number.Duration(p.Elapsed))
 }
@@ -92,34 +93,52 @@ func cpuSteal(e *Evidence) []Statement {
 func (e *Evidence) starved() string {
 	p := e.prober()
 	switch {
+	case e.blind:
+		return ""
 	case p.Stopped.Seconds() > stoppedMuch*p.Elapsed.Seconds():
 		return "a limit of CPU time stopped the prober"
 	case p.Whole > 0 && p.Steal.Seconds() > stolenMuch*p.Whole.Seconds():
 		return "a hypervisor took the CPUs"
 	}
-	return e.crowded()
+	if why := e.crowded(); why != "" && e.slow() {
+		return why
+	}
+	return ""
 }
 
-// crowded says that other work keeps the prober from its CPU, "" if not: trials have seen such work, and the hosts' usual round trip
+// crowded says that other work had the prober's CPUs, "" if not: other tasks took much of their time, or the hosts' usual round trip
 // waits for a CPU where the shortest does not.
 func (e *Evidence) crowded() string {
 	p := e.prober()
+	share := p.Foreign.Seconds() / max(p.Own.Seconds(), 1e-9)
 	least, usual, ok := e.Paths[HostPath].trip()
-	if !ok || usual < waitsMuch*least || float64(p.Disturbed) < disturbedMuch*float64(p.Of) {
-		return ""
+	switch {
+	case share > foreignMuch:
+		return fmt.Sprintf("other tasks took %s of the time of its CPUs: in %d of %d trials %s", number.Percent(share), p.Disturbed, p.Of, p.Says)
+	case ok && usual > waitsMuch*least && float64(p.Disturbed) > disturbedMuch*float64(p.Of):
+		return fmt.Sprintf("a round trip between hosts takes %s and can take %s; in %d of %d trials %s", nanoseconds(usual), nanoseconds(least), p.Disturbed, p.Of, p.Says)
 	}
-	return fmt.Sprintf("a round trip between hosts takes %s and can take %s; in %d of %d trials %s", nanoseconds(usual), nanoseconds(least), p.Disturbed, p.Of, p.Says)
+	return ""
+}
+
+// slow says whether a rule of times or rates would find a fault if the prober's CPUs were its own.
+func (e *Evidence) slow() bool {
+	blind := *e
+	blind.blind = true
+	return slices.ContainsFunc([]func(*Evidence) []Statement{rate, roundTrip, overhead, service}, func(find func(*Evidence) []Statement) bool {
+		return slices.ContainsFunc(find(&blind), func(s Statement) bool { return s.State == Fault })
+	})
 }
 
 func starved(e *Evidence) []Statement {
-	if why := e.crowded(); why != "" {
+	p := e.prober()
+	switch why := e.crowded(); {
+	case p.Of == 0:
+		return unknown("no trial was measured")
+	case why != "" && e.slow():
 		return proven(fault(Tester, "", "%s", why))
 	}
-	p := e.prober()
-	if p.Of == 0 {
-		return unknown("no trial was measured")
-	}
-	return cleared("other work on the CPUs of the path was seen in %d of %d trials, and requests did not wait for it", p.Disturbed, p.Of)
+	return cleared("other work was seen on the CPUs of the path in %d of %d trials, and no time or rate shows it", p.Disturbed, p.Of)
 }
 
 // side says whose fault something on a path is.
@@ -258,7 +277,12 @@ func unreachable(e *Evidence) []Statement {
 		}
 		return fault(side(path), where, "%s", saw)
 	}
-	return cleared("every path answered")
+	for _, path := range []plan.Path{HostPath, PodPath, ServicePath} {
+		if why := e.Refused[path.String()]; strings.Contains(why, "did not pass its proof") && (path == HostPath || e.Paths[HostPath] != nil) {
+			return fault(side(path), path.String(), "%s", why)
+		}
+	}
+	return cleared("every path that is served answered")
 }
 
 func backend(e *Evidence) []Statement {
@@ -496,14 +520,14 @@ func roundTrip(e *Evidence) []Statement {
 func asymmetric(e *Evidence) []Statement {
 	for _, s := range e.Sizes {
 		if s.HopsThere != s.HopsBack && s.HopsThere > 0 && s.HopsBack > 0 {
-			return proven(fault(side(s.Path), s.From+" to "+s.To, "packets leave %d hops there and %d back", s.HopsThere, s.HopsBack))
+			return proven(fault(side(s.Path), s.From+" to "+s.To, "packets pass %d hops there and %d back", s.HopsThere, s.HopsBack))
 		}
 	}
 	n, at := e.count(func(_ Place, counter string) bool { return counter == "TcpExt.IPReversePathFilter" })
 	if n >= fewErrors {
 		return proven(fault(Node, at[0].Place.Name, "%d packets were dropped because their source is not routed to where they came from (rp_filter)", n))
 	}
-	return cleared("as many hops there as back")
+	return cleared("as many hops there as back, and no source address came from a wrong device")
 }
 
 func overhead(e *Evidence) []Statement {

@@ -43,8 +43,9 @@ type datagram struct {
 	number uint32
 	// size is the wanted length of an answer in a question, the length of the question in an answer.
 	size uint32
-	// to is where an answer goes.
-	to netip.AddrPort
+	// to is where an answer goes, ttl the TTL that the question had at its end; 0 is unknown.
+	to  netip.AddrPort
+	ttl byte
 }
 
 // encode writes d with the mark, filled up with zeros to length bytes where that is more.
@@ -56,7 +57,7 @@ func (d datagram) encode(mark []byte, length int) []byte {
 	if d.kind != asks {
 		text := d.to.String()
 		b = append(b, byte(len(text)))
-		b = append(b, text...)
+		b = append(append(b, text...), d.ttl)
 	}
 	if len(b) < length {
 		b = append(b, make([]byte, length-len(b))...)
@@ -86,6 +87,9 @@ func decode(mark, b []byte) (datagram, error) {
 	default:
 		to, err := netip.ParseAddrPort(string(rest[1 : 1+int(rest[0])]))
 		d.to = to
+		if end := 1 + int(rest[0]); len(rest) > end {
+			d.ttl = rest[end]
+		}
 		return d, err
 	}
 }

@@ -46,6 +46,8 @@ var (
 	noFragments = option{
 		"MTU_DISCOVER", unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE,
 	}
+	// hops makes a socket hear with which TTL a datagram came.
+	hops = option{"RECVTTL", unix.IP_RECVTTL, 1, unix.IPV6_RECVHOPLIMIT, 1}
 	// reports makes a socket that is not connected hear of what became of its datagrams.
 	reports = option{"RECVERR", unix.IP_RECVERR, 1, unix.IPV6_RECVERR, 1}
 )
@@ -68,6 +70,31 @@ func control(options ...option) func(network, address string, c syscall.RawConn)
 	}
 }
 
+// receive reads a datagram and the TTL that it came with, 0 if the kernel does not say so.
+func receive(conn *net.UDPConn, buf []byte) (n int, from netip.AddrPort, ttl byte, err error) {
+	var control [64]byte
+	n, size, _, from, err := conn.ReadMsgUDPAddrPort(buf, control[:])
+	messages, _ := unix.ParseSocketControlMessage(control[:size]) // without one there is no TTL
+	for _, m := range messages {
+		h := m.Header
+		if len(m.Data) > 0 && (h.Level == unix.IPPROTO_IP && h.Type == unix.IP_TTL || h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_HOPLIMIT) {
+			ttl = m.Data[0] // of a little-endian number below 256
+		}
+	}
+	return n, from, ttl, err
+}
+
+// firstTTL is the TTL of Linux's own packets.
+const firstTTL = 64
+
+// hopsOf is how many hops a datagram took that came with a TTL, 0 if unknown.
+func hopsOf(ttl byte) int {
+	if ttl == 0 || ttl > firstTTL {
+		return 0
+	}
+	return firstTTL - int(ttl) + 1
+}
+
 // icmp says whether err is a word about an earlier datagram, and no fault of the socket.
 func icmp(err error) bool {
 	var no unix.Errno
@@ -78,7 +105,7 @@ func icmp(err error) bool {
 
 // Echo answers datagrams with the mark on a UDP port of all addresses until ctx ends. It returns how many.
 func Echo(ctx context.Context, port int, mark []byte) (int, error) {
-	config := net.ListenConfig{Control: control(noFragments, reports)}
+	config := net.ListenConfig{Control: control(noFragments, reports, hops)}
 	socket, err := config.ListenPacket(ctx, "udp", ":"+strconv.Itoa(port))
 	if err != nil {
 		return 0, err
@@ -90,7 +117,7 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 	buf := make([]byte, most+1)
 	var last question
 	for {
-		n, from, err := conn.ReadFromUDPAddrPort(buf)
+		n, from, ttl, err := receive(conn, buf)
 		switch {
 		case ctx.Err() != nil:
 			return answered, nil
@@ -103,7 +130,7 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 			return answered, err
 		}
 		if q, err := decode(mark, buf[:n]); err == nil && q.kind == asks {
-			last = question{datagram{kind: answers, number: q.number, size: uint32(n), to: netip.AddrPortFrom(from.Addr().Unmap(), from.Port())}, from}
+			last = question{datagram{kind: answers, number: q.number, size: uint32(n), to: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), ttl: ttl}, from}
 			last.answer(conn, mark, int(q.size))
 			answered++
 		}
@@ -141,10 +168,12 @@ type asker struct {
 	// seen is how the other end sees us; silent whether anything vanished without a word.
 	seen   netip.AddrPort
 	silent bool
+	// there and back are how many hops the last question and its answer took.
+	there, back int
 }
 
 func dial(ctx context.Context, to netip.AddrPort, mark []byte) (*asker, error) {
-	d := net.Dialer{Control: control(noFragments)}
+	d := net.Dialer{Control: control(noFragments, hops)}
 	conn, err := d.DialContext(ctx, "udp", to.String())
 	if err != nil {
 		return nil, err
@@ -179,7 +208,7 @@ func (a *asker) ask(length, size int, d time.Duration) (outcome, error) {
 		return silence, err
 	}
 	for {
-		n, err := a.conn.Read(a.buf)
+		n, _, ttl, err := receive(a.conn, a.buf)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return silence, nil
@@ -196,7 +225,7 @@ func (a *asker) ask(length, size int, d time.Duration) (outcome, error) {
 		if err != nil || r.number != q.number {
 			continue
 		}
-		a.seen = r.to
+		a.seen, a.there, a.back = r.to, hopsOf(r.ttl), hopsOf(ttl)
 		if r.kind == tooBig || int(r.size) != max(length, len(a.mark)+header) || n < size {
 			return refused, nil
 		}
@@ -270,7 +299,7 @@ func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Path
 	if err := a.contact(ctx); err != nil {
 		return netstate.PathMTU{}, err
 	}
-	found := netstate.PathMTU{To: to.String(), SeenAs: a.seen.String()}
+	found := netstate.PathMTU{To: to.String(), SeenAs: a.seen.String(), HopsThere: a.there, HopsBack: a.back}
 	if found.Own, err = a.own(); err != nil {
 		return netstate.PathMTU{}, err
 	}

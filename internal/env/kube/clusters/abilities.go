@@ -2,12 +2,14 @@ package clusters
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/kube/detect"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -20,6 +22,7 @@ var _ interface {
 	env.Recoverer
 	env.PolicyLister
 	env.Sampler
+	env.Looker
 } = (*site)(nil)
 
 // local returns the variants that the cluster can measure, without its context.
@@ -95,6 +98,32 @@ func (s *site) Rest(ctx context.Context, v plan.Variant, p plan.Path, window tim
 // Policies returns the names of the NetworkPolicies that select an end of a path.
 func (s *site) Policies(ctx context.Context, v plan.Variant, p plan.Path) []string {
 	return s.cluster.Policies(ctx, v.Local(), p)
+}
+
+// Places returns the pods of a route, then the host-network pods of their nodes as far as the plan has them.
+func (s *site) Places(r plan.Route) ([]env.Place, error) {
+	all := s.cluster.Ground(s.profile).Ends
+	find := func(role string, host bool) []env.Place {
+		i := slices.IndexFunc(all, func(e detect.End) bool { return e.Role == role && e.Host == host && e.Address.IsValid() })
+		if i < 0 {
+			return nil
+		}
+		return []env.Place{{Name: all[i].Pod, Node: all[i].Node, Pod: !host, Address: all[i].Address.String()}}
+	}
+	client, server := find("client", r.Path.From == plan.Host), find("server", r.Path.To == plan.Host)
+	if client == nil || server == nil {
+		return nil, errors.New("the run has no two pods to look from")
+	}
+	places := slices.Concat(client, server)
+	if r.Path.From != plan.Host || r.Path.To != plan.Host {
+		places = slices.Concat(places, find("client", true), find("server", true))
+	}
+	return places, nil
+}
+
+// Look runs "cnibench look" in a pod.
+func (s *site) Look(ctx context.Context, place string, args ...string) ([]byte, error) {
+	return s.cluster.Exec(ctx, place, append([]string{"/cnibench", "look"}, args...))
 }
 
 // Recover waits until the run's pods are ready again. What was wrong and the error begin with the context.
