@@ -5,7 +5,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 export PATH := $(CURDIR)/.toolchain/bin:$(PATH)
 SUDO := $(shell [ "$$(id -u)" -eq 0 ] || command -v sudo)
 
-.PHONY: build demo test test-vm e2e fidelity gate articles bench truth aa duet power explain lint snapshot first-answer generate cover size weight clean deps
+.PHONY: build demo diagnose test test-vm e2e fidelity gate articles bench truth aa duet power explain lint snapshot first-answer generate cover size weight clean deps
 
 build: ## the static binary bin/cnibench
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X github.com/cnibench/cnibench/internal/cli.version=$(VERSION)" -o bin/cnibench .
@@ -34,6 +34,9 @@ e2e: ## real Kubernetes clusters on this machine: measured, tested with their fa
 fidelity: ## the lab beside real clusters with flannel, interleaved; writes its table into docs/results/fidelity.md
 	sh scripts/deps.sh e2e
 	$(SUDO) sh scripts/fidelity.sh
+
+diagnose: build ## faults planted in labs by plain tools, and what diagnose calls them; prints the table of docs/how-to/is-it-the-cni.md
+	$(SUDO) sh scripts/diagnose.sh bin/cnibench
 
 gate: build ## the action's commands on pairs of a base and a change whose verdict is known; writes its table into docs/results/gate.md
 	sh scripts/deps.sh run

@@ -105,6 +105,14 @@ func missing(ctx context.Context, inst *lab.Instance) string {
 	return ""
 }
 
+// upBackends asks for a Service with two backends, which "diagnose" tries, where the pods of the lab are enough for it.
+func upBackends(l plan.Lab) []int {
+	if l = l.Filled(); l.Nodes < 2 || l.PodsPerNode < 2 {
+		return nil
+	}
+	return []int{2}
+}
+
 // labUp raises one profile, shows it, and serves lab exec until it is to end.
 func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbose bool) (err error) {
 	socket, err := testbed.Listen(name)
@@ -115,7 +123,7 @@ func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbos
 		return err
 	}
 	defer socket.Close()
-	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Own: want.Own, Account: true, Program: []string{thisProgram, agentVerb}})
+	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Own: want.Own, Backends: upBackends(want.Lab), Account: true, Program: []string{thisProgram, agentVerb}})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,8 @@ type lookArgs struct {
 	mtu, send  string
 	wire       string
 	count      bool
+	serve      uint16
+	dial       []string
 	mark       string
 	during     time.Duration
 }
@@ -30,7 +32,8 @@ may not be seen, with the reason. A run starts it in its pods.
 
 With --echo, --mtu, --send or --wire it does one thing with other places instead: answer marked datagrams, find the
 largest packet that gets through to one who does, send such datagrams, or see on a device in what they are wrapped. With
---count it prints what the kernel has counted here, and what limits or drops packets.`
+--count it prints what the kernel has counted here, and what limits or drops packets; --serve accepts connections, --dial
+connects.`
 
 func (p *program) lookCommand() *cobra.Command {
 	var a lookArgs
@@ -44,11 +47,13 @@ func (p *program) lookCommand() *cobra.Command {
 	f.StringVar(&a.mtu, "mtu", "", "find the largest packet that gets through to `address:port`")
 	f.StringVar(&a.send, "send", "", "send marked datagrams to `address:port`")
 	f.StringVar(&a.wire, "wire", "", "see which frames of `device` carry the mark")
+	f.Uint16Var(&a.serve, "serve", 0, "accept connections on this TCP `port`")
+	f.StringSliceVar(&a.dial, "dial", nil, "connect to each `address:port` several times")
 	f.BoolVar(&a.count, "count", false, "print the kernel's counters here")
 	f.Uint16Var(&a.port, "port", 0, "with --wire: the UDP `port` of frames that nothing is wrapped around")
 	f.StringVar(&a.mark, "mark", "", "what the datagrams begin with: `hex`, 8 bytes or more")
 	f.DurationVar(&a.during, "for", 10*time.Second, "how long --echo, --send and --wire run")
-	cmd.MarkFlagsMutuallyExclusive("count", "echo", "mtu", "send", "wire")
+	cmd.MarkFlagsMutuallyExclusive("count", "serve", "dial", "echo", "mtu", "send", "wire")
 	return cmd
 }
 
@@ -66,6 +71,10 @@ func (p *program) look(cmd *cobra.Command, a lookArgs) error {
 	switch {
 	case a.count:
 		seen, err = inspect.Count()
+	case a.serve != 0:
+		seen, err = map[string]bool{"served": true}, inspect.Accept(limit, int(a.serve))
+	case len(a.dial) > 0:
+		seen = inspect.Dial(ctx, a.dial)
 	case a.echo == 0 && a.mtu == "" && a.send == "" && a.wire == "":
 		seen, err = inspect.Gather(ctx, a.options)
 	case bad != nil:

@@ -145,6 +145,15 @@ type Looker interface {
 	Places(r plan.Route) ([]Place, error)
 	// Look runs "cnibench look" with arguments at a place, and returns what it prints.
 	Look(ctx context.Context, place string, args ...string) ([]byte, error)
+	// Shared returns a Service with several backends, which no workload uses; without backends if there is none.
+	Shared() Shared
+}
+
+// Shared is a Service with several backends. Its backends have to listen on Port.
+type Shared struct {
+	Name, Address string
+	Backends      []Place
+	Port          int
 }
 
 // Sampler is a Site that records what CPUs do.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -62,6 +63,7 @@ func Begin(ctx context.Context, site env.Looker, routes []plan.Route) (end func(
 func (x *examination) end(ctx context.Context, e *diagnose.Evidence) {
 	after := x.accounts(ctx)
 	e.Sizes = x.sizes(ctx)
+	e.Backends = x.backends(ctx)
 	for _, p := range x.places {
 		before, had := x.before[p.Name]
 		now, has := after[p.Name]
@@ -158,6 +160,49 @@ func (x *examination) size(ctx context.Context, from, to env.Place) (s diagnose.
 		s.Failed = strings.ReplaceAll(flat(err), text, "MARK")
 	}
 	return s
+}
+
+// backends has a pod connect to a Service and to each of its backends.
+func (x *examination) backends(ctx context.Context) (all []diagnose.Backend) {
+	shared := x.site.Shared()
+	i := slices.IndexFunc(x.places, func(p env.Place) bool { return p.Pod })
+	if len(shared.Backends) == 0 || i < 0 {
+		return nil
+	}
+	limit, stop := context.WithTimeout(ctx, sizeTime)
+	defer stop()
+	serving, hangUp := context.WithCancel(limit)
+	var wait sync.WaitGroup
+	targets := []string{shared.Address}
+	port := strconv.Itoa(shared.Port)
+	for _, b := range shared.Backends {
+		targets = append(targets, net.JoinHostPort(b.Address, port))
+		wait.Go(func() {
+			_, err := x.site.Look(serving, b.Name, "--serve", port, "--for", sizeTime.String())
+			if err != nil && serving.Err() == nil {
+				x.note("%s does not listen: %s", b.Name, flat(err))
+			}
+		})
+	}
+	out, err := x.site.Look(limit, x.places[i].Name, "--dial", strings.Join(targets, ","))
+	hangUp()
+	wait.Wait()
+	var seen []netstate.Dialled
+	if err == nil {
+		err = json.Unmarshal(out, &seen)
+	}
+	if err != nil || len(seen) != len(targets) {
+		x.note("backends of %s: %v", shared.Name, err)
+		return nil
+	}
+	for i, d := range seen {
+		b := diagnose.Backend{Dialled: d}
+		if i > 0 {
+			b.Name = shared.Backends[i-1].Name
+		}
+		all = append(all, b)
+	}
+	return all
 }
 
 func flat(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

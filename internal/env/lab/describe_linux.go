@@ -5,6 +5,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Description is an instance in words, for another process that measures it.
@@ -15,6 +16,17 @@ type Description struct {
 	// Ends are those of each path that is served, Refused why another is not, by path.
 	Ends    map[string]Ends
 	Refused map[string]string
+	// Shared are the Services with several backends.
+	Shared []ServiceDescription
+}
+
+// ServiceDescription is a Service in words.
+type ServiceDescription struct {
+	Name    string
+	Address netip.AddrPort
+	// Backends are names of hosts, which listen on TargetPort.
+	Backends   []string
+	TargetPort int
 }
 
 // HostDescription is a host in words.
@@ -48,6 +60,15 @@ func (i *Instance) Describe() Description {
 			continue
 		}
 		d.Ends[p.String()] = ends
+	}
+	for _, svc := range i.Services {
+		if svc.Idle || len(svc.Backends) < 2 {
+			continue
+		}
+		d.Shared = append(d.Shared, ServiceDescription{
+			Name: svc.Name, Address: netip.AddrPortFrom(svc.VIP, uint16(svc.Port)), TargetPort: svc.TargetPort,
+			Backends: each.Of(svc.Backends, func(p *Pod) string { return p.Name }),
+		})
 	}
 	return d
 }

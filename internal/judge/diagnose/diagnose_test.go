@@ -159,7 +159,7 @@ func TestJudge(t *testing.T) {
 			e.Refused = map[string]string{PodPath.String(): "it did not pass its proof before the run: no connection to 10.0.0.1:5201 within 90s"}
 		}, CNI, "unreachable", "10.0.0.1"},
 		"one backend": {func(e *Evidence) {
-			e.Backends = []Backend{{"", netstate.Dialled{}}, {"web-1", netstate.Dialled{To: "10.0.0.1:80", Times: []int64{20_000}}}, {"web-2", netstate.Dialled{To: "10.0.0.2:80"}}}
+			e.Backends = []Backend{{"", netstate.Dialled{}}, {"web-1", netstate.Dialled{To: "10.0.0.1:80", Times: []int64{20_000}}}, {"web-2", netstate.Dialled{To: "10.0.0.2:80", Failed: map[string]int{"timeout": 20}}}}
 		}, Service, "backend", "web-2"},
 		"hops differ":                     {func(e *Evidence) { e.Sizes[0].HopsThere, e.Sizes[0].HopsBack = 1, 2 }, Node, "asymmetric", "pass 1 hops there and 2 back"},
 		"the Service's path is slow":      {func(e *Evidence) { scale(e, 30, times, ServicePath) }, Service, "service", "through the Service"},

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -285,27 +286,33 @@ func unreachable(e *Evidence) []Statement {
 	return cleared("every path that is served answered")
 }
 
+// badBackend is the share of connections to a backend that may fail while the others take all.
+const badBackend = 0.25
+
 func backend(e *Evidence) []Statement {
-	var good []float64
-	var bad []Backend
-	for _, b := range e.Backends {
-		if b.Name == "" {
-			continue
+	failed := func(b Backend) (n int) {
+		for _, k := range b.Failed {
+			n += k
 		}
-		if len(b.Times) == 0 {
-			bad = append(bad, b)
-		} else {
-			good = append(good, float64(b.Times[len(b.Times)/2]))
+		return n
+	}
+	var bad, good []string
+	for _, b := range e.Backends {
+		switch all := failed(b) + len(b.Times); {
+		case b.Name == "" || all == 0:
+		case float64(failed(b)) > badBackend*float64(all):
+			bad = append(bad, fmt.Sprintf("%s (%s) failed %d of %d connections (%s)", b.Name, b.To, failed(b), all, strings.Join(slices.Sorted(maps.Keys(b.Failed)), ", ")))
+		default:
+			good = append(good, b.Name)
 		}
 	}
 	switch {
 	case len(good)+len(bad) < 2:
 		return cleared("no Service with several backends was tried")
 	case len(bad) > 0 && len(good) > 0:
-		names := strings.Join(each.Of(bad, func(b Backend) string { return b.Name + " (" + b.To + ")" }), ", ")
-		return proven(fault(Service, names, "no connection came about, and the other backends (%d) answered", len(good)))
+		return proven(fault(Service, "", "%s; %s took all", strings.Join(bad, ", "), strings.Join(good, ", ")))
 	}
-	return cleared("%d backends answered, each by itself", len(good))
+	return cleared("%d backends of a Service behave alike", len(good)+len(bad))
 }
 
 // standing says in words what a shaper does.

@@ -121,6 +121,9 @@ func (s *site) Places(r plan.Route) ([]env.Place, error) {
 	return places, nil
 }
 
+// Shared returns none: the Services of a run have one backend.
+func (s *site) Shared() env.Shared { return env.Shared{} }
+
 // Look runs "cnibench look" in a pod.
 func (s *site) Look(ctx context.Context, place string, args ...string) ([]byte, error) {
 	return s.cluster.Exec(ctx, place, append([]string{"/cnibench", "look"}, args...))

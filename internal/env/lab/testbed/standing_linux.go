@@ -179,6 +179,20 @@ func (e *Standing) Places(r plan.Route) ([]env.Place, error) {
 	return places, nil
 }
 
+// Shared returns the lab's last Service with several backends: its first backend is on the other node.
+func (e *Standing) Shared() env.Shared {
+	if len(e.of.Shared) == 0 {
+		return env.Shared{}
+	}
+	svc := e.of.Shared[len(e.of.Shared)-1]
+	shared := env.Shared{Name: svc.Name, Address: svc.Address.String(), Port: svc.TargetPort}
+	for _, name := range svc.Backends {
+		h := e.host(name)
+		shared.Backends = append(shared.Backends, env.Place{Name: h.Name, Node: h.Node, Pod: true, Address: h.Addr.String()})
+	}
+	return shared
+}
+
 // Look runs "cnibench look" at a place.
 func (e *Standing) Look(ctx context.Context, place string, args ...string) ([]byte, error) {
 	stream, err := e.start(e.host(place), append([]string{"look"}, args...)...)
