@@ -42,7 +42,6 @@ fault() {
 }
 
 wanted=$*
-
 for name in nothing mtu conntrack_full policy cpu_limit backend lossy shaper delay checksum checksum_outer asymmetric starved; do
 	eval "plant_$name() { :; }; clean_$name() { :; }; prefix_$name() { \"\$@\"; }"
 done

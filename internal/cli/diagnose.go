@@ -32,6 +32,7 @@ Exit code: 0 the network is fine, 3 a fault is named, 4 undecided.`
 
 const diagnoseExample = `  cnibench diagnose --context prod              # a cluster, between two of its nodes
   sudo cnibench diagnose                        # the lab that is up
+  sudo cnibench diagnose --from node-1/pod-2 --to node-2/pod-1
   sudo cnibench diagnose --profiles flannel-vxlan --delay 5ms`
 
 // diagnosePaths and diagnoseWorkloads are what is measured, the cheapest first.
@@ -47,6 +48,8 @@ type diagnosis struct {
 	*program
 	what   planArgs
 	lab    string
+	from   string
+	to     string
 	format string
 	output string
 	quiet  bool
@@ -65,12 +68,14 @@ func diagnoseCommand(p *program) *cobra.Command {
 	formatFlag(cmd, &a.format, documentNames)
 	f := cmd.Flags()
 	f.StringVar(&a.lab, "lab", "", "`name` of the lab of lab up, if several are up")
+	f.StringVar(&a.from, "from", "", "`place` where the paths begin: a node, in a lab also a pod")
+	f.StringVar(&a.to, "to", "", "`place` on another node where they end")
 	f.StringVarP(&a.output, "output", "o", "", "keep the trials in `file`; default none")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; default as for kubectl")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	group(cmd, groupOutput, true, "output", "format", "quiet")
 	group(cmd, plan.GroupCluster, true, "kubeconfig")
-	group(cmd, plan.GroupLab, true, "lab")
+	group(cmd, plan.GroupLab, true, "lab", "from", "to")
 	hide(cmd, "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline")
 	return cmd
 }
@@ -168,6 +173,11 @@ func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 	}
 	if env := cmd.Flags().Lookup("env"); env.Changed && env.Value.String() != plan.EnvLab {
 		errs = append(errs, set("baseline", plan.Detected))
+		for flag, node := range map[string]string{"client-node": a.from, "server-node": a.to} {
+			if node != "" {
+				errs = append(errs, set(flag, node))
+			}
+		}
 	}
 	errs = append(errs, set("paths", strings.Join(plan.Texts(diagnosePaths), ",")), set("workloads", diagnoseWorkloads),
 		set("repetitions", "3"), set("duration", "500ms"), set("warmup", "100ms"), set("budget", diagnoseBudget.String()))

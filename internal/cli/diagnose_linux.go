@@ -35,7 +35,7 @@ func (a *diagnosis) open(ctx context.Context, want plan.Plan, lab string, say fu
 		raised, lab = e, runLab()
 	}
 	e, err := testbed.OpenStanding(ctx, testbed.StandingOptions{
-		Lab: lab, Profile: want.Profiles[0], Sudo: os.Getenv("SUDO_UID"), Program: []string{thisProgram}, Version: buildVersion(),
+		Lab: lab, Profile: want.Profiles[0], From: a.from, To: a.to, Sudo: os.Getenv("SUDO_UID"), Program: []string{thisProgram}, Version: buildVersion(),
 	})
 	if err != nil {
 		if raised != nil {

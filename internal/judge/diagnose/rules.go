@@ -400,7 +400,7 @@ func loss(e *Evidence) []Statement {
 	case len(pod) > 0:
 		verdict = CNI
 	}
-	saw := strings.Join(each.Of(all, func(l lost) string { return l.saw }), ", ")
+	saw := strings.Join(each.Of(all[:min(len(all), 3)], func(l lost) string { return l.saw }), ", ")
 	where, direct := all[0].path.String(), false
 	rules, dropped := e.filters()
 	n, at := e.dropCounts()

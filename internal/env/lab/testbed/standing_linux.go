@@ -28,6 +28,8 @@ type StandingOptions struct {
 	// Lab is the name of the lab, Profile that of its instance, "" for the only one.
 	Lab     string
 	Profile plan.Variant
+	// From and To are the names of a node or a pod on each of two nodes; "" is as the lab has its paths. (optional)
+	From, To string
 	// Sudo is the id of the user that called sudo, "" for none.
 	Sudo string
 	// Program is the command line of this program, without a command.
@@ -61,6 +63,10 @@ func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 		return nil, fmt.Errorf("lab %q has no profile %q; it has %s", o.Lab, o.Profile, strings.Join(names, ", "))
 	}
 	e := &Standing{options: o, of: all[i], starter: netns.NewStarter(), facts: all[i].Facts}
+	if err := e.between(o.From, o.To); err != nil {
+		e.starter.Close()
+		return nil, err
+	}
 	if len(all) > 1 {
 		e.prefix = string(e.of.Name) + "/"
 	}
@@ -73,6 +79,42 @@ func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 	}
 	e.facts[facts.Version] = o.Version
 	return e, nil
+}
+
+// between makes the direct paths between nodes lead from one place to another, and that to the Service begin there.
+func (e *Standing) between(from, to string) error {
+	if from == "" && to == "" {
+		return nil
+	}
+	ends := [2]map[plan.Role]string{}
+	for i, name := range []string{from, to} {
+		at := slices.IndexFunc(e.of.Hosts, func(h lab.HostDescription) bool { return h.Name == name && h.Node != "" })
+		if at < 0 {
+			return fmt.Errorf("the lab has no node or pod %q: --from and --to go together, and name two of cnibench lab exec", name)
+		}
+		node := e.of.Hosts[at].Node
+		ends[i] = map[plan.Role]string{plan.Host: node, plan.Pod: name}
+		for _, h := range slices.Backward(e.of.Hosts) {
+			if name == node && h.Node == node && h.Name != node {
+				ends[i][plan.Pod] = h.Name // in the end the first
+			}
+		}
+	}
+	if ends[0][plan.Host] == ends[1][plan.Host] {
+		return fmt.Errorf("%s and %s are on one node: diagnose compares paths between two", from, to)
+	}
+	for _, p := range plan.Paths {
+		w, ok := e.of.Ends[p.String()]
+		if !ok || !p.Crosses() || p.From == plan.External || p.To == plan.External {
+			continue
+		}
+		w.Client = ends[0][p.From]
+		if server := ends[1][p.To]; server != "" {
+			w.Server, w.Address = server, e.host(server).Addr
+		}
+		e.of.Ends[p.String()] = w
+	}
+	return nil
 }
 
 // Facts returns the conditions of the machine and of the lab.
