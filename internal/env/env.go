@@ -145,7 +145,7 @@ type Looker interface {
 	Places(r plan.Route) ([]Place, error)
 	// Look runs "cnibench look" with arguments at a place, and returns what it prints.
 	Look(ctx context.Context, place string, args ...string) ([]byte, error)
-	// Shared returns a Service with several backends, which no workload uses; without backends if there is none.
+	// Shared returns a Service with several backends, which no workload uses; the zero Shared where a site has no such Service.
 	Shared() Shared
 }
 

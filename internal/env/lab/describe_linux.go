@@ -17,11 +17,11 @@ type Description struct {
 	Ends    map[string]Ends
 	Refused map[string]string
 	// Shared are the Services with several backends.
-	Shared []ServiceDescription
+	Shared []serviceDescription
 }
 
-// ServiceDescription is a Service in words.
-type ServiceDescription struct {
+// serviceDescription is a Service in words.
+type serviceDescription struct {
 	Name    string
 	Address netip.AddrPort
 	// Backends are names of hosts, which listen on TargetPort.
@@ -65,7 +65,7 @@ func (i *Instance) Describe() Description {
 		if svc.Idle || len(svc.Backends) < 2 {
 			continue
 		}
-		d.Shared = append(d.Shared, ServiceDescription{
+		d.Shared = append(d.Shared, serviceDescription{
 			Name: svc.Name, Address: netip.AddrPortFrom(svc.VIP, uint16(svc.Port)), TargetPort: svc.TargetPort,
 			Backends: each.Of(svc.Backends, func(p *Pod) string { return p.Name }),
 		})

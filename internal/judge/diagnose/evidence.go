@@ -298,3 +298,23 @@ type At struct {
 	Counter string
 	N       int64
 }
+
+// numbers are those of each path that a reader wants to see.
+func (e *Evidence) numbers() (all []Number) {
+	for _, path := range []plan.Path{HostPath, PodPath, ServicePath} {
+		t := e.Paths[path]
+		if t == nil {
+			continue
+		}
+		for _, m := range []struct{ kind, name, title, unit string }{
+			{"ping", "rtt.p50", "echo, median", "ns"}, {"rr", "rtt.p50", "request, median", "ns"}, {"rr", "rtt.p99", "request, 99th percentile", "ns"},
+			{"crr", "connect_time.p50", "connect, median", "ns"}, {"stream", "goodput", "stream", "bit/s"}, {"stream reverse", "goodput", "stream back", "bit/s"},
+			{"udp", "frame_loss_rate", "datagrams lost", "1"},
+		} {
+			if v, ok := t.median(m.kind, m.name); ok {
+				all = append(all, Number{path, m.title, m.unit, v, t.spread(m.kind, m.name), len(t.Values[m.kind+" "+m.name])})
+			}
+		}
+	}
+	return all
+}
