@@ -77,7 +77,7 @@ func unserved(network string) inspection {
 		case slices.ContainsFunc(refusals, func(r string) bool { return strings.Contains(err.Error(), r) }):
 			return finding{want: want, got: refusedAtOnce}
 		case want == routedOn && (errors.Is(err, context.DeadlineExceeded) || strings.Contains(err.Error(), "timeout") || strings.Contains(err.Error(), "network is unreachable")):
-			return finding{want: want, got: routedOn} // the node's default route leads on, or there is none
+			return finding{want: want, got: routedOn} // by the node's default route, or none exists
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), strings.Contains(err.Error(), "timeout"):
 			return finding{want: want, got: silence}
 		}
