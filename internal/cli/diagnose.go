@@ -30,10 +30,8 @@ Nothing is changed beyond the run's own namespace.
 
 Exit code: 0 the network is fine, 3 a fault is named, 4 undecided.`
 
-const diagnoseExample = `  cnibench diagnose --context prod              # a cluster, between two of its nodes
-  sudo cnibench diagnose                        # the lab that is up
-  sudo cnibench diagnose --from node-1/pod-2 --to node-2/pod-1
-  sudo cnibench diagnose --profiles flannel-vxlan --delay 5ms`
+const diagnoseExample = `  cnibench diagnose --context prod
+  sudo cnibench diagnose --from node-1/pod-2 --to node-2/pod-1`
 
 // diagnosePaths and diagnoseWorkloads are what is measured, the cheapest first.
 const (
