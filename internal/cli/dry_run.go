@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -26,7 +27,7 @@ func (p *program) dryRun(cmd *cobra.Command, a *runArgs) error {
 	if err != nil {
 		return err
 	}
-	cases := len(want.Cases())
+	cases := want.Trials(len(want.Cases()))
 	want = want.Fit(cases)
 	if err := writeMatrix(p.stdout, want); err != nil {
 		return err
@@ -99,7 +100,14 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 	row("paths", plan.Texts(p.Paths)...)
 	row("workloads", plan.Texts(p.Workloads)...)
 	row("cases", fmt.Sprintf("%d on %s under %s", cases, number.Counted(len(p.Paths), "path"), number.Counted(len(p.Workloads), "workload")))
-	row("trials", fmt.Sprintf("%s x %s = %d", number.Counted(p.Repetitions, "repetition"), number.Counted(cases, "case"), p.Repetitions*cases))
+	trials, of := p.Repetitions*cases, ""
+	if p.Pairs.Given() {
+		row("pairs", p.Pairs.Which+map[bool]string{true: " of the nodes that the cluster has"}[p.OnCluster()])
+		if pairs := p.Pairs.Schedule(mesh.LabNodes(p.Lab.Nodes), p.Seed).Len(); !p.OnCluster() {
+			trials, of = trials*pairs, fmt.Sprintf(" x %s", number.Counted(pairs, "pair"))
+		}
+	}
+	row("trials", fmt.Sprintf("%s x %s%s = %d", number.Counted(p.Repetitions, "repetition"), number.Counted(cases, "case"), of, trials))
 	if !p.OnCluster() {
 		row("instances", fmt.Sprintf("%d of each profile, raised anew after every %s", p.Instances(), number.Counted(p.Block(), "repetition")))
 	}
@@ -116,7 +124,7 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 		scale := number.Common("B", n)
 		row("memory", fmt.Sprintf("about %s %s for Services, policies and connections", scale.Format(n), scale.Unit))
 	}
-	row("time", timed(p.Expected(cases).Round(time.Second), p.Budget))
+	row("time", timed(p.Expected(p.Trials(cases)).Round(time.Second), p.Budget))
 	row("seed", fmt.Sprint(p.Seed))
 	return w.Flush()
 }

@@ -190,9 +190,14 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	} else if a.file == "" && a.was == nil && p.OnCluster() && changed["warmup"] == "" {
 		p.Warmup = plan.ClusterWarmup
 	}
+	if a.file == "" && a.was == nil && a.article == nil {
+		p = p.ForPairs(func(key string) bool { return changed[key] != "" })
+	}
+	var listed position.Faults
+	p.Pairs, listed = p.Pairs.Load(os.ReadFile)
 	p, own := profilefile.Load(p, os.ReadFile)
 	p = p.Settle()
-	faults = slices.Concat(faults, own, a.elsewhere(cmd, p))
+	faults = slices.Concat(faults, listed, own, a.elsewhere(cmd, p))
 	if err := both(faults, file.Place(p.Validate()), changed); err != nil {
 		return p, err
 	}
@@ -270,7 +275,7 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, position.Decoder, error)
 func both(unread, whole position.Faults, changed map[string]string) error {
 	spoiled := map[string]bool{}
 	for _, f := range unread {
-		spoiled[f.Field] = true
+		spoiled[f.Field] = f.Field != ""
 	}
 	for _, f := range whole {
 		if flag := changed[f.Field]; flag != "" {

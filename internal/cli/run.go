@@ -91,7 +91,7 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 	if resumed != nil && resumed.Warning != "" {
 		s.note("%s", resumed.Warning)
 	}
-	for _, n := range a.notes(want.Fit(len(want.Cases())), len(want.Cases())) {
+	for _, n := range a.notes(want.Fit(want.Trials(len(want.Cases()))), want.Trials(len(want.Cases()))) {
 		s.note("%s", n)
 	}
 	if resumed != nil && resumed.Complete() {

@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 )
 
 // Environment is a place, or several, where variants can be measured.
@@ -43,6 +44,12 @@ type Site interface {
 	// Endpoints returns the client and the servers of a route. The error is a *control.NotServedError if the variant
 	// does not serve it.
 	Endpoints(ctx context.Context, r plan.Route) (control.Ends, error)
+}
+
+// Meshed is a Site with several nodes, whose routes may name any two of them.
+type Meshed interface {
+	// Nodes returns the nodes between which a variant can be measured.
+	Nodes(ctx context.Context, v plan.Variant) ([]mesh.Node, error)
 }
 
 // Renewer is a Site that raises variants anew.
@@ -92,8 +99,8 @@ type Churner interface {
 
 // DropCounter is a Site that reads the kernel's counters of drops.
 type DropCounter interface {
-	// Drops returns the drop counters of all devices on a path, both ends included.
-	Drops(v plan.Variant, p plan.Path) ([]sample.Drop, error)
+	// Drops returns the drop counters of all devices on a route, both ends included.
+	Drops(r plan.Route) ([]sample.Drop, error)
 }
 
 // TableCounter is a Site that reads how full tables are.

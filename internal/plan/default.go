@@ -194,7 +194,7 @@ func (p Plan) FitRepetitions() Plan {
 	if p.Duration > 0 || p.Budget == 0 {
 		return p
 	}
-	cases := len(p.Cases())
+	cases := p.Trials(len(p.Cases()))
 	for n := mostFit; n > p.Repetitions; n-- {
 		more := p
 		more.Repetitions = n
@@ -234,8 +234,11 @@ func (p Plan) Expected(cases int) time.Duration {
 
 // Block returns how many repetitions are measured on one instance of a profile, where profiles can be raised anew: as
 // few as keep what raising costs below a share of the run, but a run of minInstances repetitions or more has as many
-// instances.
+// instances. Whether one of many nodes is slow is asked of the same nodes in all repetitions.
 func (p Plan) Block() int {
+	if p.Pairs.Given() {
+		return p.Repetitions
+	}
 	repetition := time.Duration(len(p.Cases())) * p.TrialTime()
 	few := math.Ceil(float64(p.RaiseTime(p.Measured())) / (raiseShare * float64(max(repetition, 1))))
 	block := int(max(1, min(few, float64(p.Repetitions/minInstances))))

@@ -130,6 +130,9 @@ func (p Plan) Differ(q Plan) []string {
 			keys = append(keys, s.Key)
 		}
 	}
+	if p.Pairs.Which == q.Pairs.Which && !slices.Equal(p.Pairs.Listed, q.Pairs.Listed) {
+		keys = append(keys, "pairs of "+p.Pairs.Which)
+	}
 	return keys
 }
 

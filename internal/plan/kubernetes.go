@@ -115,6 +115,8 @@ func (p Plan) Lifetime() time.Duration {
 		return p.Cluster.TTL
 	case p.Budget > 0:
 		return max(leastTTL, 2*min(p.Budget, longestTTL/2))
+	case p.Pairs.Given(): // how many there are, the cluster says
+		return longestTTL
 	}
 	return min(max(leastTTL, 2*p.longest()+aroundTrials), longestTTL)
 }

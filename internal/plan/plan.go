@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 )
 
 // APIVersion is the version of plan files that this package reads.
@@ -30,11 +31,10 @@ type Plan struct {
 	Paths []Path `json:"paths"`
 	// Workloads are normalized.
 	Workloads []Workload `json:"workloads"`
-	// Flows and Message are the flows of every workload and the bytes of its messages, requests and responses; 0 is as each
-	// workload says.
-	Flows    int     `json:"flows,omitempty"`
-	Message  int     `json:"message,omitempty"`
-	Baseline Variant `json:"baseline"`
+	loadSize
+	// Pairs are the pairs of nodes that every case is measured between.
+	Pairs    mesh.Pairs `json:"pairs,omitzero"`
+	Baseline Variant    `json:"baseline"`
 	// Twin measures the baseline a second time as a variant of its own: a pair of equals in every run.
 	Twin bool `json:"twin"`
 	// Sequential measures one profile after the other in the order of the plan, and shuffles nothing: what most published
@@ -63,6 +63,12 @@ type Plan struct {
 	Own []OwnSource `json:"profile_files,omitempty"`
 	// Cluster has the conditions of environments other than the lab.
 	Cluster Cluster `json:"kubernetes,omitzero"`
+}
+
+// loadSize has the flows of every workload and the bytes of its messages, requests and responses; 0 is as each workload says.
+type loadSize struct {
+	Flows   int `json:"flows,omitempty"`
+	Message int `json:"message,omitempty"`
 }
 
 // Lab has the conditions of the embedded lab.
@@ -110,11 +116,13 @@ type Lab struct {
 	BridgeNetfilter condition.BridgeNetfilter `json:"bridge_netfilter,omitempty"`
 }
 
-// wireFaults are known faults of every wire between a host and the switch, for tests of the measurement itself: what the host
-// sends comes this much later, and this share of it not at all.
+// wireFaults are known faults of the wires between hosts and the switch, for tests of the measurement itself.
 type wireFaults struct {
+	// Delay and Loss are of every wire: what the host sends comes this much later, and this share of it not at all.
 	Delay time.Duration `json:"delay,omitempty"`
 	Loss  float64       `json:"loss,omitempty"`
+	// Plants are faults of nodes and links by name.
+	Plants []mesh.Plant `json:"plants,omitempty"`
 }
 
 // Case is one cell of the experiment: a variant of a profile on a path under a workload.
@@ -138,10 +146,27 @@ func (c Case) NIC(run NIC) NIC {
 	return cmp.Or(c.Workload.Traits().NIC, c.Profile.Lab(Lab{NIC: run}).NIC)
 }
 
-// Trial is one execution of a case: the case and its repetition, counted from 1.
+// Trial is one execution of a case: the case and its repetition, counted from 1, and the nodes that it is measured between
+// where those are given.
 type Trial struct {
 	Case
-	Repetition int `json:"repetition"`
+	Repetition int       `json:"repetition"`
+	Pair       mesh.Pair `json:"pair,omitzero"`
+}
+
+// Route returns the route of a trial.
+func (t Trial) Route() Route {
+	r := t.Case.Route()
+	r.Pair = t.Pair
+	return r
+}
+
+// Key is that of the case, with the nodes.
+func (t Trial) Key() string {
+	if t.Pair.IsZero() {
+		return t.Case.Key()
+	}
+	return t.Case.Key() + " " + t.Pair.String()
 }
 
 // NIC is how the nodes of a lab send bulk data.

@@ -1,6 +1,10 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/plan/mesh"
+)
 
 // Route is a variant on a path, with the number of servers at its far end.
 type Route struct {
@@ -16,6 +20,8 @@ type Route struct {
 	Rests bool
 	// NIC is the model of the NICs while it is measured, "" for that of the variant.
 	NIC NIC
+	// Pair are the nodes of the client and the server, zero for those that the environment chooses.
+	Pair mesh.Pair
 }
 
 // Single returns the route of a variant on a path with one server.
@@ -24,7 +30,7 @@ func Single(v Variant, p Path) Route { return Route{Variant: v, Path: p, Servers
 // Route returns the route of a case.
 func (c Case) Route() Route {
 	is := c.Workload.Traits()
-	return Route{c.Profile, c.Path, c.Workload.Servers(c.Path), c.Workload.Rolled(c.Path), is.NewPods, is.Rests, is.NIC}
+	return Route{Variant: c.Profile, Path: c.Path, Servers: c.Workload.Servers(c.Path), Rolled: c.Workload.Rolled(c.Path), NewPods: is.NewPods, Rests: is.Rests, NIC: is.NIC}
 }
 
 // Routes returns every route of a plan once: each variant on each path with one server, then the routes of the cases.

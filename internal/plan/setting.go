@@ -57,7 +57,7 @@ func (s Setting) Group() string {
 		return GroupLab
 	case strings.HasPrefix(s.Key, "kubernetes."):
 		return GroupCluster
-	case slices.Contains([]string{"name", "environment", "profiles", "sweep", "paths", "workloads", "flows", "message", "baseline", "twin", "sequential"}, s.Key):
+	case slices.Contains([]string{"name", "environment", "profiles", "sweep", "paths", "workloads", "flows", "message", "pairs", "concurrency", "baseline", "twin", "sequential"}, s.Key):
 		return GroupWhat
 	}
 	return GroupTime

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/plan/kubetext"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/plan/shape"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -52,6 +53,11 @@ func measureSettings() []Setting {
 			whole(0, maxFlows), func(p *Plan) *int { return &p.Flows }),
 		setting(Setting{Key: "message", Flag: "message", Where: inLab, PerVariant: true, Help: "`bytes` of every message, request and response; 0 is as each workload says"},
 			whole(0, MaxRequest), func(p *Plan) *int { return &p.Message }),
+		setting(Setting{Key: "pairs", Flag: "pairs", Where: everywhere, Common: true,
+			Help: "`pairs` of nodes to measure each case between: all, ring, sample=N, or a file with two names a line"},
+			text(mesh.Check), func(p *Plan) *string { return &p.Pairs.Which }),
+		setting(Setting{Key: "concurrency", Flag: "concurrency", Where: everywhere, Help: "`number` of pairs measured at once, without a common node; 0 is 1: pairs share the network"},
+			whole(0, maxAtOnce), func(p *Plan) *int { return &p.Pairs.Concurrency }),
 		setting(Setting{Key: "repetitions", Flag: "repetitions", Where: everywhere, Common: true, Always: true, Help: "`number` of times that each case is measured at least"},
 			whole(1, MaxRepetitionsLimit), func(p *Plan) *int { return &p.Repetitions }),
 		setting(Setting{Key: "maxRepetitions", Flag: "max-repetitions", Where: everywhere, Help: "`number` of times at most, to reach the precision"},
@@ -66,7 +72,7 @@ func measureSettings() []Setting {
 			spans(0, maxWindow), func(p *Plan) *time.Duration { return &p.Warmup }),
 		setting(Setting{Key: "budget", Flag: "budget", Where: everywhere, Common: true, Always: true, Help: "`time` that the whole run may take, 0 for any"},
 			anySpan, func(p *Plan) *time.Duration { return &p.Budget }),
-		setting(Setting{Key: "baseline", Flag: "baseline", Where: everywhere, Common: true, Help: "`variant` that the others are compared with"},
+		setting(Setting{Key: "baseline", Flag: "baseline", Where: everywhere, Help: "`variant` that the others are compared with"},
 			values[Variant]{parse: ParseVariant, format: func(v Variant) string { return string(v) }, schema: shape.Text}, func(p *Plan) *Variant { return &p.Baseline }),
 		setting(Setting{Key: "twin", Where: everywhere, Help: "measure the baseline twice: a pair of equals in every run"}, trueOrFalse, func(p *Plan) *bool { return &p.Twin }),
 		setting(Setting{Key: "explain", Flag: "explain", Where: everywhere, Switch: true, Common: true, Help: "add a sampled trial after each trial: where the CPU time goes, in parts"},
@@ -112,6 +118,8 @@ func labSettings() []Setting {
 			spans(0, maxDelay), func(p *Plan) *time.Duration { return &p.Lab.Delay }),
 		setting(Setting{Key: "lab.loss", Flag: "loss", Where: inLab, PerVariant: true, Help: "`share` that each wire loses, such as 1%, to test the measurement"},
 			losses, func(p *Plan) *float64 { return &p.Lab.Loss }),
+		setting(Setting{Key: "lab.plants", Flag: "plant", Where: inLab, Help: "`faults` of nodes and links, such as node-3=delay:2ms,node-5/node-9=loss:1%,node-7=rate:100M"},
+			plants(), func(p *Plan) *[]mesh.Plant { return &p.Lab.Plants }),
 		setting(Setting{Key: "lab.lineRate", Flag: "line-rate", Where: inLab, Help: "`rate` of each node NIC, such as 1G; 0 is unshaped"},
 			lineRates(), func(p *Plan) *float64 { return &p.Lab.LineRate }),
 		setting(Setting{Key: "lab.services", Flag: "services", Where: inLab, PerVariant: true, Help: "`number` of Services besides the measured ones"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/plan/shape"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -262,6 +263,9 @@ func (l Lab) excluded() string {
 	refuse(n > maxEndpoints, "%d Services of %d endpoints are more than %d endpoints: take fewer of one", l.Services, l.Endpoints, maxEndpoints)
 	refuse(!l.Churn.IsZero() && (l.Delay > 0 || l.Loss > 0),
 		"churn is looked for by probes, which delay and loss of the wires would mislead: leave out one of the two")
+	if wrong := mesh.Wrong(l.Plants, l.Nodes); wrong != "" {
+		refuse(true, "planted faults: %s", wrong)
+	}
 	refuse(l.Connections > 0 && l.Conntrack == condition.ConntrackOff, "connections are not tracked with conntrack=off: leave out one of the two")
 	refuse(l.Services > MaxServices6 && l.Family == 6, "IPv6 has addresses for %d Services: take IPv4 or fewer", MaxServices6)
 	refuse(l.NIC == NICIdeal && (l.GRO == condition.GROOn || l.GRO == condition.GROUDP), "nothing cuts super-packets with nic=ideal, so gro=%s has nothing to merge: take nic=wire, or leave gro out", l.GRO)

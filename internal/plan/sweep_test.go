@@ -135,7 +135,7 @@ func TestLoaded(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := Case{Profile: "ptp(message=100)", Path: Paths[0], Workload: w}
-		p := Plan{Flows: 4}
+		p := Plan{loadSize: loadSize{Flows: 4}}
 		if got := p.Loaded(k).Workload.String(); got != want {
 			t.Errorf("%s under 4 flows of 100 bytes is %s, want %s", text, got, want)
 		}

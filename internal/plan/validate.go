@@ -36,6 +36,7 @@ func (p Plan) Validate() error {
 			fs.Add("workloads", "%s can go over none of the paths: %s", w, w.Barred(p.Paths[0]))
 		}
 	}
+	fs.validPairs(p)
 	fs.validSettings(p)
 	fs.validNumbers(p)
 	if p.OnCluster() {
@@ -233,7 +234,7 @@ func (p Plan) Notes(cases int) []string {
 		notes = append(notes, fmt.Sprintf("the pods end after %s (ttl), and %d repetitions of %d cases may take %s: a run that needs them all is cut short",
 			ttl, max(p.Repetitions, p.MaxRepetitions), cases, most.Round(time.Second)))
 	}
-	notes = append(notes, p.alike()...)
+	notes = append(notes, alike(p)...)
 	for _, w := range p.Workloads {
 		if barred := p.barred(w); len(barred) > 0 && w.Traits().NIC == "" {
 			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, strings.Join(Texts(barred), ", "), w.Barred(barred[0])))
@@ -242,7 +243,7 @@ func (p Plan) Notes(cases int) []string {
 	if names, window := p.slowTools(), wholeSeconds(p.Duration); len(names) > 0 && window != p.Duration {
 		notes = append(notes, fmt.Sprintf("%s: window of %s instead of %s, in whole seconds", strings.Join(names, ", "), window, p.Duration))
 	}
-	if size := p.largestDatagram(); p.Lab.Family == 6 && p.Lab.MTU-tunnelIPv6 < size {
+	if size := largestDatagram(p); p.Lab.Family == 6 && p.Lab.MTU-tunnelIPv6 < size {
 		notes = append(notes, fmt.Sprintf("datagrams of %d bytes do not fit through every tunnel of IPv6 in one piece; message=%d does", size, p.Lab.MTU-tunnelIPv6))
 	}
 	return notes
@@ -259,7 +260,7 @@ func (v Variant) inForce(p Plan) Plan {
 
 // alike names variants that would be measured under the conditions of another one of their profile: mtu=1500 changes nothing
 // where that is the MTU of the run.
-func (p Plan) alike() []string {
+func alike(p Plan) []string {
 	var notes []string
 	for i, v := range p.Profiles {
 		for _, w := range p.Profiles[:i] {
@@ -277,7 +278,7 @@ func (p Plan) alike() []string {
 const tunnelIPv6 = 128
 
 // largestDatagram is the largest payload of the plan's UDP workloads in bytes, 0 without any.
-func (p Plan) largestDatagram() int {
+func largestDatagram(p Plan) int {
 	size := 0
 	for _, w := range p.Workloads {
 		if t := w.Traits(); t.Protocol == UDP {

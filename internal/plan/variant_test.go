@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,7 +69,7 @@ func TestVariantLab(t *testing.T) {
 	if got.Services != 100 || got.ServiceProxy != "nftables" || got.MTU != 9000 {
 		t.Errorf("conditions %+v", got)
 	}
-	if Variant("canal").Lab(run) != run {
+	if !reflect.DeepEqual(Variant("canal").Lab(run), run) {
 		t.Error("a plain profile has the conditions of the run")
 	}
 }
@@ -95,7 +96,7 @@ func TestBadVariants(t *testing.T) {
 // TestForeignNames: names of other tools' archives pass through.
 func TestForeignNames(t *testing.T) {
 	for _, name := range []Variant{"Calico (eBPF)", "k8s (v1.30=beta", "", "(", "a)b"} {
-		if name.Lab(Default().Lab) != Default().Lab {
+		if !reflect.DeepEqual(name.Lab(Default().Lab), Default().Lab) {
 			t.Errorf("%q has conditions", name)
 		}
 		if name.IsTwin() || name.Original() != name {
@@ -112,7 +113,7 @@ func TestConditionsAreWords(t *testing.T) {
 			t.Errorf("placement %q: %v", cpu, err)
 		}
 	}
-	if l := (Lab{}).Filled(); l != Default().Lab {
+	if l := (Lab{}).Filled(); !reflect.DeepEqual(l, Default().Lab) {
 		t.Errorf("nothing said is %+v", l)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/judge/impact"
+	"github.com/cnibench/cnibench/internal/judge/matrix"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -284,6 +285,8 @@ type Collector struct {
 	run       account
 	// states are what it cost to raise the instances.
 	states []result.Raised
+	// pairs are what was measured between pairs of nodes.
+	pairs matrix.Collector
 	// rests are what the nodes used in the trials of idle.
 	rests []rest
 }
@@ -301,8 +304,22 @@ func (c *Collector) Add(rec *result.Record) error {
 	if c.Detailed {
 		c.gather.add(rec)
 	}
+	if !rec.Pair.IsZero() {
+		c.pairs.Add(rec)
+		// The cells have a value of each pair, which pairs it with that of another profile; of many pairs the first, since their
+		// order is drawn.
+		if c.run.trials > mostPairTrials {
+			return nil
+		}
+		one := *rec
+		one.Repetition, one.Client, one.Server = c.pairs.Number(rec.Trial), nil, nil
+		return c.judged.Add(&one)
+	}
 	return errors.Join(c.judged.Add(rec), c.explained.Add(rec))
 }
+
+// mostPairTrials bounds the trials between pairs of nodes that cells are made of.
+const mostPairTrials = 20_000
 
 // maxStates bounds the memory for what it cost to raise instances.
 const maxStates = 100_000

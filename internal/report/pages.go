@@ -19,4 +19,4 @@ type Subject struct {
 }
 
 // pages returns what a report has beside its tables, in reading order. A subject is one file, and its line here.
-var pages = []func(*builder) page{loadPage, needPage, explainedPage, growthPage, newPodsPage, restPage, distributionPage}
+var pages = []func(*builder) page{loadPage, needPage, explainedPage, growthPage, newPodsPage, restPage, distributionPage, nodesPage}

@@ -2,19 +2,33 @@ package run
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/cnibench/cnibench/internal/control"
 )
 
 // pool keeps agents between trials, by the name of their endpoint: starting one costs more than a trial's pause.
-type pool struct{ clients map[string]*control.Client }
+type pool struct {
+	mu      sync.Mutex
+	clients map[string]*control.Client
+}
 
 func newPool() *pool { return &pool{clients: map[string]*control.Client{}} }
+
+// known returns the agent called name.
+func (p *pool) known(name string) (*control.Client, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, ok := p.clients[name]
+	return c, ok
+}
 
 // get returns the agent called name, which it starts at e if necessary. It replaces an agent that ended after its last
 // trial: the next trial must not fail for that.
 func (p *pool) get(ctx context.Context, name string, e control.Endpoint) (*control.Client, error) {
-	if c, ok := p.clients[name]; ok {
+	if c, ok := p.known(name); ok {
 		if !c.Gone() {
 			return c, nil
 		}
@@ -24,28 +38,33 @@ func (p *pool) get(ctx context.Context, name string, e control.Endpoint) (*contr
 	if err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.clients[name] = c
 	return c, nil
 }
 
 // release lets a server go that serves on after its answer, so that nothing of this trial is left in the next.
 func (p *pool) release(name string) {
-	if c, ok := p.clients[name]; ok && c.Cancel() != nil {
+	if c, ok := p.known(name); ok && c.Cancel() != nil {
 		p.discard(name)
 	}
 }
 
 // discard ends an agent that cannot be trusted any more.
 func (p *pool) discard(name string) {
-	if c, ok := p.clients[name]; ok {
-		delete(p.clients, name)
+	p.mu.Lock()
+	c, ok := p.clients[name]
+	delete(p.clients, name)
+	p.mu.Unlock()
+	if ok {
 		_ = c.Close() // it is thrown away because something is wrong with it
 	}
 }
 
 // close ends all agents.
 func (p *pool) close() {
-	for name := range p.clients {
+	for _, name := range slices.Collect(maps.Keys(p.clients)) {
 		p.discard(name)
 	}
 }

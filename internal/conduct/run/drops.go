@@ -22,7 +22,7 @@ type watch struct {
 func (c *conductor) watch(j job) *watch {
 	w := &watch{warmup: j.warmup, opened: make(chan struct{})}
 	if site, ok := c.env.At(j.Profile).(env.DropCounter); ok && j.workload.Traits().Datagrams() {
-		w.read = func() ([]sample.Drop, error) { return site.Drops(j.Profile, j.Path) }
+		w.read = func() ([]sample.Drop, error) { return site.Drops(j.route) }
 	}
 	return w
 }

@@ -71,8 +71,8 @@ func failure(err error, limit time.Duration) *result.Failure {
 var ofAgents = []string{control.KindGone, control.KindLost, control.KindProtocol, control.KindVersion, control.KindStart, control.KindBusy, control.KindCancelled, kindNoCapacity, kindTableFull, kindRoll, kindChurn, kindNotRaised, kindDead}
 
 // suspect adds the policies to what a failed trial says. Whether one of them is why, only their owner can tell.
-func (c *conductor) suspect(ctx context.Context, rec *result.Record) {
-	site, ok := c.env.At(rec.Profile).(env.PolicyLister)
+func suspect(ctx context.Context, at env.Site, rec *result.Record) {
+	site, ok := at.(env.PolicyLister)
 	if !ok || rec.Status == result.OK || slices.Contains(ofAgents, rec.Error.Kind) {
 		return
 	}

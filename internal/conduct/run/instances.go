@@ -137,7 +137,7 @@ func (c *conductor) check(ctx context.Context, renewed []plan.Variant, trials []
 		bounded, stop := context.WithTimeout(ctx, limit)
 		e := c.survey.routes[r]
 		// The client connects when it is made ready.
-		_, err := c.prepare(bounded, e, job{k, rr, span{window: c.plan.Duration}})
+		_, err := c.prepare(bounded, e, job{k, k.Route(), rr, span{window: c.plan.Duration}})
 		stop()
 		if err != nil {
 			c.forget(e)

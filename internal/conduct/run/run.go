@@ -121,17 +121,17 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	if err != nil {
 		return p, fmt.Errorf("find the facts of the environment: %w", err)
 	}
-	c.memory = memory{had: map[plan.Trial]bool{}, sampled: map[plan.Trial]bool{}, rates: map[plan.Case][]float64{}}
+	c.memory = memory{sampled: map[plan.Trial]bool{}, rates: map[plan.Case][]float64{}}
 	c.instances = instances{last: map[plan.Variant]int{}, block: map[plan.Variant]int{}, broken: map[plan.Route]error{}}
 	res := c.options.Resumed
 	if res == nil {
 		open := p.Duration == 0 && p.Budget > 0 && p.Precision == 0 && !p.Explain && !c.staged()
-		p = p.Fit(len(c.survey.served))
+		p = p.Fit(c.survey.perRepetition(p.Pairs.AtOnce()))
 		c.fitted = open && p.Duration < plan.LongestFit
 		if err := p.Validate(); err != nil {
 			return p, fmt.Errorf("plan: %w", err)
 		}
-		h := result.Header{Created: c.start.UTC(), Plan: p, Facts: found, Profiles: c.survey.profiles}
+		h := result.Header{Created: c.start.UTC(), Plan: p, Facts: found, Nodes: c.survey.nodes, Profiles: c.survey.profiles}
 		c.header(h)
 		return p, c.out.Header(h)
 	}
@@ -185,7 +185,7 @@ func (c *conductor) sameCases(was result.Header, p plan.Plan) error {
 // wants says whether the file lacks any of the first repetitions of k.
 func (c *conductor) wants(k plan.Case, repetitions int) bool {
 	for rep := 1; rep <= repetitions; rep++ {
-		if !c.memory.had[plan.Trial{Case: k, Repetition: rep}] {
+		if c.memory.had.of(k, rep) < c.survey.pairs() {
 			return true
 		}
 	}

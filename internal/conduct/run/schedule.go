@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/matrix"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -21,11 +22,13 @@ type progress struct {
 // memory is what the run knows of the trials in the file.
 type memory struct {
 	// had are the trials that are in the file, finished or failed.
-	had map[plan.Trial]bool
+	had ledger
 	// sampled are the sampled trials that are in the file.
 	sampled map[plan.Trial]bool
 	// rates are what the first trials found a case to reach, for what is loaded to a share of it.
 	rates map[plan.Case][]float64
+	// pairs are what was measured between pairs of nodes.
+	pairs matrix.Collector
 	// trials are those that a precision is judged by.
 	trials compare.Collector
 }
@@ -36,7 +39,8 @@ func (c *conductor) keep(r *result.Record) error {
 		c.memory.sampled[r.Trial] = true
 	}
 	if r.Type == result.TypeTrial {
-		c.memory.had[r.Trial] = true
+		c.memory.had.add(r.Trial)
+		c.memory.pairs.Add(r)
 		rate := r.Metrics[r.Workload.Traits().RateMetric]
 		if r.Status == result.OK && rate > 0 && r.Repetition <= c.capacityTrials() {
 			c.memory.rates[r.Case] = append(c.memory.rates[r.Case], rate)
@@ -50,10 +54,10 @@ func (c *conductor) keep(r *result.Record) error {
 
 // count initializes the progress with the trials of the run, and those that the file has.
 func (c *conductor) count() {
-	c.progress.total = len(c.survey.served) * c.plan.Repetitions
-	for t := range c.memory.had {
-		if c.survey.served[t.Case] && t.Repetition <= c.plan.Repetitions {
-			c.progress.done++
+	c.progress.total = len(c.survey.served) * c.plan.Repetitions * c.survey.pairs()
+	for k := range c.survey.served {
+		for rep := 1; rep <= c.plan.Repetitions; rep++ {
+			c.progress.done += c.memory.had.of(k, rep)
 		}
 	}
 }
@@ -65,6 +69,9 @@ func (c *conductor) repetitions(ctx context.Context) (string, error) {
 		if reason, err := c.repetition(ctx, rep, c.isCapacity); reason != "" || err != nil {
 			return reason, err
 		}
+	}
+	if c.plan.Pairs.Given() {
+		return tour{c}.pairs(ctx)
 	}
 	all := func(plan.Case) bool { return true }
 	for rep := 1; rep <= c.plan.Repetitions; rep++ {
@@ -102,7 +109,7 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 	var trials []plan.Trial
 	for _, k := range c.plan.Order(rep) {
 		t := plan.Trial{Case: k, Repetition: rep}
-		if c.survey.served[k] && selected(k) && !c.memory.had[t] {
+		if c.survey.served[k] && selected(k) && !c.memory.had.has(t) {
 			trials = append(trials, t)
 		}
 	}
@@ -117,24 +124,32 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 		if !ok {
 			return result.Interrupted, nil
 		}
-		lost := c.recover(ctx, &rec)
-		if lost == nil {
-			c.suspect(ctx, &rec)
-		}
-		if err := c.out.Append(rec); err != nil {
+		if err := c.write(ctx, &rec); err != nil {
 			return "", err
-		}
-		if err := c.account(&rec); err != nil {
-			return "", err
-		}
-		if lost != nil {
-			return "", &LostError{Trials: c.progress.measured, Failed: c.progress.failed, Err: lost}
 		}
 		if reason, err := c.explain(ctx, t); reason != "" || err != nil {
 			return reason, err
 		}
 	}
 	return "", nil
+}
+
+// write puts the record of a trial on the disk. It fails if the trial took a part of the environment with it.
+func (c *conductor) write(ctx context.Context, rec *result.Record) error {
+	lost := c.recover(ctx, rec)
+	if lost == nil {
+		suspect(ctx, c.env.At(rec.Profile), rec)
+	}
+	if err := c.out.Append(*rec); err != nil {
+		return err
+	}
+	if err := c.account(rec); err != nil {
+		return err
+	}
+	if lost != nil {
+		return &LostError{Trials: c.progress.measured, Failed: c.progress.failed, Err: lost}
+	}
+	return nil
 }
 
 // stop returns a reason if the run must stop before the next trial, which other work comes before.

@@ -72,7 +72,7 @@ func (c *conductor) stage(ctx context.Context, enter func() error, stage surveye
 
 // only returns the part of a survey that is of some profiles.
 func (s surveyed) only(names []plan.Variant) surveyed {
-	part := surveyed{profiles: s.profiles, routes: s.routes, served: map[plan.Case]bool{}}
+	part := surveyed{profiles: s.profiles, routes: s.routes, served: map[plan.Case]bool{}, nodes: s.nodes, schedule: s.schedule}
 	for k := range s.served {
 		if slices.Contains(names, k.Profile) {
 			part.served[k] = true
@@ -112,7 +112,7 @@ func (c *conductor) notRaised(stage surveyed, why error) error {
 	for rep := 1; rep <= c.plan.Repetitions; rep++ {
 		for _, k := range c.plan.Order(rep) {
 			t := plan.Trial{Case: k, Repetition: rep}
-			if !stage.served[k] || c.memory.had[t] {
+			if !stage.served[k] || c.memory.had.has(t) {
 				continue
 			}
 			rec := unraised(t, why)

@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -22,6 +23,9 @@ type surveyed struct {
 	routes   map[plan.Route]control.Ends
 	// served are the cases that can be measured.
 	served map[plan.Case]bool
+	// nodes and schedule are those of a plan with pairs of nodes. Their routes are found when they are measured.
+	nodes    []mesh.Node
+	schedule mesh.Schedule
 }
 
 // survey asks e for every profile and path of the plan. It fails if nothing that was asked for can be measured.
@@ -31,6 +35,9 @@ func survey(ctx context.Context, e env.Environment, p plan.Plan) (surveyed, erro
 		return surveyed{}, fmt.Errorf("find the profiles of the environment: %w", err)
 	}
 	s := surveyed{profiles: profiles, routes: map[plan.Route]control.Ends{}, served: map[plan.Case]bool{}}
+	if err := s.meet(ctx, e, p); err != nil {
+		return surveyed{}, err
+	}
 	for _, r := range p.Routes() {
 		q := profileOf(profiles, r.Variant)
 		if q == nil || q.Skipped != "" {
@@ -80,7 +87,11 @@ func (s *surveyed) ask(ctx context.Context, at env.Site, q *result.Profile, r pl
 		notServed(q, r, why)
 		return nil
 	}
-	ends, err := at.Endpoints(ctx, r)
+	one := r
+	if s.nodes != nil {
+		one.Pair = s.schedule.Round(0, 1)[0]
+	}
+	ends, err := at.Endpoints(ctx, one)
 	var not *control.NotServedError
 	if errors.As(err, &not) {
 		notServed(q, r, not.Reason)

@@ -54,11 +54,11 @@ func (n *narrow) stream(p control.Prepare, capacity float64) *sample.Observation
 func (n *narrow) At(plan.Variant) env.Site { return n }
 
 // Drops grow by more than any probe loses from one reading to the next.
-func (n *narrow) Drops(profile plan.Variant, _ plan.Path) ([]sample.Drop, error) {
+func (n *narrow) Drops(r plan.Route) ([]sample.Drop, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.dropped += 1e9
-	return []sample.Drop{{Host: string(profile), Device: "eth0", Kind: sample.DropQdisc, What: "tbf", Packets: n.dropped}}, nil
+	return []sample.Drop{{Host: string(r.Variant), Device: "eth0", Kind: sample.DropQdisc, What: "tbf", Packets: n.dropped}}, nil
 }
 
 func throughputPlan() plan.Plan {

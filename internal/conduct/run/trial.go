@@ -30,16 +30,20 @@ const (
 
 // trial measures once. ok is false if ctx ended before the trial did; then there is no record.
 func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record, ok bool) {
-	e := c.survey.routes[t.Route()]
 	if why := c.instances.broken[plan.Single(t.Profile, t.Path)]; why != nil {
 		return unraised(t, why), true
 	}
 	begin := time.Now()
+	e, failed := c.survey.endsOf(ctx, c.env, t)
 	rec = result.Record{Type: result.TypeTrial, Trial: t, Instance: c.instances.last[t.Profile], Status: result.OK, Started: begin.UTC()}
 	k := c.plan.Loaded(t.Case)
 	limit := c.limit(k)
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
+	if failed != nil {
+		rec.Status, rec.Error = result.Failed, failure(failed, limit)
+		return rec, ctx.Err() == nil
+	}
 	capacity, err := c.capacity(t.Case)
 	if err != nil {
 		rec.Status, rec.Error = result.Failed, &result.Failure{Kind: kindNoCapacity, Message: err.Error()}
@@ -59,7 +63,7 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	case is.Rests:
 		do = c.rest
 	}
-	v, err := do(bounded, e, job{k, asked(k.Workload, capacity), c.span(k.Workload)})
+	v, err := do(bounded, e, job{k, t.Route(), asked(k.Workload, capacity), c.span(k.Workload)})
 	rec.WallNs = int64(time.Since(begin))
 	rec.Client, rec.Server, rec.Drops, rec.Probes, rec.Churn = v.client, v.server, v.drops, v.probes, v.churn
 	err = c.dead(t.Profile, overflowed(before, c.full(t.Profile), err))
@@ -123,6 +127,7 @@ func (c *conductor) conditions(k plan.Case) outcome.Conditions {
 // job is one measurement between two ends: a case, or a part of one.
 type job struct {
 	plan.Case
+	route plan.Route
 	// workload is what the control.Ends are asked for; the Case's own, but for what was found out since.
 	workload plan.Workload
 	span
@@ -201,9 +206,17 @@ func (c *conductor) ask(j job) control.Prepare {
 		Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window, roundTrip),
 		// Address resolution, handshake and greeting of a flow take a round trip each.
 		Setup:    3*time.Second + 3*roundTrip,
-		Interval: min(max(j.window/sliceCount, shortSlice), longSlice),
+		Interval: interval(c.plan, j.window),
 		Sampled:  c.recording != nil,
 	}
+}
+
+// interval is how long a slice is. A run over pairs of nodes has one for each trial: it has many trials, and keeps them all.
+func interval(p plan.Plan, window time.Duration) time.Duration {
+	if p.Pairs.Given() {
+		return window
+	}
+	return min(max(window/sliceCount, shortSlice), longSlice)
 }
 
 // prepare starts an agent at each end that has none and makes both sides ready.
@@ -244,7 +257,11 @@ func (c *conductor) serving(ctx context.Context, e control.Ends) ([]*control.Cli
 
 // roundTrip is the delay that the lab adds to a round trip of a case; every host delays what it sends.
 func (c *conductor) roundTrip(k plan.Case) time.Duration {
-	return 2 * k.Profile.Lab(c.plan.Lab).Delay
+	l := k.Profile.Lab(c.plan.Lab)
+	for _, p := range l.Plants {
+		l.Delay = max(l.Delay, p.Delay)
+	}
+	return 2 * l.Delay
 }
 
 // patience is the timeout of one exchange. TCP repeats a lost segment by itself, which counts as a long round trip. A

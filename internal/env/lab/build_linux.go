@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -394,15 +396,16 @@ func (b *builder) nics(context.Context) error {
 		}
 	}
 	b.inst.nic = b.spec.Lab.NIC
-	if b.spec.Lab.LineRate == 0 {
-		return nil
-	}
 	for _, h := range b.inst.senders() {
-		if err := b.at[h].Shape(dataplane.NIC, b.spec.Lab.LineRate); err != nil {
+		rate := b.lineRate(h)
+		if rate == 0 {
+			continue
+		}
+		if err := b.at[h].Shape(dataplane.NIC, rate); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
-	return nil
+	return b.lossyLinks()
 }
 
 // BigTCP is how long a super-packet may be with BIG TCP, in bytes.
@@ -514,7 +517,13 @@ func (i *Instance) close() {
 // port. Without delay and loss the end is the port. Pods that are connected to the switch have no such link. The link is
 // perfect until Impair.
 func (b *builder) wire(end string) (port string, err error) {
-	if b.spec.Lab.Delay == 0 && b.spec.Lab.Loss == 0 {
+	delay, loss := b.spec.Lab.Delay, b.spec.Lab.Loss
+	for _, p := range b.spec.Lab.Plants {
+		if p.Found([]string{end}) {
+			delay, loss = max(delay, p.Delay), max(loss, p.Loss)
+		}
+	}
+	if delay == 0 && loss == 0 {
 		return end, nil
 	}
 	inner, port := end+"-w", end+"-p"
@@ -526,7 +535,7 @@ func (b *builder) wire(end string) (port string, err error) {
 		return "", err
 	}
 	l, err := impair.Open(b.inst.Switch.NS, impair.Options{
-		A: end, B: inner, Delay: b.spec.Lab.Delay, Loss: b.spec.Lab.Loss, CPUs: b.place.aside,
+		A: end, B: inner, Delay: delay, Loss: loss, CPUs: b.place.aside,
 	})
 	if err != nil {
 		return "", fmt.Errorf("impaired link: %w", err)
@@ -535,10 +544,46 @@ func (b *builder) wire(end string) (port string, err error) {
 	return port, nil
 }
 
-// Impair switches on the delay and loss of the instance's wires. Self-tests run before, because their probes do not
-// repeat lost packets and do not wait for late ones.
-func (i *Instance) Impair() {
-	for _, l := range i.lines {
-		l.Impair()
+// lossyLinks prepares the loss of links by name: at the port of each of their nodes, of the frames for the other.
+func (b *builder) lossyLinks() error {
+	stations := map[string]net.HardwareAddr{}
+	for _, n := range b.spec.Nodes {
+		stations[n.Name] = n.MAC
 	}
+	for _, p := range b.spec.Lab.Plants {
+		for _, way := range [][2]string{{p.Node, p.Peer}, {p.Peer, p.Node}} {
+			if p.Peer == "" {
+				continue
+			}
+			l, err := impair.NewLossy(b.inst.Switch.NS, way[0], stations[way[1]], p.Loss)
+			if err != nil {
+				return err
+			}
+			b.inst.lines = append(b.inst.lines, l)
+		}
+	}
+	return nil
+}
+
+// lineRate is the rate of the NIC of a host in bit/s, 0 for an unshaped one.
+func (b *builder) lineRate(h *Host) float64 {
+	for _, p := range b.spec.Lab.Plants {
+		node, _, _ := strings.Cut(h.Name, "/")
+		if p.Rate > 0 && p.Node == node {
+			return p.Rate
+		}
+	}
+	return b.spec.Lab.LineRate
+}
+
+// impairment is a fault of a wire that is not in force until Impair.
+type impairment interface {
+	Impair() error
+	Close() error
+}
+
+// Impair brings the faults of the instance's wires into force. Self-tests run before, because their probes do not
+// repeat lost packets and do not wait for late ones.
+func (i *Instance) Impair() error {
+	return errors.Join(each.Of(i.lines, impairment.Impair)...)
 }

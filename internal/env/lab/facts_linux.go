@@ -26,6 +26,7 @@ const (
 	factPosition  = "lab.position"  // of the measured Services among them
 	factLineRate  = "lab.line_rate" // of each node's NIC in bit/s, or "unshaped"
 	factDelay     = "lab.delay"     // added to packets from a node, for tests
+	factPlants    = "lab.plants"    // faults of nodes and links, planted for tests
 	factLoss      = "lab.loss"      // share of the frames from a node that are lost, for tests
 	factCgroup    = "lab.cgroup"    // "v2", or why nodes have no cgroups
 	factSteering  = "lab.rps"       // whether receive work is steered to the node's CPUs
@@ -97,6 +98,10 @@ func (l *Lab) Facts() facts.Facts {
 	if c.Delay > 0 {
 		f[factDelay] = c.Delay.String()
 	}
+	if len(c.Plants) > 0 {
+		s, _ := plan.SettingOf("plant")
+		f[factPlants] = s.Text(plan.Plan{Lab: c})
+	}
 	if c.Loss > 0 {
 		f[factLoss] = plan.FormatShare(c.Loss)
 	}
@@ -142,13 +147,13 @@ func (l *Lab) notSteered(err error) {
 	}
 }
 
-// Drops returns the drop counters of all devices on a path: those of its two ends, of the nodes and of the switch.
-func (l *Lab) Drops(profile plan.Variant, p plan.Path) ([]sample.Drop, error) {
-	inst, err := l.up(profile)
+// Drops returns the drop counters of all devices on a route: those of its two ends, of the nodes and of the switch.
+func (l *Lab) Drops(r plan.Route) ([]sample.Drop, error) {
+	inst, err := l.up(r.Variant)
 	if err != nil {
 		return nil, err
 	}
-	ends, err := inst.Spec.Ends(p)
+	ends, err := between(inst.Spec, r.Path, r.Pair)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab/own"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
-	"github.com/cnibench/cnibench/internal/kernel/impair"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
@@ -43,7 +42,7 @@ type Instance struct {
 	changing *changes
 	// owned are the namespaces to close, lines the impaired links between the hosts and the switch.
 	owned []*netns.NS
-	lines []*impair.Line
+	lines []impairment
 }
 
 // Host is a network namespace in which processes can be started.

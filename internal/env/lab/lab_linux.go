@@ -297,7 +297,7 @@ func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
 	if inst.Err != nil {
 		return control.Ends{}, inst.Err
 	}
-	ends, err := inst.Spec.Ends(r.Path)
+	ends, err := between(inst.Spec, r.Path, r.Pair)
 	if err == nil && r.NewPods {
 		err = inst.takesNewPods(r.Path)
 	}

@@ -1,12 +1,14 @@
 package lab
 
 import (
+	"fmt"
 	"net/netip"
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 )
 
 // Ends are the two ends of a path in one instance. The client is on the first node or is the external client.
@@ -45,6 +47,31 @@ func (s instanceSpec) Ends(p plan.Path) (Ends, error) {
 		return Ends{}, s.notServed(p, reason)
 	}
 	return s.Way(p), nil
+}
+
+// between returns the ends of a path, from one node to another where a pair is given; such a path leads to a host or a pod.
+func between(s instanceSpec, p plan.Path, pair mesh.Pair) (Ends, error) {
+	e, err := s.Ends(p)
+	if err != nil || pair.IsZero() {
+		return e, err
+	}
+	at := map[string]dataplane.Node{}
+	for _, n := range s.Nodes {
+		at[n.Name] = n
+	}
+	from, here := at[pair.From]
+	to, there := at[pair.To]
+	if !here || !there {
+		return e, fmt.Errorf("no such nodes: %s", pair)
+	}
+	e.Client, e.Server, e.Address = from.Name, to.Name, to.Addr.Addr()
+	if p.From == plan.Pod {
+		e.Client = from.Pods[0].Name
+	}
+	if p.To == plan.Pod {
+		e.Server, e.Address = to.Pods[0].Name, to.Pods[0].Addr.Addr()
+	}
+	return e, nil
 }
 
 // unfilteredBridge says that netfilter does not see what the pods' bridge switches, though the profile's would.

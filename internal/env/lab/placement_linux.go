@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 )
 
 // placement assigns CPUs to hosts.
@@ -61,7 +62,7 @@ func (p placement) String() string {
 	}
 	shares := make([]string, len(p.nodes))
 	for i, n := range p.nodes {
-		shares[i] = fmt.Sprintf("node-%d: CPU %s", i+1, list(n))
+		shares[i] = mesh.LabNode(i+1) + ": CPU " + list(n)
 	}
 	return "split (" + strings.Join(shares, "; ") + ")"
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/plan/profilefile"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -124,7 +125,7 @@ func (d described) spec(name plan.Variant, l plan.Lab, backends []backendSet) (i
 }
 
 func (s instanceSpec) newNode(number int) dataplane.Node {
-	h := s.net.onUnderlay(fmt.Sprintf("node-%d", number), s.net.node(number))
+	h := s.net.onUnderlay(mesh.LabNode(number), s.net.node(number))
 	n := dataplane.Node{Name: h.Name, Addr: h.Addr, MAC: h.MAC, MTU: s.Lab.MTU, Cluster: s.net.cluster}
 	s.dataplane.Arrange(&n, number, s.Lab.PodsPerNode)
 	for i := range n.Pods {

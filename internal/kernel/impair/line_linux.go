@@ -60,7 +60,10 @@ func Open(ns *netns.NS, o Options) (*Line, error) {
 }
 
 // Impair makes the line delay and lose frames from now on.
-func (l *Line) Impair() { l.forth.impaired.Store(true) }
+func (l *Line) Impair() error {
+	l.forth.impaired.Store(true)
+	return nil
+}
 
 // Close ends the line; what it held is lost.
 func (l *Line) Close() error {

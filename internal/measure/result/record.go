@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 )
 
 // Schema names this version of the format.
@@ -19,6 +20,8 @@ type Header struct {
 	Created time.Time   `json:"created"`
 	Plan    plan.Plan   `json:"plan"`
 	Facts   facts.Facts `json:"facts"`
+	// Nodes are those that pairs are measured between, if the plan has pairs.
+	Nodes []mesh.Node `json:"nodes,omitempty"`
 	// Profiles has the state of each profile of the plan.
 	Profiles []Profile `json:"profiles"`
 	// Origin is empty for our own measurements and names the tool for imported ones.

@@ -26,6 +26,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -75,7 +76,7 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Environment, error) {
 	}
 	for _, tested := range SelfTests(ctx, l.Instances()) {
 		if len(selftest.Failed(tested.Assertions)) == 0 {
-			tested.unchanged = tested.Instance.AccountChange(ctx)
+			tested.unchanged = errors.Join(tested.unchanged, tested.Instance.AccountChange(ctx))
 		}
 		e.profiles = append(e.profiles, tested.state())
 	}
@@ -137,7 +138,7 @@ func toolFacts(ctx context.Context, p plan.Plan) facts.Facts {
 type testedInstance struct {
 	Instance   *lab.Instance
 	Assertions []selftest.Assertion
-	// unchanged is why an object of the instance could not be changed for its account.
+	// unchanged is why an object of the instance could not be changed for its account, or a fault not be planted.
 	unchanged error
 }
 
@@ -156,7 +157,7 @@ func SelfTests(ctx context.Context, instances []*lab.Instance) []testedInstance 
 			if len(selftest.Failed(all[i].Assertions)) == 0 {
 				all[i].Assertions = append(all[i].Assertions, selftest.Connect(inst)...)
 			}
-			inst.Impair()
+			all[i].unchanged = inst.Impair()
 		})
 	}
 	wait.Wait()
@@ -195,6 +196,7 @@ func (e *Environment) Profiles(context.Context) ([]result.Profile, error) {
 }
 
 var _ interface {
+	env.Meshed
 	env.Renewer
 	env.Raiser
 	env.Roller
@@ -214,6 +216,11 @@ func (e *Environment) At(plan.Variant) env.Site { return e }
 // Endpoints returns the ends of a route.
 func (e *Environment) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
 	return e.Lab.Endpoints(r)
+}
+
+// Nodes returns the nodes, which every variant has.
+func (e *Environment) Nodes(context.Context, plan.Variant) ([]mesh.Node, error) {
+	return each.Of(mesh.LabNodes(e.plan.Lab.Nodes), func(name string) mesh.Node { return mesh.Node{Name: name} }), nil
 }
 
 // Follow follows transactions on a route.
@@ -239,7 +246,7 @@ func (e *Environment) Renew(ctx context.Context, names []plan.Variant) map[plan.
 		if err = errors.Join(err, inst.AccountChange(ctx)); err != nil && stands[name] == nil {
 			stands[name] = err
 		}
-		inst.Impair()
+		stands[name] = errors.Join(stands[name], inst.Impair())
 	}
 	return stands
 }

@@ -1,0 +1,197 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// meet finds the nodes of a plan with pairs, and orders the pairs in rounds. The error is plan.Faults if the plan does not fit
+// the nodes.
+func (s *surveyed) meet(ctx context.Context, e env.Environment, p plan.Plan) error {
+	if !p.Pairs.Given() {
+		return nil
+	}
+	site, ok := e.At(p.Measured()[0]).(env.Meshed)
+	if !ok {
+		return fmt.Errorf("this environment does not measure pairs of nodes")
+	}
+	nodes, err := site.Nodes(ctx, p.Measured()[0])
+	if err != nil {
+		return fmt.Errorf("find the nodes: %w", err)
+	}
+	mesh.Order(nodes)
+	names := each.Of(nodes, func(n mesh.Node) string { return n.Name })
+	if faults := p.Pairs.Fits(names); faults != nil {
+		return faults
+	}
+	s.nodes, s.schedule = nodes, p.Pairs.Schedule(names, p.Seed)
+	return nil
+}
+
+// pairs is how many pairs each case is measured between: one that the environment chooses, or those of the plan.
+func (s *surveyed) pairs() int { return max(1, s.schedule.Len()) }
+
+// perRepetition is how many trials a repetition takes as long as, if so many pairs are measured at once.
+func (s *surveyed) perRepetition(atOnce int) int {
+	return len(s.served) * max(1, s.schedule.Turns(atOnce))
+}
+
+// endsOf returns the ends of a trial.
+func (s *surveyed) endsOf(ctx context.Context, e env.Environment, t plan.Trial) (control.Ends, error) {
+	if t.Pair.IsZero() {
+		return s.routes[t.Route()], nil
+	}
+	ends, err := e.At(t.Profile).Endpoints(ctx, t.Route())
+	if err != nil {
+		return ends, fmt.Errorf("find the ends: %w", err)
+	}
+	return ends, nil
+}
+
+// Suspects are measured again after the last repetition: what differs by chance does not differ again.
+const (
+	// mostSuspects bounds them, and moreOfSuspects is how often each is measured again, in both directions alike.
+	mostSuspects, moreOfSuspects = 8, 4
+)
+
+// tour is a run over pairs of nodes.
+type tour struct{ *conductor }
+
+// pairs measures every pair of nodes in all cases, repetition by repetition and round by round. The cases of a pair follow each
+// other, so that the network of its hosts and that of its pods are seen at the same time.
+func (c tour) pairs(ctx context.Context) (string, error) {
+	for rep := 1; rep <= c.plan.Repetitions; rep++ {
+		for i := range c.survey.schedule.Rounds() {
+			if reason, err := c.round(ctx, rep, c.survey.schedule.Round(i, rep)); reason != "" || err != nil {
+				return reason, err
+			}
+		}
+	}
+	suspects := c.memory.pairs.Analyse(c.survey.nodes, c.plan.Margin).Suspects(mostSuspects)
+	if len(suspects) == 0 {
+		return result.Complete, nil
+	}
+	c.step("measuring again what differs: %s", number.Counted(len(suspects), "pair"))
+	c.progress.total += len(suspects) * moreOfSuspects * len(c.survey.served)
+	for more := 1; more <= moreOfSuspects; more++ {
+		for _, p := range suspects {
+			if more%2 == 0 {
+				p = p.Swapped()
+			}
+			if reason, err := c.round(ctx, c.plan.Repetitions+more, []mesh.Pair{p}); reason != "" || err != nil {
+				return reason, err
+			}
+		}
+	}
+	return result.Complete, nil
+}
+
+// round measures pairs without a common node in all cases.
+func (c tour) round(ctx context.Context, rep int, round []mesh.Pair) (string, error) {
+	cases := slices.DeleteFunc(c.plan.Order(rep), func(k plan.Case) bool { return !c.survey.served[k] })
+	for pairs := range slices.Chunk(round, c.plan.Pairs.AtOnce()) {
+		for _, k := range cases {
+			if reason, err := c.together(ctx, k, rep, pairs); reason != "" || err != nil {
+				return reason, err
+			}
+		}
+		slices.Reverse(cases) // what comes first differs
+	}
+	return "", nil
+}
+
+// together measures one case between pairs that share no node, at once.
+func (c tour) together(ctx context.Context, k plan.Case, rep int, pairs []mesh.Pair) (string, error) {
+	trials := each.Of(pairs, func(p mesh.Pair) plan.Trial { return plan.Trial{Case: k, Repetition: rep, Pair: p} })
+	if trials = slices.DeleteFunc(trials, c.memory.had.has); len(trials) == 0 {
+		return "", nil
+	}
+	if reason := c.stop(ctx, rep, 0); reason != "" {
+		return reason, nil
+	}
+	records, ended := make([]result.Record, len(trials)), make([]bool, len(trials))
+	var all sync.WaitGroup
+	for i, t := range trials {
+		all.Go(func() { records[i], ended[i] = c.trial(ctx, t) })
+	}
+	all.Wait()
+	for i := range records {
+		if !ended[i] {
+			return result.Interrupted, nil
+		}
+		if err := c.write(ctx, &records[i]); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// ledger knows which trials are in a file. The zero value has none. A trial takes some bytes, for there may be a million.
+type ledger struct {
+	cases map[plan.Case]uint32
+	nodes map[string]uint32
+	// had has the case, the repetition and the nodes of each; counts is by case and repetition.
+	had    map[[4]uint32]struct{}
+	counts map[[2]uint32]int
+}
+
+// entry returns what a trial is kept as; ok is false for a trial of a case or a node that is not known, if not added.
+func (l *ledger) entry(t plan.Trial, added bool) (key [4]uint32, ok bool) {
+	if added && l.cases == nil {
+		*l = ledger{map[plan.Case]uint32{}, map[string]uint32{}, map[[4]uint32]struct{}{}, map[[2]uint32]int{}}
+	}
+	at, known := l.cases[t.Case]
+	if !known && !added {
+		return key, false
+	}
+	if !known {
+		at = uint32(len(l.cases))
+		l.cases[t.Case] = at
+	}
+	key = [4]uint32{at, uint32(t.Repetition)}
+	for i, name := range []string{t.Pair.From, t.Pair.To} {
+		node, known := l.nodes[name]
+		if !known && !added {
+			return key, false
+		}
+		if !known {
+			node = uint32(len(l.nodes))
+			l.nodes[name] = node
+		}
+		key[2+i] = node
+	}
+	return key, true
+}
+
+func (l *ledger) add(t plan.Trial) {
+	key, _ := l.entry(t, true)
+	if _, twice := l.had[key]; !twice {
+		l.had[key] = struct{}{}
+		l.counts[[2]uint32{key[0], key[1]}]++
+	}
+}
+
+func (l *ledger) has(t plan.Trial) bool {
+	key, ok := l.entry(t, false)
+	_, had := l.had[key]
+	return ok && had
+}
+
+// of returns how many trials of a case there are in a repetition.
+func (l *ledger) of(k plan.Case, rep int) int {
+	at, ok := l.cases[k]
+	if !ok {
+		return 0
+	}
+	return l.counts[[2]uint32{at, uint32(rep)}]
+}

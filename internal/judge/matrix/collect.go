@@ -1,0 +1,282 @@
+// Package matrix judges what was measured between pairs of nodes: which node, which link or which direction differs from the
+// others, and what speaks for it.
+//
+//	records ─► Collector ─► one Matrix for each case and metric ─► fit: typical + sender + receiver + rest ─► findings
+//
+// A fit is robust (median polish on logarithms): a node is judged by the median over its partners, so that one bad link does not
+// make its nodes bad, and a link by what its nodes do not explain. A node, a link or a direction is named only beyond the
+// spread of the others and the margin, in every repetition. What is beyond them in some is undecided. Read Collector, fit, judge.
+package matrix
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// Layer is one metric of one case, between all pairs.
+type Layer struct {
+	plan.Case
+	Metric string
+}
+
+// Failed is the metric of the layers that say which trials failed.
+const Failed = "failed"
+
+// measure says how values of a metric are compared.
+type measure struct {
+	// floor is what values of a metric that is 0 as a rule are added to; 0 for others.
+	floor float64
+	// higher says that higher values are better.
+	higher bool
+}
+
+// measures are the metrics that are judged. Those of the processor are left out: nodes share it in the lab.
+var measures = map[string]measure{
+	metric.Goodput: {higher: true}, metric.Throughput: {higher: true}, metric.TransactionRate: {higher: true}, metric.RequestRate: {higher: true},
+	"rtt.p50": {}, "connect_time.p50": {}, "response_time.p50": {},
+	metric.RetransmitsPerG: {floor: 1000}, metric.FrameLossRate: {floor: 0.002}, metric.ErrorRate: {floor: 0.002},
+	Failed: {floor: 0.1},
+}
+
+// cost turns a value into a number that grows as the value gets worse; equal differences are equal factors.
+func (m measure) cost(v float64) float64 {
+	switch {
+	case m.higher:
+		return -math.Log(max(v, math.SmallestNonzeroFloat64))
+	case m.floor > 0:
+		return math.Log(m.floor + v)
+	}
+	return math.Log(max(v, math.SmallestNonzeroFloat64))
+}
+
+// value is the value of a cost.
+func (m measure) value(cost float64) float64 {
+	if m.higher {
+		return math.Exp(-cost)
+	}
+	if v := math.Exp(cost) - m.floor; v > m.floor*rounding {
+		return v
+	}
+	return 0
+}
+
+// rounding is more than the error of a cost.
+const rounding = 1e-5
+
+// point is one value between two nodes, which are known by their numbers.
+type point struct {
+	from, to uint16
+	cost     float32
+}
+
+// Collector takes in the records of a result and keeps what is judged: twelve bytes a value. The zero value is ready for use.
+type Collector struct {
+	numbers map[string]uint16
+	names   []string
+	layers  map[Layer][]point
+}
+
+// Empty reports whether nothing was measured between pairs of nodes.
+func (c *Collector) Empty() bool { return len(c.layers) == 0 }
+
+// Add takes in a record. Those without a pair of nodes are passed over.
+func (c *Collector) Add(rec *result.Record) {
+	if rec.Type != result.TypeTrial || rec.Pair.IsZero() {
+		return
+	}
+	if c.layers == nil {
+		c.numbers, c.layers = map[string]uint16{}, map[Layer][]point{}
+	}
+	add := func(name string, v float64) {
+		l := Layer{Case: rec.Case, Metric: name}
+		c.layers[l] = append(c.layers[l], point{c.number(rec.Pair.From), c.number(rec.Pair.To), float32(measures[name].cost(v))})
+	}
+	if rec.Status != result.OK {
+		add(Failed, 1)
+		return
+	}
+	add(Failed, 0)
+	for name, v := range rec.Metrics {
+		if _, judged := measures[name]; judged && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			add(name, v)
+		}
+	}
+}
+
+// Number returns a number that trials of the same pair in the same repetition have in common, and no others.
+func (c *Collector) Number(t plan.Trial) int {
+	return (int(c.number(t.Pair.From))<<16|int(c.number(t.Pair.To)))<<16 | t.Repetition
+}
+
+func (c *Collector) number(name string) uint16 {
+	n, ok := c.numbers[name]
+	if !ok {
+		n = uint16(len(c.names))
+		c.numbers[name] = n
+		c.names = append(c.names, name)
+	}
+	return n
+}
+
+// Matrix is one layer, with the nodes in the order of the analysis.
+type Matrix struct {
+	Layer
+	measure
+	// Typical is the median cost of a pair, Spread how far costs lie from what the fit says, as a standard deviation.
+	Typical, Spread float64
+	// both, send and receive are the effects of the nodes: in either role, and besides as senders (clients) and as receivers.
+	both, send, receive []float64
+	// group has the number of the group of each node, groups the costs between groups besides the typical one; nil if groups
+	// explain nothing. key is the label that they are of.
+	group  []int
+	groups map[[2]int]float64
+	key    string
+	// points are the values, sorted by their nodes, whose numbers are those of the analysis: a map would take ten times the room.
+	points []point
+	// partners are the nodes that each was measured with.
+	partners [][]int
+}
+
+// Worse returns how many times worse the way from one node to another is than the typical one of their groups, at least 1;
+// 0 if it was not measured.
+func (m *Matrix) Worse(from, to int) float64 {
+	costs := m.costs(from, to)
+	if len(costs) == 0 {
+		return 0
+	}
+	excess := stat.Median(costs) - m.ground(from, to)
+	if excess < 2*m.Spread {
+		return 1
+	}
+	return math.Exp(excess)
+}
+
+// Effects returns how many times worse a node makes what it sends, and what it receives.
+func (m *Matrix) Effects(i int) (send, receive float64) {
+	return math.Exp(m.sends(i)), math.Exp(m.receives(i))
+}
+
+// Over returns how many times worse pairs are than the same pairs in another layer, the median; NaN without a common pair.
+func (m *Matrix) Over(other *Matrix) float64 {
+	var quotients []float64
+	for key, costs := range m.ways {
+		if beside := other.costs(key[0], key[1]); len(beside) > 0 {
+			quotients = append(quotients, stat.Median(costs)-stat.Median(beside))
+		}
+	}
+	return math.Exp(stat.Median(quotients))
+}
+
+// TypicalValue returns the typical value in base units.
+func (m *Matrix) TypicalValue() float64 { return m.value(m.Typical) }
+
+// Rare reports whether the metric is 0 as a rule.
+func (m *Matrix) Rare() bool { return m.floor > 0 }
+
+// Pairs returns the number of pairs with a value, of both directions or of one.
+func (m *Matrix) Pairs() (n int) {
+	for _, p := range m.partners {
+		n += len(p)
+	}
+	return n / 2
+}
+
+// Analysis is what was found in a result.
+type Analysis struct {
+	// Nodes are in the order of the matrices: those with equal labels together.
+	Nodes []mesh.Node
+	// Keys are the labels in which they differ.
+	Keys     []string
+	Matrices []*Matrix
+	// Findings name what differs, Undecided what may.
+	Findings, Undecided []Finding
+	// suspects differed once, and by too little to be worth a word.
+	suspects []Finding
+	margin   float64
+}
+
+// Analyse judges what was collected. nodes are those of the header; those that it lacks are added. Differences up to margin do
+// not count.
+func (c *Collector) Analyse(nodes []mesh.Node, margin float64) *Analysis {
+	a := &Analysis{Nodes: slices.Clone(nodes), margin: cmp.Or(margin, plan.DefaultMargin)}
+	for _, name := range c.names {
+		if !slices.ContainsFunc(a.Nodes, func(n mesh.Node) bool { return n.Name == name }) {
+			a.Nodes = append(a.Nodes, mesh.Node{Name: name})
+		}
+	}
+	a.Keys = mesh.Varying(a.Nodes)
+	mesh.Order(a.Nodes, a.Keys...)
+	at := make([]int, len(c.names))
+	for i, n := range a.Nodes {
+		if number, ok := c.numbers[n.Name]; ok {
+			at[number] = i
+		}
+	}
+	for l, points := range c.layers {
+		if l.Metric == Failed && !slices.ContainsFunc(points, func(p point) bool { return measures[Failed].value(float64(p.cost)) > 0.5 }) {
+			continue
+		}
+		a.Matrices = append(a.Matrices, newMatrix(l, points, at, len(a.Nodes)))
+	}
+	slices.SortFunc(a.Matrices, func(x, y *Matrix) int {
+		return cmp.Or(cmp.Compare(x.Profile, y.Profile), cmp.Compare(x.Workload.String(), y.Workload.String()),
+			cmp.Compare(x.Metric, y.Metric), cmp.Compare(x.Path.String(), y.Path.String()))
+	})
+	for _, m := range a.Matrices {
+		m.fit(a)
+	}
+	a.judge()
+	return a
+}
+
+func newMatrix(l Layer, points []point, at []int, nodes int) *Matrix {
+	m := &Matrix{Layer: l, measure: measures[l.Metric], points: make([]point, len(points)), partners: make([][]int, nodes)}
+	for i, p := range points {
+		m.points[i] = point{uint16(at[p.from]), uint16(at[p.to]), p.cost}
+	}
+	slices.SortFunc(m.points, point.compare)
+	for key := range m.ways {
+		m.partners[key[0]] = append(m.partners[key[0]], key[1])
+		m.partners[key[1]] = append(m.partners[key[1]], key[0])
+	}
+	for i, p := range m.partners {
+		slices.Sort(p)
+		m.partners[i] = slices.Compact(p)
+	}
+	return m
+}
+
+func (p point) compare(q point) int {
+	return cmp.Or(cmp.Compare(p.from, q.from), cmp.Compare(p.to, q.to))
+}
+
+// costs returns the costs from one node to another.
+func (m *Matrix) costs(from, to int) (costs []float64) {
+	key := point{from: uint16(from), to: uint16(to)}
+	i, _ := slices.BinarySearchFunc(m.points, key, point.compare)
+	for ; i < len(m.points) && m.points[i].compare(key) == 0; i++ {
+		costs = append(costs, float64(m.points[i].cost))
+	}
+	return costs
+}
+
+// ways goes through the directions of all pairs with their costs, which are valid during the call.
+func (m *Matrix) ways(yield func(key [2]int, costs []float64) bool) {
+	var costs []float64
+	for i := 0; i < len(m.points); {
+		p := m.points[i]
+		for costs = costs[:0]; i < len(m.points) && m.points[i].compare(p) == 0; i++ {
+			costs = append(costs, float64(m.points[i].cost))
+		}
+		if !yield([2]int{int(p.from), int(p.to)}, costs) {
+			return
+		}
+	}
+}

@@ -1,0 +1,452 @@
+package matrix
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
+)
+
+// Kind says what a finding names.
+type Kind string
+
+// Kinds of findings.
+const (
+	// Node is one node with most of its partners, Link two nodes in both directions, Direction two nodes in one.
+	Node      Kind = "node"
+	Link      Kind = "link"
+	Direction Kind = "direction"
+	// Group is a difference between groups of nodes, such as zones.
+	Group Kind = "group"
+)
+
+// Scope says whether the network of the hosts shows a finding.
+type Scope string
+
+// Scopes. The zero value is unknown: the hosts were not measured.
+const (
+	// Hosts is below the CNI: the hosts differ, too. Pods is the CNI's: the hosts do not differ.
+	Hosts Scope = "hosts"
+	Pods  Scope = "pods"
+)
+
+// Evidence is what one layer says of a finding. Values are in base units.
+type Evidence struct {
+	Layer
+	// Value is the median of the finding, Typical that of the fit without it, Factor how many times worse it is.
+	Value, Typical, Factor float64
+	// Hits of Of are beyond the limit: partners of a node, measurements of a link. Limit is the factor from where one is.
+	Hits, Of int
+	Limit    float64
+	// Role is "sends" or "receives" for a node that differs in one role alone.
+	Role string
+}
+
+// Finding is a node, a link or a direction that differs from the others.
+type Finding struct {
+	Kind    Kind
+	Profile plan.Variant
+	// Nodes are one, or two in the direction. Of a group they are the values of the label.
+	Nodes []string
+	Scope Scope
+	// Evidence is by layer, the worst first.
+	Evidence []Evidence
+	// Doubt says why an undecided finding is, and Decide which pairs would decide it.
+	Doubt  Doubt
+	Decide []mesh.Pair
+}
+
+// Doubt is why something is undecided.
+type Doubt string
+
+// Doubts.
+const (
+	// FewPartners: the node has so few partners that its links may be meant. SomePartners: it differs with a part of them.
+	FewPartners  Doubt = "few partners"
+	SomePartners Doubt = "some partners"
+	// Sometimes: not all measurements of the link differ.
+	Sometimes Doubt = "sometimes"
+)
+
+const (
+	// Beyond so many deviations of the other nodes, a node is not chance, and so is a single value beyond so many of what the
+	// fit leaves. There are some hundreds of them in a run, and tails are heavy, so a node must differ with most of its
+	// partners, and a link in nearly all its values.
+	nodeLimit, valueLimit = 4.0, 6.0
+	// most is the part of its partners that a node must differ with to be named.
+	most = 2.0 / 3
+	// mostTimes is the part of the measurements of a link that must differ: of two or three, all.
+	mostTimes = 0.75
+	// sureTimes is how many measurements of a direction must differ.
+	sureTimes = 3
+	// mostDecide bounds the pairs that would decide something.
+	mostDecide = 4
+)
+
+// judge names what differs: nodes first, then the links that they do not explain.
+func (a *Analysis) judge() {
+	found := map[string]*Finding{}
+	named := map[plan.Variant]map[int]bool{}
+	add := func(f Finding, at []int, e Evidence) {
+		key := string(f.Profile) + " " + string(f.Kind)
+		for _, i := range at {
+			f.Nodes = append(f.Nodes, a.Nodes[i].Name)
+			key += " " + a.Nodes[i].Name
+		}
+		switch was := found[key]; {
+		case was == nil || was.Doubt != "" && f.Doubt == "": // what one layer is sure of needs no doubt from another
+			f.Evidence = []Evidence{e}
+			found[key] = &f
+		case was.Doubt == f.Doubt || was.Doubt != "":
+			was.Evidence = append(was.Evidence, e)
+		}
+	}
+	for _, m := range a.Matrices {
+		for i := range a.Nodes {
+			e, doubt, differs := m.node(i, a.margin)
+			if !differs {
+				continue
+			}
+			if doubt == "" {
+				if named[m.Profile] == nil {
+					named[m.Profile] = map[int]bool{}
+				}
+				named[m.Profile][i] = true
+			}
+			add(Finding{Kind: Node, Profile: m.Profile, Doubt: doubt}, []int{i}, e)
+		}
+	}
+	for _, m := range a.Matrices {
+		doubtful := func(i int) bool {
+			f := found[string(m.Profile)+" "+string(Node)+" "+a.Nodes[i].Name]
+			return f != nil && f.Doubt == FewPartners && len(m.partners[i]) < fewest
+		}
+		for i, partners := range m.partners {
+			for _, j := range partners {
+				if i > j || named[m.Profile][i] || named[m.Profile][j] || doubtful(i) || doubtful(j) {
+					continue
+				}
+				if f, at, e, ok := m.link(i, j, a.margin); ok {
+					f.Profile = m.Profile
+					add(f, at, e)
+				}
+			}
+		}
+	}
+	a.collect(found)
+}
+
+// node judges a node in one layer. A doubt says why it is not sure.
+func (m *Matrix) node(i int, margin float64) (e Evidence, doubt Doubt, differs bool) {
+	partners := m.partners[i]
+	if len(partners) == 0 {
+		return e, "", false
+	}
+	limit := math.Log1p(margin) + max(nodeLimit*m.nodeSpread(), valueLimit*m.Spread/math.Sqrt(float64(len(partners))))
+	sides := m.sides(i)
+	for k := range sides {
+		for _, x := range sides[k].excess {
+			if x > limit {
+				sides[k].hits++
+			}
+		}
+	}
+	bad := func(s side) bool {
+		return len(s.excess) > 0 && stat.Median(s.excess) > limit && float64(s.hits) >= most*float64(len(s.excess))
+	}
+	whole := side{excess: slices.Concat(sides[0].excess, sides[1].excess), costs: slices.Concat(sides[0].costs, sides[1].costs), hits: sides[0].hits + sides[1].hits}
+	switch {
+	case bad(whole):
+	case bad(sides[0]) && len(sides[0].excess) >= 2:
+		whole = sides[0]
+	case bad(sides[1]) && len(sides[1].excess) >= 2:
+		whole = sides[1]
+	case len(partners) > fewest && m.somePartners(whole, margin):
+		doubt = SomePartners
+	default:
+		return e, "", false
+	}
+	if len(partners) < fewest {
+		doubt = FewPartners
+	}
+	excess := stat.Median(whole.excess)
+	e = Evidence{Layer: m.Layer, Hits: whole.hits, Of: len(whole.excess), Limit: math.Exp(limit), Role: whole.role,
+		Value: m.value(stat.Median(whole.costs)), Typical: m.value(stat.Median(whole.costs) - excess), Factor: math.Exp(excess)}
+	return e, doubt, true
+}
+
+// side is what was measured of a node in one role: how much worse than without it, and the costs, by partner.
+type side struct {
+	role          string
+	excess, costs []float64
+	hits          int
+}
+
+func (m *Matrix) sides(i int) [2]side {
+	out := [2]side{{role: "sends"}, {role: "receives"}}
+	for _, j := range m.partners[i] {
+		for k, key := range [][2]int{{i, j}, {j, i}} {
+			costs := m.costs(key[0], key[1])
+			if len(costs) == 0 {
+				continue
+			}
+			other := m.receives(j)
+			if k == 1 {
+				other = m.sends(j)
+			}
+			cost := stat.Median(costs)
+			out[k].costs = append(out[k].costs, cost)
+			out[k].excess = append(out[k].excess, cost-m.ground(key[0], key[1])-other)
+		}
+	}
+	return out
+}
+
+// somePartners reports whether a node differs with more than a few of its partners by what would count for a link.
+func (m *Matrix) somePartners(s side, margin float64) bool {
+	far := 0
+	for _, x := range s.excess {
+		if x > math.Log1p(margin)+valueLimit*m.Spread {
+			far++
+		}
+	}
+	return far > fewest && 3*far >= len(s.excess)
+}
+
+// nodeSpread is how far the effects of the nodes lie apart.
+func (m *Matrix) nodeSpread() float64 {
+	effects := make([]float64, 0, 2*len(m.both))
+	for i := range m.both {
+		effects = append(effects, m.sends(i), m.receives(i))
+	}
+	return spread(effects)
+}
+
+// link judges what the fit leaves of a pair. at are its nodes in the direction.
+func (m *Matrix) link(i, j int, margin float64) (f Finding, at []int, e Evidence, ok bool) {
+	limit := math.Log1p(margin) + valueLimit*m.Spread
+	var hits, of [2]int
+	var rests, costs [2][]float64
+	for k, key := range [][2]int{{i, j}, {j, i}} {
+		for _, c := range m.costs(key[0], key[1]) {
+			x := c - m.expected(key[0], key[1])
+			rests[k], costs[k] = append(rests[k], x), append(costs[k], c)
+			of[k]++
+			if x > limit {
+				hits[k]++
+			}
+		}
+	}
+	f, at = Finding{Kind: Link}, []int{i, j}
+	sum := hits[0] + hits[1]
+	all, allCosts := slices.Concat(rests[0], rests[1]), slices.Concat(costs[0], costs[1])
+	one := func(k int) bool {
+		return hits[k] == of[k] && of[k] >= sureTimes && stat.Median(rests[k]) > 1.5*limit && hits[1-k] == 0 && of[1-k] > 0
+	}
+	switch {
+	case sum == 0:
+		return f, at, e, false
+	case sum >= 2 && float64(sum) >= mostTimes*float64(len(all)) && hits[0] > 0 == (of[0] > 0) && hits[1] > 0 == (of[1] > 0):
+	case one(0):
+		f.Kind, all, allCosts, hits[1] = Direction, rests[0], costs[0], 0
+	case one(1):
+		f.Kind, at, all, allCosts, hits[0] = Direction, []int{j, i}, rests[1], costs[1], 0
+	default:
+		f.Doubt = Sometimes
+	}
+	worst := stat.Median(all)
+	if f.Doubt != "" {
+		worst = slices.Max(all)
+	}
+	middle := stat.Median(allCosts)
+	e = Evidence{Layer: m.Layer, Hits: hits[0] + hits[1], Of: len(all), Limit: math.Exp(limit),
+		Value: m.value(middle), Typical: m.value(middle - stat.Median(all)), Factor: math.Exp(worst)}
+	return f, at, e, true
+}
+
+// collect sorts the findings into those that are sure and those that are not, and joins what belongs together.
+func (a *Analysis) collect(found map[string]*Finding) {
+	sure := map[string]bool{} // pairs with a decided finding
+	for _, f := range found {
+		slices.SortFunc(f.Evidence, func(x, y Evidence) int {
+			return cmp.Or(cmp.Compare(measures[x.Metric].floor, measures[y.Metric].floor), cmp.Compare(y.Factor, x.Factor))
+		})
+		f.Scope = a.scope(f)
+		if f.Doubt == "" && len(f.Nodes) == 2 {
+			sure[unordered(f)] = true
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(found)) {
+		f := found[key]
+		switch {
+		case f.Doubt == "" && f.Kind == Direction && found[string(f.Profile)+" "+string(Link)+" "+inOrder(a, f)] != nil &&
+			found[string(f.Profile)+" "+string(Link)+" "+inOrder(a, f)].Doubt == "":
+			continue // the link covers it
+		case f.Doubt == "":
+			a.Findings = append(a.Findings, *f)
+		case len(f.Nodes) == 2 && sure[unordered(f)]:
+		case f.Doubt == Sometimes && !f.often():
+			a.suspects = append(a.suspects, *f)
+		default:
+			f.Decide = a.deciding(f)
+			a.Undecided = append(a.Undecided, *f)
+		}
+	}
+	a.Findings = append(a.Findings, a.groupFindings()...)
+	for _, list := range [][]Finding{a.Findings, a.Undecided, a.suspects} {
+		slices.SortStableFunc(list, func(x, y Finding) int {
+			return cmp.Or(cmp.Compare(rank[x.Kind], rank[y.Kind]), cmp.Compare(y.Evidence[0].Factor, x.Evidence[0].Factor))
+		})
+	}
+}
+
+// often reports whether at least half of the measurements of a link differ in a layer, of as many as a link has that was
+// measured again.
+func (f *Finding) often() bool {
+	return slices.ContainsFunc(f.Evidence, func(e Evidence) bool { return e.Of >= 4 && 2*e.Hits >= e.Of })
+}
+
+var rank = map[Kind]int{Node: 0, Link: 1, Direction: 2, Group: 3}
+
+// unordered identifies the pair of a finding.
+func unordered(f *Finding) string {
+	return string(f.Profile) + " " + min(f.Nodes[0], f.Nodes[1]) + " " + max(f.Nodes[0], f.Nodes[1])
+}
+
+// inOrder returns the nodes of a finding in the order of the analysis.
+func inOrder(a *Analysis, f *Finding) string {
+	x, y := a.at(f.Nodes[0]), a.at(f.Nodes[1])
+	return a.Nodes[min(x, y)].Name + " " + a.Nodes[max(x, y)].Name
+}
+
+func (a *Analysis) at(name string) int {
+	return slices.IndexFunc(a.Nodes, func(n mesh.Node) bool { return n.Name == name })
+}
+
+// scope says whether the hosts show a finding of the pods.
+func (a *Analysis) scope(f *Finding) Scope {
+	hosts := false
+	for _, e := range f.Evidence {
+		if e.Path == plan.ZeroPath {
+			return Hosts
+		}
+		for _, m := range a.Matrices {
+			if m.Path != plan.ZeroPath || m.Profile != f.Profile || m.Workload != e.Workload || m.Metric != e.Metric {
+				continue
+			}
+			hosts = true
+			if m.excessOf(a, f) > math.Log(e.Factor)/2 {
+				return Hosts
+			}
+		}
+	}
+	if hosts {
+		return Pods
+	}
+	return ""
+}
+
+// excessOf returns how much worse the nodes of a finding are in a layer.
+func (m *Matrix) excessOf(a *Analysis, f *Finding) float64 {
+	i := a.at(f.Nodes[0])
+	if len(f.Nodes) == 1 {
+		excess := math.Inf(-1)
+		for _, s := range m.sides(i) {
+			if len(s.excess) > 0 {
+				excess = max(excess, stat.Median(s.excess))
+			}
+		}
+		return excess
+	}
+	j := a.at(f.Nodes[1])
+	var rests []float64
+	for _, key := range [][2]int{{i, j}, {j, i}} {
+		for _, c := range m.costs(key[0], key[1]) {
+			rests = append(rests, c-m.expected(key[0], key[1]))
+		}
+	}
+	if len(rests) == 0 {
+		return 0
+	}
+	return stat.Median(rests)
+}
+
+// deciding returns pairs that would decide an undecided finding: the link again, or the node with partners that it was not
+// measured with.
+func (a *Analysis) deciding(f *Finding) []mesh.Pair {
+	if len(f.Nodes) == 2 {
+		return []mesh.Pair{{From: f.Nodes[0], To: f.Nodes[1]}}
+	}
+	i := a.at(f.Nodes[0])
+	met := map[int]bool{i: true}
+	for _, m := range a.Matrices {
+		for _, j := range m.partners[i] {
+			met[j] = true
+		}
+	}
+	var pairs []mesh.Pair
+	for j, n := range a.Nodes {
+		if !met[j] && len(pairs) < mostDecide {
+			pairs = append(pairs, mesh.Pair{From: f.Nodes[0], To: n.Name})
+		}
+	}
+	return pairs
+}
+
+// groupFindings names groups of nodes between which a layer is worse than between others.
+func (a *Analysis) groupFindings() []Finding {
+	var out []Finding
+	for _, m := range a.Matrices {
+		if m.groups == nil {
+			continue
+		}
+		blocks := slices.SortedFunc(maps.Keys(m.groups), func(x, y [2]int) int {
+			return cmp.Or(cmp.Compare(m.groups[y], m.groups[x]), cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1]))
+		})
+		worst, best := blocks[0], blocks[len(blocks)-1]
+		excess := m.groups[worst] - m.groups[best]
+		limit := math.Log1p(a.margin) + m.Spread
+		if excess <= limit {
+			continue
+		}
+		of := 0
+		for key := range m.ways {
+			if block(m.group, key[0], key[1]) == worst {
+				of++
+			}
+		}
+		f := Finding{Kind: Group, Profile: m.Profile, Nodes: []string{m.key + " " + a.groupName(m, worst[0]), m.key + " " + a.groupName(m, worst[1])}}
+		f.Evidence = []Evidence{{Layer: m.Layer, Value: m.value(m.Typical + m.groups[worst]), Typical: m.value(m.Typical + m.groups[best]),
+			Factor: math.Exp(excess), Hits: of, Of: of, Limit: math.Exp(limit)}}
+		i := slices.IndexFunc(out, func(g Finding) bool { return g.Profile == f.Profile && slices.Equal(g.Nodes, f.Nodes) })
+		if i >= 0 {
+			out[i].Evidence = append(out[i].Evidence, f.Evidence...)
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// groupName returns the value of the label of a group.
+func (a *Analysis) groupName(m *Matrix, group int) string {
+	return a.Nodes[slices.Index(m.group, group)].Labels[m.key]
+}
+
+// Suspects returns the pairs that another repetition would tell more of: links that differ or may, the worst first, at most so
+// many.
+func (a *Analysis) Suspects(most int) []mesh.Pair {
+	var pairs []mesh.Pair
+	for _, f := range slices.Concat(a.Findings, a.Undecided, a.suspects) {
+		if len(f.Nodes) == 2 && f.Kind != Group && len(pairs) < most {
+			if p := (mesh.Pair{From: f.Nodes[0], To: f.Nodes[1]}); !slices.Contains(pairs, p) && !slices.Contains(pairs, p.Swapped()) {
+				pairs = append(pairs, p)
+			}
+		}
+	}
+	return pairs
+}

@@ -1,0 +1,236 @@
+// Package mesh says which pairs of nodes a run measures, and in which order: rounds of pairs that share no node, as a
+// tournament has them (the circle method). So n nodes take about n rounds, and the pairs of a round may run at once.
+//
+// It is plain data. Nodes are known by their names; Schedule keeps numbers and makes the pairs of a round when they are
+// asked for, so that half a million pairs take no memory.
+package mesh
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Node is a node that takes part.
+type Node struct {
+	Name string `json:"name"`
+	// Labels say what the nodes differ in, such as zone, instance type and kernel. (optional)
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// Pair is one node and another, in the direction from the client to the server. The zero value is not a pair.
+type Pair struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// IsZero reports whether p is not a pair.
+func (p Pair) IsZero() bool { return p == Pair{} }
+
+// String returns "node-1 node-2", as a file of pairs has it.
+func (p Pair) String() string { return p.From + " " + p.To }
+
+// Swapped returns the other direction.
+func (p Pair) Swapped() Pair { return Pair{p.To, p.From} }
+
+// Pairs say which pairs of nodes are measured. By the zero value, a run has one pair of its own choice.
+type Pairs struct {
+	// Which is "all", "ring", "sample=N" or the name of a file.
+	Which string `json:"which,omitempty"`
+	// Concurrency is how many pairs are measured at once; 0 is one.
+	Concurrency int `json:"concurrency,omitempty"`
+	// Listed are the pairs of the file. (optional)
+	Listed []Line `json:"listed,omitempty"`
+}
+
+// Line is a line of a file of pairs.
+type Line struct {
+	Pair
+	Number int `json:"line"`
+}
+
+// Words for pairs that are not a file.
+const (
+	All    = "all"
+	Ring   = "ring"
+	sample = "sample="
+)
+
+// Given reports whether pairs of nodes are measured.
+func (p Pairs) Given() bool { return p.Which != "" }
+
+// AtOnce returns how many pairs may be measured at once.
+func (p Pairs) AtOnce() int { return max(1, p.Concurrency) }
+
+// sampled returns the number of pairs of a sample.
+func (p Pairs) sampled() (n int, ok bool) {
+	digits, ok := strings.CutPrefix(p.Which, sample)
+	n, _ = strconv.Atoi(digits) // Check has refused others
+	return n, ok
+}
+
+// File returns the file of pairs, "" without one.
+func (p Pairs) File() string {
+	if _, ok := p.sampled(); ok || p.Which == All || p.Which == Ring {
+		return ""
+	}
+	return p.Which
+}
+
+// Load reads the file of the pairs, if they are in one, by read.
+func (p Pairs) Load(read func(name string) ([]byte, error)) (Pairs, position.Faults) {
+	name := p.File()
+	if name == "" {
+		return p, nil
+	}
+	text, err := read(name)
+	if err != nil {
+		return p, position.Faults{{Field: "pairs", Message: fmt.Sprintf("%s; want all, ring, sample=N or a file of pairs", err)}}
+	}
+	var faults position.Faults
+	p.Listed, faults = lines(name, string(text))
+	return p, faults
+}
+
+// LabNode returns the name of a node of the lab by its number, counted from 1, LabNodes those of so many.
+func LabNode(number int) string { return fmt.Sprintf("node-%d", number) }
+
+func LabNodes(count int) []string {
+	var names []string
+	for i := range count {
+		names = append(names, LabNode(i+1))
+	}
+	return names
+}
+
+// Check returns what is wrong with the text that says which pairs are measured, "" for nothing.
+func Check(which string) string {
+	if digits, ok := strings.CutPrefix(which, sample); ok {
+		if n, err := strconv.Atoi(digits); err != nil || n < 1 {
+			return fmt.Sprintf("%s: want a whole number of pairs, such as sample=100", which)
+		}
+	}
+	return ""
+}
+
+// lines reads a file of pairs: two names of nodes a line, empty lines and comments by # left out. The Faults name every
+// line that is wrong.
+func lines(name, text string) ([]Line, position.Faults) {
+	var pairs []Line
+	var faults position.Faults
+	first := map[Pair]int{}
+	at := 0
+	wrong := func(format string, args ...any) {
+		faults = append(faults, position.Fault{File: name, Line: at, Message: fmt.Sprintf(format, args...)})
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		at++
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if len(words) != 2 {
+			wrong("%q: want the names of two nodes", strings.TrimSpace(line))
+			continue
+		}
+		p := Pair{words[0], words[1]}
+		before := cmp.Or(first[p], first[p.Swapped()])
+		switch {
+		case p.From == p.To:
+			wrong("%s is paired with itself", p.From)
+		case before != 0:
+			wrong("%s and %s are a pair in line %d already", p.From, p.To, before)
+		default:
+			first[p] = at
+			pairs = append(pairs, Line{p, at})
+		}
+	}
+	if len(pairs) == 0 && len(faults) == 0 {
+		at = 0
+		wrong("has no pair: want the names of two nodes a line")
+	}
+	return pairs, faults
+}
+
+// Fits returns what is wrong with the pairs where the nodes have these names.
+func (p Pairs) Fits(nodes []string) (faults position.Faults) {
+	n := len(nodes)
+	if n < 2 {
+		faults.Add("pairs", "a pair needs two nodes, and there %s: %s", map[bool]string{true: "is one", false: "are none"}[n == 1], strings.Join(nodes, ", "))
+		return faults
+	}
+	if wanted, ok := p.sampled(); ok && wanted > n*(n-1)/2 {
+		faults.Add("pairs", "sample=%d: %d nodes have %s; want at most that, or all", wanted, n, number.Counted(n*(n-1)/2, "pair"))
+	}
+	for _, line := range p.Listed {
+		for _, name := range []string{line.From, line.To} {
+			if !slices.Contains(nodes, name) {
+				faults = append(faults, position.Fault{File: p.Which, Line: line.Number, Message: fmt.Sprintf("unknown node %q%s", name, advice.DidYouMean(name, nodes))})
+			}
+		}
+	}
+	return faults
+}
+
+// Order sorts nodes so that those with equal labels stand together: by the labels in the order of keys, then by name.
+// Numbers within names count as numbers.
+func Order(nodes []Node, keys ...string) {
+	slices.SortFunc(nodes, func(a, b Node) int {
+		for _, k := range keys {
+			if c := compare(a.Labels[k], b.Labels[k]); c != 0 {
+				return c
+			}
+		}
+		return compare(a.Name, b.Name)
+	})
+}
+
+// Varying returns the keys of labels in which nodes differ without being all different, in order.
+func Varying(nodes []Node) []string {
+	values := map[string]map[string]bool{}
+	for _, n := range nodes {
+		for k := range n.Labels {
+			values[k] = map[string]bool{}
+		}
+	}
+	for k, seen := range values {
+		for _, n := range nodes {
+			seen[n.Labels[k]] = true
+		}
+	}
+	keys := slices.Sorted(maps.Keys(values))
+	return slices.DeleteFunc(keys, func(k string) bool { return len(values[k]) < 2 || len(values[k]) == len(nodes) })
+}
+
+// compare compares names with the numbers in them as numbers: node-9 comes before node-10.
+func compare(a, b string) int {
+	for a != "" && b != "" {
+		i, j := digits(a), digits(b)
+		if i > 0 && j > 0 {
+			x, y := strings.TrimLeft(a[:i], "0"), strings.TrimLeft(b[:j], "0")
+			if c := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)); c != 0 {
+				return c
+			}
+			a, b = a[i:], b[j:]
+			continue
+		}
+		if a[0] != b[0] {
+			return cmp.Compare(a[0], b[0])
+		}
+		a, b = a[1:], b[1:]
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// digits returns how many digits s begins with.
+func digits(s string) int {
+	return len(s) - len(strings.TrimLeft(s, "0123456789"))
+}

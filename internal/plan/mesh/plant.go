@@ -1,0 +1,63 @@
+package mesh
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Plant is a known fault of one node, or of the link between two, so that a search for faults can be tried.
+type Plant struct {
+	Node string `json:"node"`
+	// Peer is the other node of a link, "" for a fault of the node.
+	Peer string `json:"peer,omitempty"`
+	// Delay is added to what the node sends. Loss is the share of frames that get lost: those that a node sends, or those of a
+	// link in both directions. Rate is the line rate of the node in bit/s. One of them is set.
+	Delay time.Duration `json:"delay,omitempty"`
+	Loss  float64       `json:"loss,omitempty"`
+	Rate  float64       `json:"rate,omitempty"`
+}
+
+// At returns the node, or the link as NODE/NODE.
+func (p Plant) At() string {
+	if p.Peer == "" {
+		return p.Node
+	}
+	return p.Node + "/" + p.Peer
+}
+
+// Found reports whether p is a fault of these nodes.
+func (p Plant) Found(nodes []string) bool {
+	if len(nodes) == 1 {
+		return p.Peer == "" && p.Node == nodes[0]
+	}
+	return len(nodes) == 2 && (p.Node == nodes[0] && p.Peer == nodes[1] || p.Node == nodes[1] && p.Peer == nodes[0])
+}
+
+// Wrong returns what is wrong with faults among so many nodes of the lab, "" for nothing.
+func Wrong(plants []Plant, nodes int) string {
+	known := map[string]bool{}
+	for _, name := range LabNodes(nodes) {
+		known[name] = true
+	}
+	var wrong []string
+	at := map[string]bool{}
+	for _, p := range plants {
+		for _, name := range []string{p.Node, p.Peer} {
+			if name != "" && !known[name] {
+				wrong = append(wrong, fmt.Sprintf("%s: there is no node %q among %d", p.At(), name, nodes))
+			}
+		}
+		what := fmt.Sprint(p.At(), p.Delay > 0, p.Loss > 0, p.Rate > 0)
+		switch {
+		case p.Node == p.Peer:
+			wrong = append(wrong, p.At()+" is not a link")
+		case p.Peer != "" && p.Loss == 0:
+			wrong = append(wrong, p.At()+": a link can lose frames; delay and rate are of a node")
+		case at[what]:
+			wrong = append(wrong, p.At()+" is given twice")
+		}
+		at[what] = true
+	}
+	return strings.Join(wrong, "; ")
+}

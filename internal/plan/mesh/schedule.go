@@ -1,0 +1,135 @@
+package mesh
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// Schedule has the rounds of a run: in each, no node is in two pairs. Round makes the pairs of one when it is asked for.
+type Schedule struct {
+	nodes []string
+	// circle has the seats of a tournament by number of node, -1 for an empty one, and turns its rounds in their order.
+	circle, turns []int
+	// fixed are the rounds of other pairs.
+	fixed [][]match
+	count int
+}
+
+// match is a pair by the numbers of its nodes.
+type match struct{ from, to int }
+
+// Schedule orders the pairs among nodes, which Fits has found nothing wrong with. The seed decides the order, and which pairs
+// a sample has: those of whole rounds, so that every node has as many pairs as any other, or one more.
+func (p Pairs) Schedule(nodes []string, seed uint64) Schedule {
+	s := Schedule{nodes: nodes}
+	r := rand.New(rand.NewPCG(seed, uint64(len(nodes))))
+	number := map[string]int{}
+	for i, name := range nodes {
+		number[name] = i
+	}
+	switch {
+	case p.Which == Ring:
+		s.fix(ring(len(nodes)))
+	case p.File() != "":
+		list := make([]match, len(p.Listed))
+		for i, pair := range p.Listed {
+			list[i] = match{number[pair.From], number[pair.To]}
+		}
+		s.fix(list)
+	default:
+		s.circle = r.Perm(len(nodes))
+		if len(nodes)%2 == 1 {
+			s.circle = append(s.circle, -1)
+		}
+		s.turns = r.Perm(len(s.circle) - 1)
+		s.count = len(nodes) * (len(nodes) - 1) / 2
+		if n, ok := p.sampled(); ok {
+			s.count = min(s.count, n)
+			s.turns = s.turns[:(s.count+len(nodes)/2-1)/(len(nodes)/2)]
+		}
+	}
+	return s
+}
+
+// ring joins each node to the next, and the last to the first.
+func ring(n int) []match {
+	list := make([]match, 0, n)
+	for i := range n {
+		list = append(list, match{i, (i + 1) % n})
+	}
+	if n == 2 {
+		list = list[:1]
+	}
+	return list
+}
+
+// fix puts each pair into the first round that has neither of its nodes.
+func (s *Schedule) fix(list []match) {
+	s.count = len(list)
+	var busy []map[int]bool
+	for _, m := range list {
+		at := slices.IndexFunc(busy, func(b map[int]bool) bool { return !b[m.from] && !b[m.to] })
+		if at < 0 {
+			at = len(busy)
+			busy, s.fixed = append(busy, map[int]bool{}), append(s.fixed, nil)
+		}
+		busy[at][m.from], busy[at][m.to] = true, true
+		s.fixed[at] = append(s.fixed[at], m)
+	}
+}
+
+// Len returns the number of pairs, Rounds that of rounds.
+func (s Schedule) Len() int    { return s.count }
+func (s Schedule) Rounds() int { return max(len(s.turns), len(s.fixed)) }
+
+// Turns returns how often pairs are measured one after the other, if so many are at once.
+func (s Schedule) Turns(atOnce int) (turns int) {
+	for i := range s.Rounds() {
+		turns += (len(s.matches(i)) + atOnce - 1) / atOnce
+	}
+	return turns
+}
+
+// Round returns the pairs of round i, counted from 0, in a repetition, counted from 1. Every second repetition has them in
+// the other direction; within one, a node is the client of about half its pairs.
+func (s Schedule) Round(i, repetition int) []Pair {
+	var pairs []Pair
+	for _, m := range s.matches(i) {
+		p := Pair{s.nodes[m.from], s.nodes[m.to]}
+		if repetition%2 == 0 {
+			p = p.Swapped()
+		}
+		pairs = append(pairs, p)
+	}
+	return pairs
+}
+
+func (s Schedule) matches(i int) []match {
+	if s.turns == nil {
+		return s.fixed[i]
+	}
+	// The last seat stays; the others are a circle of an odd number of seats, which turns by one a round. A seat sends to the
+	// half of the circle before it, so that every node sends to about half of the others.
+	last, turn := len(s.circle)-1, s.turns[i]
+	list := make([]match, 0, len(s.circle)/2)
+	add := func(from, to int, swapped bool) {
+		m := match{s.circle[from], s.circle[to]}
+		if swapped {
+			m = match{m.to, m.from}
+		}
+		if m.from >= 0 && m.to >= 0 {
+			list = append(list, m)
+		}
+	}
+	add(last, turn, turn%2 == 1)
+	for k := 1; k <= last/2; k++ {
+		add((turn+k)%last, (turn-k+last)%last, (last-2*k)%last > last/2)
+	}
+	if over := s.before(i) + len(list) - s.count; over > 0 {
+		list = list[:len(list)-over]
+	}
+	return list
+}
+
+// before returns how many pairs the rounds before round i have.
+func (s Schedule) before(i int) int { return i * (len(s.nodes) / 2) }

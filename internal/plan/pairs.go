@@ -1,0 +1,99 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/plan/mesh"
+)
+
+// maxAtOnce bounds the pairs of nodes that are measured at once.
+const maxAtOnce = 500
+
+// pairPaths are those of a run over pairs of nodes that names none: the network of the hosts beside that of the pods.
+var pairPaths = []Path{{Host, Host, CrossNode}, {Pod, Pod, CrossNode}}
+
+// pairProfile is the profile of a run over pairs of nodes in the lab that names none.
+const pairProfile = "calico-vxlan"
+
+// ForPairs returns p with what a run over pairs of nodes has where nothing is given: as many nodes as the lab has, two
+// repetitions, which are the two directions, and latency and rate of the hosts' network and the pods'. given reports whether
+// a setting was given, by its key.
+func (p Plan) ForPairs(given func(key string) bool) Plan {
+	if !p.Pairs.Given() {
+		return p
+	}
+	set := func(key string, do func()) {
+		if !given(key) {
+			do()
+		}
+	}
+	if !p.OnCluster() {
+		set("lab.nodes", func() { p.Lab.Nodes = MaxNodes })
+		set("profiles", func() { p.Profiles = Variants(pairProfile) })
+		set("baseline", func() { p.Baseline = p.Profiles[0] })
+	}
+	set("paths", func() { p.Paths = slices.Clone(pairPaths) })
+	set("workloads", func() {
+		p.Workloads = []Workload{Workload{Spec: Stream{}}.Normalize(), Workload{Spec: RR{}}.Normalize()}
+	})
+	set("repetitions", func() { p.Repetitions = 2 })
+	p.Twin = false
+	return p
+}
+
+// Trials returns how many trials one repetition of so many cases takes as long as: those of all pairs, less those that are
+// measured at once. On a cluster, whose nodes are unknown, it is that of one pair.
+func (p Plan) Trials(cases int) int {
+	if !p.Pairs.Given() || p.OnCluster() || p.Pairs.Fits(mesh.LabNodes(p.Lab.Nodes)) != nil {
+		return cases
+	}
+	return cases * p.Pairs.Schedule(mesh.LabNodes(p.Lab.Nodes), p.Seed).Turns(p.Pairs.AtOnce())
+}
+
+// validPairs checks the pairs of nodes against the rest of the plan.
+func (fs *faults) validPairs(p Plan) {
+	if !p.Pairs.Given() {
+		if p.Pairs.Concurrency > 1 {
+			fs.Add("concurrency", "is for pairs of nodes: add pairs, or leave it out")
+		}
+		return
+	}
+	for _, path := range p.Paths {
+		if path.Locality != CrossNode {
+			fs.Add("paths", "%s is not measured between pairs of nodes: want paths that end in /%s and lead to a host or a pod", path, CrossNode)
+		}
+	}
+	for _, w := range p.Workloads {
+		if w.Spec == nil {
+			continue
+		}
+		if is := w.Traits(); is.NewPods || is.Rests || is.Load > 0 {
+			fs.Add("workloads", "%s is not measured between pairs of nodes", w)
+		}
+	}
+	for _, c := range []struct {
+		field string
+		is    bool
+	}{{"sweep", !p.Sweep.IsZero()}, {"precision", p.Precision > 0}, {"explain", p.Explain}, {"sequential", p.Sequential}, {"kubernetes.install", p.Cluster.Install}} {
+		if c.is {
+			fs.Add(c.field, "has no meaning for pairs of nodes: leave it out, or measure one pair")
+		}
+	}
+	if len(p.Cluster.Contexts) > 1 {
+		fs.Add("kubernetes.contexts", "pairs of nodes are of one cluster: name one context")
+	}
+	if p.Environment == EnvKind {
+		fs.Add("pairs", "a cluster that kind makes has few nodes: leave pairs out, or take --env kubernetes")
+	}
+	if p.OnCluster() || p.Lab.Nodes < 1 {
+		return
+	}
+	for _, v := range p.Profiles {
+		if v.sets("nodes") {
+			fs.Add("profiles", "%s: pairs of nodes need as many nodes of each profile: set nodes for all", v)
+		}
+	}
+	for _, f := range p.Pairs.Fits(mesh.LabNodes(p.Lab.Nodes)) {
+		fs.Faults = append(fs.Faults, f)
+	}
+}

@@ -1,0 +1,393 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/matrix"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
+	"github.com/cnibench/cnibench/internal/report/plot"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Bounds of what a report shows of many nodes.
+const (
+	// mostGridNodes fit into a map of text, mostMapNodes into a picture; more nodes are joined into as many groups.
+	mostGridNodes, mostMapNodes = 24, 40
+	// mostFindings are written out.
+	mostFindings = 20
+	// mostEvidence are written out of each.
+	mostEvidence = 4
+)
+
+var nodesNotes = []string{
+	"A node is named if it differs with at least two thirds of its partners; a link if its nodes do not explain it; both beyond the margin and the spread of the others. What differs is measured again.",
+	"beyond: so many values of all differ. out: what a node sends; in: what it receives. If the hosts differ too, it is not the CNI.",
+}
+
+// nodesPage has what a run over pairs of nodes found.
+func nodesPage(b *builder) page {
+	p := page{subjects: []Subject{{"node_findings", []nodeFinding{}}, {"matrices", []matrixData{}}}}
+	if b.from == nil || b.from.pairs.Empty() {
+		return p
+	}
+	a := b.from.pairs.Analyse(b.header.Nodes, b.analysis.Margin)
+	v := nodesView{a, b.header.Plan.Lab.Plants}
+	found := Section{Heading: "Nodes and links", ID: "nodes", Asked: true, Lead: true, Notes: nodesNotes}
+	found.Grids = append(found.Grids, v.findings("Found", a.Findings)...)
+	found.Grids = append(found.Grids, v.findings("Undecided", a.Undecided)...)
+	if worst, ok := v.worst(); ok {
+		found.Grids = append(found.Grids, v.grid(worst)...)
+		found.Figures = append(found.Figures, v.figure(worst))
+	}
+	found.Grids = append(found.Grids, v.shares()...)
+	p.sections = []Section{found}
+	if len(a.Nodes) <= mostGridNodes {
+		each := Section{Heading: "Pairs by metric", ID: "pairs", Folded: true}
+		for _, m := range a.Matrices {
+			x := v.layer(m)
+			each.Grids, each.Figures = append(each.Grids, v.grid(x)...), append(each.Figures, v.figure(x))
+		}
+		p.sections = append(p.sections, each)
+	}
+	p.answer = v.answer()
+	p.subjects = []Subject{{"node_findings", v.findingData()}, {"matrices", v.matrixData()}}
+	return p
+}
+
+// nodesView words an analysis.
+type nodesView struct {
+	*matrix.Analysis
+	plants []mesh.Plant
+}
+
+// answer says what was found, in a sentence each.
+func (v nodesView) answer() []string {
+	pairs := 0
+	for _, m := range v.Matrices {
+		pairs = max(pairs, m.Pairs())
+	}
+	lines := []string{fmt.Sprintf("%s, %s measured.", number.Counted(len(v.Nodes), "node"), number.Counted(pairs, "pair"))}
+	if len(v.Findings) == 0 {
+		lines[0] += " No node and no link differs from the others."
+	}
+	for _, f := range v.Findings[:min(len(v.Findings), mostFindings)] {
+		lines = append(lines, v.sentence(f))
+	}
+	if more := len(v.Findings) - mostFindings; more > 0 {
+		lines = append(lines, fmt.Sprintf("%d more are in the table.", more))
+	}
+	if n := len(v.Undecided); n > 0 {
+		lines = append(lines, fmt.Sprintf("%s undecided (see the table).", number.Counted(n, "suspicion")))
+	}
+	return lines
+}
+
+// sentence says what a finding is.
+func (v nodesView) sentence(f matrix.Finding) string {
+	e := f.Evidence[0]
+	role := ""
+	if e.Role != "" {
+		role = " where it " + e.Role
+	}
+	s := fmt.Sprintf("%s%s: %s %s, others have %s (%s).", v.name(f), role, title(e.Metric), amount(e.Metric, e.Value), amount(e.Metric, e.Typical), scopeText(f.Scope))
+	return s + v.planted(f)
+}
+
+// name says what a finding names.
+func (v nodesView) name(f matrix.Finding) string {
+	nodes := each.Of(f.Nodes, func(n string) string { return number.Clean(n) })
+	switch f.Kind {
+	case matrix.Link:
+		return "link " + strings.Join(nodes, " - ")
+	case matrix.Direction:
+		return "direction " + strings.Join(nodes, " to ")
+	case matrix.Group:
+		return strings.Join(nodes, " - ")
+	}
+	return "node " + nodes[0]
+}
+
+func scopeText(s matrix.Scope) string {
+	switch s {
+	case matrix.Hosts:
+		return "the hosts' network differs too: not the CNI"
+	case matrix.Pods:
+		return "the hosts do not differ: the CNI"
+	}
+	return "the hosts were not measured"
+}
+
+// planted says that a finding was planted in the lab.
+func (v nodesView) planted(f matrix.Finding) string {
+	for _, p := range v.plants {
+		if p.Found(f.Nodes) {
+			one := plan.Plan{}
+			one.Lab.Plants = []mesh.Plant{p}
+			s, _ := plan.SettingOf("plant")
+			return " Planted: " + s.Text(one) + "."
+		}
+	}
+	return ""
+}
+
+func title(name string) string {
+	if name == matrix.Failed {
+		return "failed trials"
+	}
+	m, _ := metric.Lookup(name)
+	return m.Title
+}
+
+// amount writes a value with its unit.
+func amount(name string, v float64) string {
+	if name == matrix.Failed {
+		return number.Percent(v)
+	}
+	m, _ := metric.Lookup(name)
+	s := number.Common(m.Unit, v)
+	return strings.TrimSpace(s.Format(v) + " " + s.Unit)
+}
+
+// doubts say why something is undecided and what would decide it.
+var doubts = map[matrix.Doubt]string{
+	matrix.FewPartners:  "has too few partners to tell the node from its links",
+	matrix.SomePartners: "differs with a part of its partners: look for what those share",
+	matrix.Sometimes:    "differs in a part of the measurements: more --repetitions would decide",
+}
+
+// findings returns a table of findings with all that speaks for each.
+func (v nodesView) findings(heading string, list []matrix.Finding) []Grid {
+	if len(list) == 0 {
+		return nil
+	}
+	g := Grid{Title: heading, Label: strings.ToLower(heading), Columns: []string{"metric", "path", "measured", "others", "beyond"}}
+	roles := map[string]string{"sends": " out", "receives": " in"}
+	for _, f := range list[:min(len(list), mostFindings)] {
+		label := strings.TrimPrefix(strings.TrimPrefix(v.name(f), "node "), "link ")
+		for _, e := range f.Evidence[:min(len(f.Evidence), mostEvidence)] {
+			g.Add(label, e.Metric+roles[e.Role], string(e.Path.From), amount(e.Metric, e.Value), amount(e.Metric, e.Typical), fmt.Sprintf("%d/%d", e.Hits, e.Of))
+			label = ""
+		}
+		if f.Doubt != "" {
+			note := v.name(f) + " " + doubts[f.Doubt] + "."
+			if len(f.Decide) > 0 && len(f.Nodes) == 1 {
+				note += " Measure " + strings.Join(each.Of(f.Decide, mesh.Pair.String), ", ") + " (--pairs FILE)."
+			}
+			g.Notes = append(g.Notes, note)
+		}
+	}
+	return []Grid{g}
+}
+
+// shading is a map: how many times worse each direction of each pair is, by place in the analysis; 0 was not measured.
+type shading struct {
+	title  string
+	layer  *matrix.Matrix
+	factor func(i, j int) float64
+}
+
+// layer returns the map of one metric on one path.
+func (v nodesView) layer(m *matrix.Matrix) shading {
+	return shading{fmt.Sprintf("%s, %s, %s; others have %s", capitalized(title(m.Metric)), m.Workload, m.Path, amount(m.Metric, m.TypicalValue())), m,
+		func(i, j int) float64 { return m.Worse(i, j) }}
+}
+
+// worst returns the map of the worst metric of each pair.
+func (v nodesView) worst() (shading, bool) {
+	return shading{title: "How many times worse a pair is than others, by its worst metric", factor: func(i, j int) float64 {
+		worst := 0.0
+		for _, m := range v.Matrices {
+			worst = max(worst, m.Worse(i, j))
+		}
+		return worst
+	}}, len(v.Matrices) > 0
+}
+
+// mark writes a factor in one or two characters: · for what does not differ.
+func mark(f float64) string {
+	switch {
+	case f == 0:
+		return " "
+	case f < 1.25:
+		return "·"
+	case f < 2:
+		return "+"
+	case f < 9.5:
+		return fmt.Sprintf("%.0f", f)
+	}
+	return "#"
+}
+
+const markNote = "From the node of the row to that of the column. · does not differ, + up to 2 times, digits are times, # 10 times and more."
+
+// grid returns a map as text, nil of too many nodes.
+func (v nodesView) grid(s shading) []Grid {
+	if len(v.Nodes) > mostGridNodes {
+		return nil
+	}
+	g := Grid{Title: s.title, Label: "from", Notes: []string{markNote}}
+	for j := range v.Nodes {
+		g.Columns = append(g.Columns, fmt.Sprint(j+1))
+	}
+	for i, n := range v.Nodes {
+		cells := make([]string, len(v.Nodes))
+		for j := range v.Nodes {
+			cells[j] = mark(s.factor(i, j))
+		}
+		g.Add(fmt.Sprintf("%d %s", i+1, number.Truncate(number.Clean(n.Name), 14)), cells...)
+	}
+	return []Grid{g}
+}
+
+// figure returns a map as a picture. Neighbours are joined where there are too many nodes: what is shown is the worst of them.
+func (v nodesView) figure(s shading) Figure {
+	groups := min(len(v.Nodes), mostMapNodes)
+	first := func(g int) int { return g * len(v.Nodes) / groups }
+	f := Figure{Kind: "pairs", Heading: s.title, Wide: true}
+	if s.layer != nil {
+		f.Metric, f.Path, f.Workload = s.layer.Metric, s.layer.Path, s.layer.Workload
+	}
+	m := plot.Matrix{Title: s.title, Desc: markNote}
+	for g := range groups {
+		name := number.Clean(v.Nodes[first(g)].Name)
+		if last := first(g+1) - 1; last > first(g) {
+			name += " ... " + number.Clean(v.Nodes[last].Name)
+		}
+		m.Names = append(m.Names, name)
+		row := make([]plot.HeatCell, groups)
+		numbers := NumbersRow{Name: name}
+		for h := range groups {
+			worst := 0.0
+			for i := first(g); i < first(g+1); i++ {
+				for j := first(h); j < first(h+1); j++ {
+					worst = max(worst, s.factor(i, j))
+				}
+			}
+			if worst > 0 {
+				row[h] = plot.HeatCell{Value: strings.Trim(mark(worst), "· "), Color: plot.Level(-shade(worst))}
+			}
+			numbers.Cells = append(numbers.Cells, mark(worst))
+		}
+		m.Cells = append(m.Cells, row)
+		if groups <= mostGridNodes {
+			f.Numbers.Rows = append(f.Numbers.Rows, numbers)
+		}
+	}
+	if groups <= mostGridNodes {
+		f.Numbers.Columns = m.Names
+	}
+	f.Drawing = m.Draw()
+	return f
+}
+
+// shade is the level of a factor, 0 for what does not differ.
+func shade(f float64) int {
+	switch {
+	case f < 1.25:
+		return 0
+	case f < 2:
+		return 1
+	case f < 4:
+		return 2
+	case f < 10:
+		return 3
+	}
+	return plot.Levels
+}
+
+// shares says what the pods' network costs beside the hosts', pair by pair.
+func (v nodesView) shares() []Grid {
+	g := Grid{Title: "The CNI's share, of the same pairs", Label: "metric", Columns: []string{"workload", "hosts", "pods", "factor"},
+		Notes: []string{"factor: how many times worse a pair is between pods than between its hosts, the median over pairs."}}
+	for _, m := range v.Matrices {
+		if m.Path.From != plan.Pod || m.Rare() {
+			continue
+		}
+		i := slices.IndexFunc(v.Matrices, func(h *matrix.Matrix) bool {
+			return h.Path == plan.ZeroPath && h.Profile == m.Profile && h.Workload == m.Workload && h.Metric == m.Metric
+		})
+		if i < 0 {
+			continue
+		}
+		h := v.Matrices[i]
+		share := number.Absent
+		if q := m.Over(h); !math.IsNaN(q) && h.TypicalValue() > 0 {
+			share = number.Ratio(q) + "x"
+		}
+		g.Add(title(m.Metric), m.Workload.String(), amount(m.Metric, h.TypicalValue()), amount(m.Metric, m.TypicalValue()), strings.Replace(share, "xx", "x", 1))
+	}
+	if len(g.Labels) == 0 {
+		return nil
+	}
+	return []Grid{g}
+}
+
+// nodeFinding is a finding for programs.
+type nodeFinding struct {
+	Kind     string         `json:"kind"`
+	Profile  string         `json:"profile"`
+	Nodes    []string       `json:"nodes"`
+	Scope    string         `json:"scope,omitempty"`
+	Doubt    string         `json:"doubt,omitempty"`
+	Decide   []string       `json:"decide,omitempty"`
+	Planted  string         `json:"planted,omitempty"`
+	Evidence []evidenceData `json:"evidence"`
+}
+
+type evidenceData struct {
+	Path     string  `json:"path"`
+	Workload string  `json:"workload"`
+	Metric   string  `json:"metric"`
+	Value    float64 `json:"value"`
+	Typical  float64 `json:"typical"`
+	Factor   float64 `json:"factor"`
+	Limit    float64 `json:"limit"`
+	Hits     int     `json:"hits"`
+	Of       int     `json:"of"`
+	Role     string  `json:"role,omitempty"`
+}
+
+func (v nodesView) findingData() []nodeFinding {
+	return each.Of(slices.Concat(v.Findings, v.Undecided), func(f matrix.Finding) nodeFinding {
+		return nodeFinding{Kind: string(f.Kind), Profile: string(f.Profile), Nodes: f.Nodes, Scope: string(f.Scope), Doubt: string(f.Doubt),
+			Decide: each.Of(f.Decide, mesh.Pair.String), Planted: strings.TrimPrefix(v.planted(f), " Planted: "),
+			Evidence: each.Of(f.Evidence, func(e matrix.Evidence) evidenceData {
+				return evidenceData{e.Path.String(), e.Workload.String(), e.Metric, e.Value, e.Typical, e.Factor, e.Limit, e.Hits, e.Of, e.Role}
+			})}
+	})
+}
+
+// matrixData is one layer for programs. Effects are how many times worse each node is as a sender and as a receiver.
+type matrixData struct {
+	Profile  string       `json:"profile"`
+	Path     string       `json:"path"`
+	Workload string       `json:"workload"`
+	Metric   string       `json:"metric"`
+	Pairs    int          `json:"pairs"`
+	Typical  float64      `json:"typical"`
+	Spread   float64      `json:"spread"`
+	Nodes    []effectData `json:"nodes"`
+}
+
+type effectData struct {
+	Name    string  `json:"name"`
+	Send    float64 `json:"send"`
+	Receive float64 `json:"receive"`
+}
+
+func (v nodesView) matrixData() []matrixData {
+	return each.Of(v.Matrices, func(m *matrix.Matrix) matrixData {
+		d := matrixData{Profile: string(m.Profile), Path: m.Path.String(), Workload: m.Workload.String(), Metric: m.Metric, Pairs: m.Pairs(), Typical: m.TypicalValue(), Spread: m.Spread}
+		for i, n := range v.Nodes {
+			send, receive := m.Effects(i)
+			d.Nodes = append(d.Nodes, effectData{n.Name, send, receive})
+		}
+		return d
+	})
+}

@@ -1,0 +1,59 @@
+package plot
+
+// Matrix is a heat map of pairs: the same names down and across, from row to column.
+type Matrix struct {
+	Title, Desc string
+	Names       []string
+	// Cells has a row for each name; a cell without a colour is empty.
+	Cells [][]HeatCell
+}
+
+// matrixWidth is how wide the cells are together, matrixCell the widest that one is.
+const matrixWidth, matrixCell = 720.0, 40.0
+
+// Draw lays the map out. Names across are written where there is room for them.
+func (p Matrix) Draw() Drawing {
+	size := min(matrixCell, matrixWidth/float64(max(1, len(p.Names))))
+	labels := namesWidth(labelWidth, mostLabel, p.Names...)
+	const head = 22.0
+	d := Drawing{Width: labels + size*float64(len(p.Names)), Height: head + size*float64(len(p.Names)), Title: p.Title, Desc: p.Desc}
+	written := size >= 2*smallSize
+	top := Group{Shapes: []Shape{small(text(Muted, Point{0, head - 8}, "from, to the right", Start))}}
+	for j, name := range p.Names {
+		if written {
+			top.Shapes = append(top.Shapes, small(text(Muted, Point{labels + size*(float64(j)+0.5), head - 8}, ending(name), Middle)))
+		}
+	}
+	d.Groups = append(d.Groups, top)
+	for i, name := range p.Names {
+		y := head + size*float64(i)
+		row := Group{Row: size, Tip: name}
+		if size >= smallSize || i%2 == 0 {
+			row.Shapes = append(row.Shapes, small(text(Ink, Point{0, y + size/2 + 4}, fit(name, smallSize, labels-8), Start)))
+		}
+		for j, c := range p.Cells[i] {
+			x := labels + size*float64(j)
+			if c.Color == "" {
+				continue
+			}
+			row.Shapes = append(row.Shapes, rect(c.Color, Point{x + 0.5, y + 0.5}, Point{x + size - 0.5, y + size - 0.5}))
+			if written && c.Value != "" {
+				row.Shapes = append(row.Shapes, small(text(Ink, Point{x + size/2, y + size/2 + 4}, fit(c.Value, smallSize, size-2), Middle)))
+			}
+		}
+		d.Groups = append(d.Groups, row)
+	}
+	return d
+}
+
+// ending returns the digits that a name ends in, or its last letters.
+func ending(name string) string {
+	i := len(name)
+	for i > 0 && name[i-1] >= '0' && name[i-1] <= '9' {
+		i--
+	}
+	if i == len(name) {
+		return name[max(0, i-3):]
+	}
+	return name[i:]
+}
