@@ -147,7 +147,8 @@ func TestShownConfiguration(t *testing.T) {
 			return
 		}
 		judged++
-		if got.Inconclusive() || len(got.Measured) != 1 || got.Measured[0].Profile != r.Profile || len(got.Measured[0].But) > 0 {
+		multus := r.Profile == "sriov" // its recipe configures Multus, and not the CNI of the pods' first device
+		if got.Inconclusive() != multus || len(got.Measured) != 1 || got.Measured[0].Profile != r.Profile || len(got.Measured[0].But) > 0 {
 			t.Errorf("amounts to %+v", got.Measured)
 		}
 	})
