@@ -93,7 +93,5 @@ func (fs *faults) validPairs(p Plan) {
 			fs.Add("profiles", "%s: pairs of nodes need as many nodes of each profile: set nodes for all", v)
 		}
 	}
-	for _, f := range p.Pairs.Fits(mesh.LabNodes(p.Lab.Nodes)) {
-		fs.Faults = append(fs.Faults, f)
-	}
+	fs.Faults = append(fs.Faults, p.Pairs.Fits(mesh.LabNodes(p.Lab.Nodes))...)
 }

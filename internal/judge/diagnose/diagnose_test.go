@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -224,7 +223,7 @@ func TestRulesAreWhole(t *testing.T) {
 	}
 	for v := range lead {
 		if lead[v] == "" {
-			t.Error(fmt.Sprintf("no words for %s", v))
+			t.Errorf("no words for %s", v)
 		}
 	}
 	got, err := os.ReadFile("../../../docs/reference/diagnose.md")
