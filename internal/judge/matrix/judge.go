@@ -75,12 +75,12 @@ const (
 const (
 	// Beyond so many deviations of the other nodes, a node is not chance, and so is a single value beyond so many of what the
 	// fit leaves. There are some hundreds of them in a run, and tails are heavy, so a node must differ with most of its
-	// partners, and a link in nearly all its values.
+	// partners, and a link in all its values.
 	nodeLimit, valueLimit = 4.0, 6.0
 	// most is the part of its partners that a node must differ with to be named.
 	most = 2.0 / 3
-	// mostTimes is the part of the measurements of a link that must differ: of two or three, all.
-	mostTimes = 0.75
+	// mostTimes is the part of the measurements of a link that must differ. With three of four, equal links were named in the lab.
+	mostTimes = 1.0
 	// sureTimes is how many measurements of a direction must differ.
 	sureTimes = 3
 	// mostDecide bounds the pairs that would decide something.
