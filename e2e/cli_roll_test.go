@@ -13,6 +13,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/result/resulttest"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -28,7 +29,7 @@ func TestCLIRoll(t *testing.T) {
 		t.Errorf("%d trials", n)
 	}
 	failures := map[string][]float64{}
-	all, err := wholeRecords(p.file)
+	all, err := resulttest.Whole(p.file)
 	if err != nil {
 		t.Fatal(err)
 	}

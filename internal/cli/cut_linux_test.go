@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/result/resulttest"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -101,7 +101,7 @@ func rollInTheLab(t *testing.T, path string, profiles []string, duration string)
 		t.Fatalf("%+v", got)
 	}
 	rolled := map[string]bool{}
-	all, err := wholeResult(file)
+	all, err := resulttest.Whole(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,22 +149,4 @@ func rollInTheLab(t *testing.T, path string, profiles []string, duration string)
 		}
 	}
 	return without
-}
-
-// wholeResult returns the records of a result file with their observations, which result.Load leaves out.
-func wholeResult(name string) (all []result.Record, err error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() // it was only read
-	r, err := result.NewReader(f, name)
-	if err != nil {
-		return nil, err
-	}
-	err = r.Each(func(rec *result.Record) error {
-		all = append(all, *rec)
-		return nil
-	})
-	return all, err
 }

@@ -1,6 +1,5 @@
-//go:build e2e
-
-package e2e
+// Package resulttest reads result files for tests, with what each side of a trial saw. It is for tests only.
+package resulttest
 
 import (
 	"os"
@@ -8,8 +7,8 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 )
 
-// wholeRecords returns the records of a result file with their observations, which result.Load leaves out.
-func wholeRecords(name string) (all []result.Record, err error) {
+// Whole returns the records of a result file with their observations, which result.Load leaves out.
+func Whole(name string) (all []result.Record, err error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
