@@ -210,9 +210,9 @@ func (l Lab) Validate() error {
 // Filled returns l with the default for each zero.
 func (l Lab) Filled() Lab {
 	all, usual := reflect.ValueOf(&l).Elem(), reflect.ValueOf(Default().Lab)
-	for i := range all.NumField() {
-		if f := all.Field(i); f.IsZero() && f.CanSet() { // a wire's faults are zero by default
-			f.Set(usual.Field(i))
+	for _, f := range reflect.VisibleFields(all.Type()) {
+		if own := all.FieldByIndex(f.Index); !f.Anonymous && own.IsZero() {
+			own.Set(usual.FieldByIndex(f.Index))
 		}
 	}
 	return l

@@ -58,20 +58,20 @@ func conditionsDiffer(a, b result.Header) []Difference {
 type setting struct{ name, value string }
 
 // settings returns the conditions of a plan by their names in its JSON form; those of the lab as "lab.mtu" and so on.
-func settings(p any) []setting { return settingsUnder("", reflect.ValueOf(p)) }
-
-// settingsUnder returns the fields of v, those of embedded structs as its own.
-func settingsUnder(prefix string, v reflect.Value) (out []setting) {
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		switch field := v.Field(i); {
-		case slices.Contains(indifferent, name):
-		case v.Type().Field(i).Anonymous:
-			out = append(out, settingsUnder(prefix, field)...)
-		case field.Kind() == reflect.Struct:
-			out = append(out, settingsUnder(prefix+name+".", field)...)
-		default:
-			out = append(out, setting{prefix + name, fmt.Sprint(field.Interface())})
+func settings(p any) []setting {
+	var out []setting
+	v := reflect.ValueOf(p)
+	for _, f := range reflect.VisibleFields(v.Type()) { // those of embedded structs among them, as in JSON
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous || slices.Contains(indifferent, name) {
+			continue
+		}
+		if field := v.FieldByIndex(f.Index).Interface(); f.Type.Kind() == reflect.Struct {
+			for _, s := range settings(field) {
+				out = append(out, setting{name + "." + s.name, s.value})
+			}
+		} else {
+			out = append(out, setting{name, fmt.Sprint(field)})
 		}
 	}
 	return out
