@@ -25,15 +25,12 @@ const maxRulesRead = 2000
 type accounting struct{ netstate.Account }
 
 func (a *accounting) missing(what string, err error) {
-	g := gathering{}
-	g.missing(what, err)
-	a.Unproven = append(a.Unproven, g.Unproven...)
+	a.Unproven = append(a.Unproven, unproven(what, err))
 }
 
 // Count reads what the kernel has counted here, and what limits, delays or drops packets.
 func Count() (netstate.Account, error) {
 	a := &accounting{}
-	a.BootID = proc.BootID()
 	a.Counters = map[string]int64{}
 	for _, file := range []struct {
 		name  string
@@ -64,16 +61,15 @@ func Count() (netstate.Account, error) {
 	return a.Account, nil
 }
 
-// devices reads MTUs, speeds and queueing disciplines.
+// devices reads speeds and queueing disciplines.
 func (a *accounting) devices() error {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return fmt.Errorf("list devices: %w", err)
 	}
-	a.MTU, a.SpeedMbit = map[string]int{}, map[string]int{}
+	a.SpeedMbit = map[string]int{}
 	for _, l := range links {
 		name := l.Attrs().Name
-		a.MTU[name] = l.Attrs().MTU
 		if _, err := os.Stat("/sys/class/net/" + name + "/device"); err == nil {
 			a.SpeedMbit[name] = speed(name)
 		}
@@ -95,9 +91,6 @@ func (a *accounting) devices() error {
 // shaper describes a queueing discipline that limits, delays or loses; others only order packets.
 func shaper(l netlink.Link, q netlink.Qdisc) (s netstate.Shaper, ok bool) {
 	s.Kind = q.Type()
-	if st := q.Attrs().Statistics; st != nil && st.Queue != nil {
-		s.Drops = int64(st.Queue.Drops)
-	}
 	switch q := q.(type) {
 	case *netlink.Tbf:
 		s.Rate = 8 * float64(q.Rate)
@@ -216,7 +209,6 @@ func parseSoftnet(b []byte) (map[string]int64, error) {
 	counters := map[string]int64{}
 	for _, l := range lines {
 		counters["softnet.dropped"] += int64(l.Dropped)
-		counters["softnet.squeezed"] += int64(l.Squeezed)
 	}
 	return counters, err
 }

@@ -44,11 +44,16 @@ type gathering struct {
 }
 
 func (g *gathering) missing(what string, err error) {
+	g.Unproven = append(g.Unproven, unproven(what, err))
+}
+
+// unproven says what cannot be seen for err.
+func unproven(what string, err error) netstate.Unproven {
 	why := err.Error()
 	if errors.Is(err, fs.ErrPermission) {
 		why = "no right: " + why
 	}
-	g.Unproven = append(g.Unproven, netstate.Unproven{What: what, Why: why})
+	return netstate.Unproven{What: what, Why: why}
 }
 
 // Gather sees what there is. An error means that the network of this process cannot be asked at all.

@@ -7,16 +7,13 @@ import (
 
 // Account is what the kernel has counted in one place, and what may slow or drop packets there (`cnibench look --count`).
 type Account struct {
-	// BootID is the kernel's own identity since it started.
-	BootID string `json:"bootID,omitempty"`
 	// Counters are those of the protocols ("Tcp.InCsumErrors"), of connection tracking ("conntrack.insert_failed"), of receive
 	// backlogs ("softnet.dropped") and of devices ("eth0.rx_dropped"), since the place was made.
 	Counters map[string]int64 `json:"counters,omitempty"`
 	// Tracked is how many connections are tracked here, of at most TrackedMax; 0 is unknown.
 	Tracked    int64 `json:"tracked,omitempty"`
 	TrackedMax int64 `json:"trackedMax,omitempty"`
-	// MTU and SpeedMbit are of the devices, by name.
-	MTU       map[string]int `json:"mtu,omitempty"`
+	// SpeedMbit is that of the devices which are hardware, by name.
 	SpeedMbit map[string]int `json:"speedMbit,omitempty"`
 	// Shapers are queueing disciplines that limit, delay or lose, Filters rules that drop.
 	Shapers []Shaper `json:"shapers,omitempty"`
@@ -32,8 +29,6 @@ type Shaper struct {
 	// Rate is its limit in bit/s, 0 for none; Says describes the rest of what it does.
 	Rate float64 `json:"rate,omitempty"`
 	Says string  `json:"says,omitempty"`
-	// Drops are packets that it has dropped.
-	Drops int64 `json:"drops,omitempty"`
 }
 
 // Filter is a rule of netfilter that drops or refuses packets, with those that have met it.
@@ -60,8 +55,8 @@ func ParseAccount(b []byte) (Account, error) {
 	return a, nil
 }
 
-// Since returns the account of what happened after before: the counters' changes that are not zero, the shapers' and filters' own
-// since then, and the rest as it is now.
+// Since returns the account of what happened after before: the counters' changes that are not zero, the packets that filters
+// met since then, and the rest as it is now.
 func (a Account) Since(before Account) Account {
 	changed := map[string]int64{}
 	for name, now := range a.Counters {
@@ -70,14 +65,6 @@ func (a Account) Since(before Account) Account {
 		}
 	}
 	a.Counters = changed
-	drops := map[string]int64{}
-	for _, s := range before.Shapers {
-		drops[s.Device+" "+s.Kind] += s.Drops
-	}
-	shapers := append([]Shaper{}, a.Shapers...)
-	for i, s := range shapers {
-		shapers[i].Drops = max(0, s.Drops-drops[s.Device+" "+s.Kind])
-	}
 	met := map[string]int64{}
 	for _, f := range before.Filters {
 		met[f.key()] += f.Packets
@@ -88,7 +75,7 @@ func (a Account) Since(before Account) Account {
 			filters = append(filters, f)
 		}
 	}
-	a.Shapers, a.Filters = shapers, filters
+	a.Filters = filters
 	return a
 }
 
