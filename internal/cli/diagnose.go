@@ -33,13 +33,11 @@ Exit code: 0 the network is fine, 3 a fault is named, 4 undecided.`
 const diagnoseExample = `  cnibench diagnose --context prod
   sudo cnibench diagnose --from node-1/pod-2 --to node-2/pod-1`
 
-// diagnosePaths and diagnoseWorkloads are what is measured, the cheapest first.
+// diagnoseWorkloads are what is measured on each path, the cheapest first.
 const (
 	diagnoseWorkloads = "ping,rr,crr(rate=1000),stream,stream(reverse=true),stream(protocol=udp,rate=5M,message=64)"
 	diagnoseBudget    = 85 * time.Second
 )
-
-var diagnosePaths = []plan.Path{diagnose.HostPath, diagnose.PodPath, diagnose.ServicePath}
 
 // diagnosis is one invocation of diagnose.
 type diagnosis struct {
@@ -177,7 +175,7 @@ func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 			}
 		}
 	}
-	errs = append(errs, set("paths", strings.Join(plan.Texts(diagnosePaths), ",")), set("workloads", diagnoseWorkloads),
+	errs = append(errs, set("paths", strings.Join(plan.Texts(diagnose.Paths), ",")), set("workloads", diagnoseWorkloads),
 		set("repetitions", "3"), set("duration", "500ms"), set("warmup", "100ms"), set("budget", diagnoseBudget.String()))
 	if err := errors.Join(errs...); err != nil {
 		return plan.Plan{}, "", usage(err)

@@ -121,8 +121,7 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 	}
 	row("window", fmt.Sprintf("%s after %s of warm-up", p.Duration, p.Warmup))
 	if n := float64(p.Lab.Memory(profiles)); n >= 100e6 && !p.OnCluster() {
-		scale := number.Common("B", n)
-		row("memory", fmt.Sprintf("about %s %s for Services, policies and connections", scale.Format(n), scale.Unit))
+		row("memory", "about "+number.WithUnit("B", n)+" for Services, policies and connections")
 	}
 	row("time", timed(p.Expected(p.Trials(cases)).Round(time.Second), p.Budget))
 	row("seed", fmt.Sprint(p.Seed))

@@ -20,8 +20,7 @@ func BuildDiagnosis(a diagnose.Answer) Document {
 	for _, n := range a.Measured {
 		text := number.Percent(n.Median)
 		if n.Unit != "1" {
-			scale := number.Common(n.Unit, n.Median)
-			text = scale.Format(n.Median) + " " + scale.Unit
+			text = number.WithUnit(n.Unit, n.Median)
 		}
 		measured.Add(n.Path.String(), n.Name, text, "±"+number.Percent(n.Spread), fmt.Sprint(n.N))
 	}

@@ -189,8 +189,7 @@ func (b *builder) lossOf(of plan.Case) string {
 	}
 	at := ""
 	if c, ok := cell(metric.FirstFailing); ok {
-		scale := number.Common(c.Unit, c.Median)
-		at = "above the throughput, at " + scale.Format(c.Median) + " " + scale.Unit + ", "
+		at = "above the throughput, at " + number.WithUnit(c.Unit, c.Median) + ", "
 	}
 	return at + strings.Join(parts, ", ")
 }

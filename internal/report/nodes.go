@@ -48,12 +48,12 @@ func nodesPage(b *builder) page {
 	found.Grids = append(found.Grids, v.shares()...)
 	p.sections = []Section{found}
 	if len(a.Nodes) <= mostGridNodes {
-		each := Section{Heading: "Pairs by metric", ID: "pairs", Folded: true}
+		byMetric := Section{Heading: "Pairs by metric", ID: "pairs", Folded: true}
 		for _, m := range a.Matrices {
 			x := v.layer(m)
-			each.Grids, each.Figures = append(each.Grids, v.grid(x)...), append(each.Figures, v.figure(x))
+			byMetric.Grids, byMetric.Figures = append(byMetric.Grids, v.grid(x)...), append(byMetric.Figures, v.figure(x))
 		}
-		p.sections = append(p.sections, each)
+		p.sections = append(p.sections, byMetric)
 	}
 	p.answer = v.answer()
 	p.subjects = []Subject{{"node_findings", v.findingData()}, {"matrices", v.matrixData()}}
@@ -150,8 +150,7 @@ func amount(name string, v float64) string {
 		return number.Percent(v)
 	}
 	m, _ := metric.Lookup(name)
-	s := number.Common(m.Unit, v)
-	return strings.TrimSpace(s.Format(v) + " " + s.Unit)
+	return number.WithUnit(m.Unit, v)
 }
 
 // doubts say why something is undecided and what would decide it.
@@ -318,9 +317,9 @@ func (v nodesView) shares() []Grid {
 		h := v.Matrices[i]
 		share := number.Absent
 		if q := m.Over(h); !math.IsNaN(q) && h.TypicalValue() > 0 {
-			share = number.Ratio(q) + "x"
+			share = number.Ratio(q)
 		}
-		g.Add(title(m.Metric), m.Workload.String(), amount(m.Metric, h.TypicalValue()), amount(m.Metric, m.TypicalValue()), strings.Replace(share, "xx", "x", 1))
+		g.Add(title(m.Metric), m.Workload.String(), amount(m.Metric, h.TypicalValue()), amount(m.Metric, m.TypicalValue()), share)
 	}
 	if len(g.Labels) == 0 {
 		return nil

@@ -22,7 +22,6 @@ const (
 	Node      Verdict = "node"
 	CNI       Verdict = "cni"
 	Service   Verdict = "service"
-	DNS       Verdict = "dns"
 	Tester    Verdict = "prober"
 	Undecided Verdict = "undecided"
 )
@@ -128,9 +127,9 @@ func Judge(e *Evidence) Answer {
 	}
 	s := a.Statements[at]
 	a.Verdict, a.Cause, a.Next = s.Verdict, s.Rule, []string{s.Do}
-	a.Text = fmt.Sprintf("%s: %s: %s", lead[s.Verdict], lowered(s.Title), s.Saw)
+	a.Text = fmt.Sprintf("%s: %s: %s", lead[s.Verdict], s.Title, s.Saw)
 	if s.Where != "" {
-		a.Text = fmt.Sprintf("%s: %s (%s): %s", lead[s.Verdict], lowered(s.Title), s.Where, s.Saw)
+		a.Text = fmt.Sprintf("%s: %s (%s): %s", lead[s.Verdict], s.Title, s.Where, s.Saw)
 	}
 	a.confidence(s)
 	// What the answer stands on comes first, in the order of the rules otherwise.
@@ -140,7 +139,7 @@ func Judge(e *Evidence) Answer {
 
 // lead is the answer to "is it the CNI?".
 var lead = map[Verdict]string{
-	Fine: "The network is fine", Node: "It is not the CNI, it is the node or the network below", CNI: "It is the CNI", Service: "It is the Service", DNS: "It is DNS",
+	Fine: "The network is fine", Node: "It is not the CNI, it is the node or the network below", CNI: "It is the CNI", Service: "It is the Service",
 	Tester: "It is not the network: the prober had no CPU", Undecided: "Undecided",
 }
 

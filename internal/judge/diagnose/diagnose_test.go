@@ -120,7 +120,7 @@ func TestJudge(t *testing.T) {
 			scale(e, 95e6/22e9, rates, HostPath)
 			scale(e, 95e6/11e9, rates, PodPath)
 		}, Node, "shaper", "tbf on eth0"},
-		"a shaper that nobody reaches": {func(e *Evidence) {
+		"a shaper above every stream": {func(e *Evidence) {
 			e.Places[2].Shapers = []netstate.Shaper{{Device: "eth0", Kind: "tbf", Rate: 100e9}}
 		}, Fine, "", ""},
 		"a NIC at a lower rate": {func(e *Evidence) { scale(e, 0.004, rates, all...) }, Node, "rate", "88.0 Mbit/s"},

@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -30,6 +31,9 @@ var (
 	PodPath     = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 	ServicePath = plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
 )
+
+// Paths are all of them, the cheapest first.
+var Paths = []plan.Path{HostPath, PodPath, ServicePath}
 
 // Evidence is everything that was measured. The zero value has nothing.
 type Evidence struct {
@@ -105,9 +109,6 @@ type Prober struct {
 	Says          string
 }
 
-// Ids of warnings that package outcome gives to trials whose CPUs did other work.
-const otherLoad = "other-load"
-
 // kindOf names the workload of a trial: "stream reverse" for one that the server sends.
 func kindOf(w plan.Workload) string {
 	is := w.Normalize().Traits()
@@ -149,7 +150,7 @@ func (t *Trials) add(kind string, r *result.Record) {
 	}
 	t.Prober.Of++
 	for _, w := range r.Warnings {
-		if w.ID == otherLoad {
+		if w.ID == outcome.OtherLoad {
 			t.Prober.Disturbed++
 			t.Prober.Says = w.Message
 		}
@@ -301,7 +302,7 @@ type At struct {
 
 // numbers are those of each path that a reader wants to see.
 func (e *Evidence) numbers() (all []Number) {
-	for _, path := range []plan.Path{HostPath, PodPath, ServicePath} {
+	for _, path := range Paths {
 		t := e.Paths[path]
 		if t == nil {
 			continue

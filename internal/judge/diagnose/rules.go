@@ -49,22 +49,9 @@ func unknown(format string, args ...any) []Statement {
 	return []Statement{{State: Unknown, Saw: fmt.Sprintf(format, args...)}}
 }
 
-func lowered(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToLower(s[:1]) + s[1:]
-}
+func nanoseconds(ns float64) string { return number.WithUnit("ns", ns) }
 
-func nanoseconds(ns float64) string {
-	scale := number.Common("ns", ns)
-	return scale.Format(ns) + " " + scale.Unit
-}
-
-func bits(rate float64) string {
-	scale := number.Common("bit/s", rate)
-	return scale.Format(rate) + " " + scale.Unit
-}
+func bits(rate float64) string { return number.WithUnit("bit/s", rate) }
 
 func cpuLimit(e *Evidence) []Statement {
 	p := e.prober()
@@ -224,7 +211,7 @@ func conntrackFull(e *Evidence) []Statement {
 
 func conntrackRace(e *Evidence) []Statement {
 	n, at := e.count(func(_ Place, counter string) bool { return counter == "conntrack.insert_failed" })
-	for _, path := range []plan.Path{HostPath, PodPath, ServicePath} {
+	for _, path := range Paths {
 		dead, _ := e.Paths[path].dead()
 		// A node counts the collisions of all its pods: without an effect on our trials they do not count.
 		if hurt := e.losses(path); n >= fewErrors && len(dead)+len(hurt) > 0 {
@@ -259,7 +246,7 @@ func unreachable(e *Evidence) []Statement {
 		return unknown("no trial was measured")
 	}
 	rules, dropped := e.filters()
-	for _, path := range []plan.Path{HostPath, PodPath, ServicePath} {
+	for _, path := range Paths {
 		dead, alive := e.Paths[path].dead()
 		// A stream hangs for other reasons, too.
 		dead = slices.DeleteFunc(dead, func(k string) bool { return strings.HasPrefix(k, "stream") })
@@ -278,7 +265,7 @@ func unreachable(e *Evidence) []Statement {
 		}
 		return fault(side(path), where, "%s", saw)
 	}
-	for _, path := range []plan.Path{HostPath, PodPath, ServicePath} {
+	for _, path := range Paths {
 		if why := e.Refused[path.String()]; strings.Contains(why, "did not pass its proof") && (path == HostPath || e.Paths[HostPath] != nil) {
 			return fault(side(path), path.String(), "%s", why)
 		}
@@ -340,7 +327,7 @@ func shaper(e *Evidence) []Statement {
 			if s.Rate == 0 {
 				return proven(fault(verdict, p.Name, "%s", standing(s)))
 			}
-			for _, path := range []plan.Path{HostPath, PodPath, ServicePath} {
+			for _, path := range Paths {
 				for _, kind := range []string{"stream", "stream reverse"} {
 					got, ok := e.Paths[path].median(kind, "goodput")
 					if ok && starved == "" && got > 0.6*s.Rate && got < 1.05*s.Rate {
@@ -476,7 +463,7 @@ func rate(e *Evidence) []Statement {
 const (
 	// longTrip is a round trip in ns that nodes of one place stay below: a switch takes 1 us, a zone of a cloud 500 us.
 	longTrip = 1e6
-	// ownTrip is what a CNI may add to a round trip in ns at least, whatever the hosts take; see docs/results.
+	// ownTrip is what a CNI may add to a round trip in ns at least, whatever the hosts take. It was chosen, and not measured.
 	ownTrip = 60e3
 )
 

@@ -140,6 +140,15 @@ func (m *Matrix) ground(from, to int) float64 {
 func (m *Matrix) sends(i int) float64    { return m.both[i] + m.send[i] }
 func (m *Matrix) receives(i int) float64 { return m.both[i] + m.receive[i] }
 
+// restsOf returns what the fit leaves of the values from one node to another.
+func (m *Matrix) restsOf(from, to int) []float64 {
+	rests := m.costs(from, to)
+	for i := range rests {
+		rests[i] -= m.expected(from, to)
+	}
+	return rests
+}
+
 // enoughRests is how many of the rests tell their spread.
 const enoughRests = 200_000
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -75,12 +76,10 @@ const (
 const (
 	// Beyond so many deviations of the other nodes, a node is not chance, and so is a single value beyond so many of what the
 	// fit leaves. There are some hundreds of them in a run, and tails are heavy, so a node must differ with most of its
-	// partners, and a link in all its values.
+	// partners, and a link in all its values: with three of four, equal links were named in the lab.
 	nodeLimit, valueLimit = 4.0, 6.0
 	// most is the part of its partners that a node must differ with to be named.
 	most = 2.0 / 3
-	// mostTimes is the part of the measurements of a link that must differ. With three of four, equal links were named in the lab.
-	mostTimes = 1.0
 	// sureTimes is how many measurements of a direction must differ.
 	sureTimes = 3
 	// mostDecide bounds the pairs that would decide something.
@@ -92,11 +91,10 @@ func (a *Analysis) judge() {
 	found := map[string]*Finding{}
 	named := map[plan.Variant]map[int]bool{}
 	add := func(f Finding, at []int, e Evidence) {
-		key := string(f.Profile) + " " + string(f.Kind)
 		for _, i := range at {
 			f.Nodes = append(f.Nodes, a.Nodes[i].Name)
-			key += " " + a.Nodes[i].Name
 		}
+		key := keyOf(f.Profile, f.Kind, f.Nodes...)
 		switch was := found[key]; {
 		case was == nil || was.Doubt != "" && f.Doubt == "": // what one layer is sure of needs no doubt from another
 			f.Evidence = []Evidence{e}
@@ -106,8 +104,9 @@ func (a *Analysis) judge() {
 		}
 	}
 	for _, m := range a.Matrices {
+		apart := m.nodeSpread()
 		for i := range a.Nodes {
-			e, doubt, differs := m.node(i, a.margin)
+			e, doubt, differs := m.node(i, a.margin, apart)
 			if !differs {
 				continue
 			}
@@ -122,7 +121,7 @@ func (a *Analysis) judge() {
 	}
 	for _, m := range a.Matrices {
 		doubtful := func(i int) bool {
-			f := found[string(m.Profile)+" "+string(Node)+" "+a.Nodes[i].Name]
+			f := found[keyOf(m.Profile, Node, a.Nodes[i].Name)]
 			return f != nil && f.Doubt == FewPartners && len(m.partners[i]) < fewest
 		}
 		for i, partners := range m.partners {
@@ -140,13 +139,13 @@ func (a *Analysis) judge() {
 	a.collect(found)
 }
 
-// node judges a node in one layer. A doubt says why it is not sure.
-func (m *Matrix) node(i int, margin float64) (e Evidence, doubt Doubt, differs bool) {
+// node judges a node in one layer, in which the effects of the nodes lie apart so far. A doubt says why it is not sure.
+func (m *Matrix) node(i int, margin, apart float64) (e Evidence, doubt Doubt, differs bool) {
 	partners := m.partners[i]
 	if len(partners) == 0 {
 		return e, "", false
 	}
-	limit := math.Log1p(margin) + max(nodeLimit*m.nodeSpread(), valueLimit*m.Spread/math.Sqrt(float64(len(partners))))
+	limit := math.Log1p(margin) + max(nodeLimit*apart, valueLimit*m.Spread/math.Sqrt(float64(len(partners))))
 	sides := m.sides(i)
 	for k := range sides {
 		for _, x := range sides[k].excess {
@@ -231,11 +230,11 @@ func (m *Matrix) link(i, j int, margin float64) (f Finding, at []int, e Evidence
 	limit := math.Log1p(margin) + valueLimit*m.Spread
 	var hits, of [2]int
 	var rests, costs [2][]float64
-	for k, key := range [][2]int{{i, j}, {j, i}} {
-		for _, c := range m.costs(key[0], key[1]) {
-			x := c - m.expected(key[0], key[1])
-			rests[k], costs[k] = append(rests[k], x), append(costs[k], c)
-			of[k]++
+	for k, way := range [][2]int{{i, j}, {j, i}} {
+		costs[k] = m.costs(way[0], way[1])
+		rests[k] = m.restsOf(way[0], way[1])
+		of[k] = len(rests[k])
+		for _, x := range rests[k] {
 			if x > limit {
 				hits[k]++
 			}
@@ -250,7 +249,7 @@ func (m *Matrix) link(i, j int, margin float64) (f Finding, at []int, e Evidence
 	switch {
 	case sum == 0:
 		return f, at, e, false
-	case sum >= 2 && float64(sum) >= mostTimes*float64(len(all)) && hits[0] > 0 == (of[0] > 0) && hits[1] > 0 == (of[1] > 0):
+	case sum >= 2 && sum == len(all):
 	case one(0):
 		f.Kind, all, allCosts, hits[1] = Direction, rests[0], costs[0], 0
 	case one(1):
@@ -283,8 +282,7 @@ func (a *Analysis) collect(found map[string]*Finding) {
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		f := found[key]
 		switch {
-		case f.Doubt == "" && f.Kind == Direction && found[string(f.Profile)+" "+string(Link)+" "+inOrder(a, f)] != nil &&
-			found[string(f.Profile)+" "+string(Link)+" "+inOrder(a, f)].Doubt == "":
+		case f.Doubt == "" && f.Kind == Direction && a.linkOf(found, f):
 			continue // the link covers it
 		case f.Doubt == "":
 			a.Findings = append(a.Findings, *f)
@@ -317,10 +315,16 @@ func unordered(f *Finding) string {
 	return string(f.Profile) + " " + min(f.Nodes[0], f.Nodes[1]) + " " + max(f.Nodes[0], f.Nodes[1])
 }
 
-// inOrder returns the nodes of a finding in the order of the analysis.
-func inOrder(a *Analysis, f *Finding) string {
+// linkOf reports whether the link of a direction is found, and sure.
+func (a *Analysis) linkOf(found map[string]*Finding, f *Finding) bool {
 	x, y := a.at(f.Nodes[0]), a.at(f.Nodes[1])
-	return a.Nodes[min(x, y)].Name + " " + a.Nodes[max(x, y)].Name
+	link := found[keyOf(f.Profile, Link, a.Nodes[min(x, y)].Name, a.Nodes[max(x, y)].Name)]
+	return link != nil && link.Doubt == ""
+}
+
+// keyOf identifies a finding: a node, a link with its nodes in the order of the analysis, a direction.
+func keyOf(v plan.Variant, kind Kind, nodes ...string) string {
+	return string(v) + " " + string(kind) + " " + strings.Join(nodes, " ")
 }
 
 func (a *Analysis) at(name string) int {
@@ -363,12 +367,7 @@ func (m *Matrix) excessOf(a *Analysis, f *Finding) float64 {
 		return excess
 	}
 	j := a.at(f.Nodes[1])
-	var rests []float64
-	for _, key := range [][2]int{{i, j}, {j, i}} {
-		for _, c := range m.costs(key[0], key[1]) {
-			rests = append(rests, c-m.expected(key[0], key[1]))
-		}
-	}
+	rests := slices.Concat(m.restsOf(i, j), m.restsOf(j, i))
 	if len(rests) == 0 {
 		return 0
 	}

@@ -119,8 +119,7 @@ func figures(all []article) string {
 func (f figure) row() []string {
 	published, why, state := "", "", stateOf(f.Outcome)
 	if f.Published != nil {
-		scale := number.Common(f.Unit, *f.Published)
-		published = strings.TrimSuffix(scale.Format(*f.Published)+" "+scale.Unit, " 1")
+		published = number.WithUnit(f.Unit, *f.Published)
 	}
 	if state == states[len(states)-1] {
 		why = f.Why

@@ -89,6 +89,12 @@ func Finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 // Format writes v, in base units, in the scale's unit with three significant digits.
 func (s Scale) Format(v float64) string { return Number(v / s.Size) }
 
+// WithUnit writes v, in base units, in a unit of its own size: "1.50 ms". A number without a unit has none.
+func WithUnit(base string, v float64) string {
+	s := Common(base, v)
+	return strings.TrimSuffix(s.Format(v)+" "+s.Unit, " 1")
+}
+
 // Within returns how values that are known to within an error are written: no digit is finer than a fifth of the error.
 func (s Scale) Within(err float64) func(float64) string {
 	if !(err > 0) {
