@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -59,6 +58,11 @@ func parsePlant(s string) (p mesh.Plant, err error) {
 
 // formatPlant writes a fault as the command line has it: "node-3=delay:2ms".
 func formatPlant(p mesh.Plant) string {
-	what := cmp.Or(map[bool]string{true: "delay:" + p.Delay.String()}[p.Delay > 0], map[bool]string{true: "loss:" + FormatShare(p.Loss)}[p.Loss > 0], "rate:"+formatRate(p.Rate))
-	return p.At() + "=" + what
+	switch {
+	case p.Delay > 0:
+		return p.At() + "=delay:" + p.Delay.String()
+	case p.Loss > 0:
+		return p.At() + "=loss:" + FormatShare(p.Loss)
+	}
+	return p.At() + "=rate:" + formatRate(p.Rate)
 }

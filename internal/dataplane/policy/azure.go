@@ -2,6 +2,7 @@ package policy
 
 import (
 	"net/netip"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
 )
@@ -34,7 +35,7 @@ func addAzure(node *ruleset.Ruleset, c AzureConfig) {
 // addMasqAgent puts the rules of ip-masq-agent into node, or those of kind's copy of it: pods keep their address towards pods
 // only.
 func addMasqAgent(node *ruleset.Ruleset, kind string, pods ...netip.Prefix) {
-	chain := map[string]string{"ip": "IP-MASQ-AGENT", "kind": "KIND-MASQ-AGENT"}[kind]
+	chain := strings.ToUpper(kind) + "-MASQ-AGENT"
 	comment := `-m comment --comment "` + kind + `-masq-agent: `
 	nat := node.Table(ruleset.NAT)
 	nat.Chain("POSTROUTING").Append(comment + "ensure nat POSTROUTING directs all non-LOCAL destination traffic to our custom " + chain + ` chain" -m addrtype ! --dst-type LOCAL -j ` + chain)

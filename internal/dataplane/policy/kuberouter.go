@@ -128,8 +128,7 @@ func (c KubeRouterConfig) addPod(filter *ruleset.Table, p LocalPod) {
 		"-j MARK --set-xmark 0x0/0x10000",
 		remark("set netpol-ok mark")+"-j MARK --set-xmark "+routerPassed)
 	forward, bridged := filter.Chain("KUBE-ROUTER-FORWARD"), "-m physdev --physdev-is-bridged "
-	to, from := "-j "+chain, remark(id+" out")+"-s "+addr+" -j "+chain
-	to = remark(id+" in") + "-d " + addr + " " + to
+	to, from := remark(id+" in")+"-d "+addr+" -j "+chain, remark(id+" out")+"-s "+addr+" -j "+chain
 	forward.Append(to, bridged+to)
 	filter.Chain("KUBE-ROUTER-OUTPUT").Append(to, from)
 	filter.Chain("KUBE-ROUTER-INPUT").Append(from)

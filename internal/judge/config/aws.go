@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 const awsVPC = "aws-vpc"
 
@@ -88,7 +91,7 @@ func awsMTU(j *judge, v *values) {
 	}
 	for _, g := range []value{nic, pod} {
 		if n := g.number(); g.text != "" && (n < least || n > 9001) {
-			agentRefuses(j, g, "is not from "+map[int]string{576: "576", 1280: "1280"}[least]+" to 9001")
+			agentRefuses(j, g, fmt.Sprintf("is not from %d to 9001", least))
 			return
 		}
 	}

@@ -377,7 +377,7 @@ func (j *judge) ciliumProfile(c ciliumState) {
 		if legacy {
 			host = "legacy"
 		}
-		amounts(j, "gke-v2", "GKE Dataplane V2, native routing", append(but, "host routing is "+host)...)
+		j.unmatched("GKE Dataplane V2, native routing: no profile describes it", append(but, "host routing is "+host)...)
 	case c.encryption != "":
 		j.unmatched("Cilium with "+c.encryption+": no profile encrypts Cilium's traffic", but...)
 	case c.chaining != "" && !strings.EqualFold(c.chaining, "portmap"):

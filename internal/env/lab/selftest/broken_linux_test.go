@@ -136,7 +136,7 @@ var breakages = []breakage{
 		holds:   []string{"gateway", "proxy_arp", "exchange" + same},
 	},
 	{
-		name: "nobody masquerades", profile: "kindnet",
+		name: "no rule masquerades", profile: "kindnet",
 		script:  `nft delete table inet kindnet-ipmasq`,
 		notices: []string{"exchange@pod-to-external", "source@pod-to-host/cross-node"},
 		holds:   []string{"exchange" + cross, "conntrack.label" + cross},
