@@ -266,17 +266,19 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 	}
 	slices.SortStableFunc(s.samples, func(x, y Sample) int { return cmp.Compare(x.Repetition, y.Repetition) })
 	cell.Estimate, cell.Instances = estimateOf(s.samples, confidence), instances(s.samples)
-	if undisturbed, n := a.undisturbed(q, name, s.samples); n > 0 {
-		typical := cell.Estimate
-		cell.Estimate, cell.Typical, cell.Slices = estimateOf(undisturbed, confidence), &typical, n
-	} else if _, estimated := a.estimator(name, len(s.samples)); estimated {
-		cell.Crowded = q.crowded(a.pieces)
-	}
 	for _, w := range a.warnings {
 		cell.Warnings = append(cell.Warnings, w.Warning)
 	}
 	add := func(id string, trials int, format string, args ...any) {
 		cell.Warnings = append(cell.Warnings, stat.Warning{ID: id, Message: fmt.Sprintf(format, args...), Trials: trials})
+	}
+	if undisturbed, n := a.undisturbed(q, name, s.samples); n > 0 {
+		typical := cell.Estimate
+		cell.Estimate, cell.Typical, cell.Slices = estimateOf(undisturbed, confidence), &typical, n
+	} else if _, estimated := a.estimator(name, len(s.samples)); estimated {
+		if cell.Crowded = q.crowded(a.pieces); q.mixed[a.row()] {
+			add(slowMachine, 0, "the machine had two speeds, and some profiles of this row were measured at the lower one alone: values are of whole windows")
+		}
 	}
 	if a.failed > 0 {
 		why := ""

@@ -22,8 +22,8 @@ import (
 // What a profile does to the yardstick belongs to the profile. Readings are compared with those of the same cell and side
 // only, so that one that always reads more is not taken for a slow machine. A reading counts as its neighbours in time
 // do, so that short bursts of the path's own do not pass for the machine's. What a cell would lose all the same, beyond
-// what the others of the same repetitions lose, is given back (own.go). docs/explanation/undisturbed.md has what was
-// measured.
+// what the others of the same repetitions lose, is given back (own.go). Rows that were measured at several speeds of the
+// machine have no undisturbed values (speed.go). docs/explanation/undisturbed.md has what was measured.
 
 const (
 	// fastest is the share of readings that are taken for the machine's fastest, near the distance from it (a
@@ -216,6 +216,8 @@ type quiet struct {
 	// alone says that the moments are known from the profiles alone, and cold that slices have readings that nothing is
 	// judged by.
 	alone, cold bool
+	// mixed are the rows whose profiles were measured at different speeds of the machine.
+	mixed map[Key]bool
 }
 
 // measureQuiet finds the full speed of each place, the slopes and the moments, which the profiles for reference tell where
@@ -231,9 +233,9 @@ func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
 	below := 0
 	for at, ys := range readings {
 		slices.Sort(ys)
-		first := ys[int(fastest*float64(len(ys)))]
-		n, _ := slices.BinarySearch(ys, first+float32(math.Log(tolerance)))
-		q.fastest[at], q.full[at] = float64(first), float64(ys[n/2])
+		first := fastestOf(ys)
+		n, _ := slices.BinarySearch(ys, float32(first+math.Log(tolerance)))
+		q.fastest[at], q.full[at] = first, float64(ys[n/2])
 		below += n
 		for _, y := range ys {
 			slower = append(slower, float64(y)-q.full[at])
@@ -243,6 +245,7 @@ func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
 		slices.Sort(slower)
 		q.share, q.typical = float64(below)/float64(len(slower)), math.Exp(slower[len(slower)/2])
 	}
+	q.mixed = c.mixedRows(q)
 	c.measureSlopes(q)
 	q.moments = c.measureMoments(q, reference)
 	if q.alone = len(q.moments) == 0; q.alone {
@@ -250,6 +253,9 @@ func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
 	}
 	return q
 }
+
+// fastestOf is the fastest of sorted readings, but for a few that chance made so.
+func fastestOf(sorted []float32) float64 { return float64(sorted[int(fastest*float64(len(sorted)))]) }
 
 // all are the slices of all sides.
 func (c *Collector) all() iter.Seq2[*sliced, *slice] {
@@ -450,7 +456,7 @@ func (t *tempo) add(weight float64, s slice) {
 // all of them. It returns the number of those slices too, 0 if too few trials have enough of them.
 func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples []Sample, n int) {
 	estimate, ok := a.estimator(name, len(recorded))
-	if !ok || !q.enough() || q.crowded(a.pieces) {
+	if !ok || !q.enough() || q.crowded(a.pieces) || q.mixed[a.row()] {
 		return nil, 0
 	}
 	at := map[moment]Sample{}

@@ -1,0 +1,90 @@
+package compare
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
+
+// A machine may have two speeds, each for longer than a trial: its hypervisor changes the frequency, or a neighbour has the other
+// thread of the core. Readings are compared with those of the same cell. So a cell that was never measured at the higher speed takes
+// the lower one for its full speed, and is slower than its equals. In such a row whole windows are compared.
+
+// slowMachine means that the profiles of a row were measured at different speeds of the machine.
+const slowMachine = "slow-machine"
+
+// otherSpeed is how much slower than the fastest readings of a row those of another speed are, at least. A heavy path alone makes
+// them up to 5 % slower.
+const otherSpeed = 1.08
+
+// row is the key of the cells of a workload and a path.
+func (a *attempts) row() Key { return Key{Case: plan.Case{Path: a.Path, Workload: a.Workload}} }
+
+// pace is the fastest reading of one side of a case, of all its trials and of each.
+type pace struct {
+	fastest float64
+	trials  []float64
+}
+
+// slower counts the trials that were measured at a lower speed than that of a reading.
+func (p pace) slower(than float64) (n int) {
+	for _, x := range p.trials {
+		if x > than+math.Log(otherSpeed) {
+			n++
+		}
+	}
+	return n
+}
+
+// mixedRows finds the rows whose profiles were measured at different speeds. Readings of one side on one machine are compared.
+func (c *Collector) mixedRows(q quiet) map[Key]bool {
+	sides := map[place]map[plan.Variant]pace{}
+	for _, a := range c.cases {
+		for _, p := range a.pieces {
+			for _, s := range []sliced{p.client, p.server} {
+				if len(s.slices) == 0 {
+					continue
+				}
+				k := place{s.machine, a.row().Case, s.server}
+				if sides[k] == nil {
+					sides[k] = map[plan.Variant]pace{}
+				}
+				trial := fastestOf(slices.Sorted(slices.Values(each.Of(s.slices, func(x slice) float32 { return x.yard }))))
+				sides[k][a.Profile] = pace{q.fastest[s.place], append(sides[k][a.Profile].trials, trial)}
+			}
+		}
+	}
+	mixed := map[Key]bool{}
+	for k, paces := range sides {
+		if apart(slices.Collect(maps.Values(paces))) {
+			mixed[Key{Case: k.Case}] = true
+		}
+	}
+	return mixed
+}
+
+// apart says whether some cells of a row had a lower speed of the machine in all of their trials. What a profile does to the yardstick
+// by itself is not that: its trials were at both speeds, or the others are at the lower one so rarely that chance does not explain it.
+func apart(row []pace) bool {
+	if len(row) < fewestRanked {
+		return false
+	}
+	full := slices.Min(each.Of(row, func(p pace) float64 { return p.fastest }))
+	var slow []pace
+	trials, slower := 0, 0
+	for _, p := range row {
+		switch {
+		case p.fastest <= full+math.Log(otherSpeed):
+			trials, slower = trials+len(p.trials), slower+p.slower(full)
+		case p.slower(p.fastest) == 0:
+			slow = append(slow, p)
+		}
+	}
+	share := float64(slower) / float64(trials)
+	return slices.ContainsFunc(slow, func(p pace) bool {
+		return float64(len(row))*math.Pow(share, float64(len(p.trials))) > 1-surely
+	})
+}
