@@ -24,6 +24,7 @@ func newRows(t *Trial) *rows {
 	if r.every > 0 {
 		r.next = r.start + r.every
 		r.list = make([]sample.Interval, 0, int((t.o.Warmup+t.o.Window)/t.o.Interval)+4)
+		r.operations, r.bytes, r.cpu = r.sums()
 	}
 	return r
 }
@@ -66,17 +67,13 @@ func (r *rows) reset(now int64) {
 	}
 }
 
-func (r *rows) cut(now int64) {
-	if now <= r.start {
-		return
-	}
-	var operations, bytes uint64
-	var cpu int64
+// sums are those of the threads until now. The CPU time is that which they used as load threads.
+func (r *rows) sums() (operations, bytes uint64, cpu int64) {
 	for _, w := range r.trial.workers() {
 		if used, ok := thread.CPUTimeOf(int(w.count.thread.Load())); ok {
-			w.used = used
+			w.cpu.used = used
 		}
-		cpu += w.used
+		cpu += w.cpu.used - w.cpu.before
 		if w.beside {
 			continue
 		}
@@ -84,6 +81,14 @@ func (r *rows) cut(now int64) {
 		operations += n
 		bytes += w.count.sent.Load() + w.count.received.Load() + n*(w.each.sent+w.each.received)
 	}
+	return operations, bytes, cpu
+}
+
+func (r *rows) cut(now int64) {
+	if now <= r.start {
+		return
+	}
+	operations, bytes, cpu := r.sums()
 	r.list = append(r.list, sample.Interval{
 		StartNs: r.start, EndNs: now, Operations: operations - r.operations, Bytes: bytes - r.bytes, CPUNs: cpu - r.cpu,
 		YardNs: r.trial.yard.take(), Warmup: r.warm,

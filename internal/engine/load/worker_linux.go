@@ -77,8 +77,8 @@ type worker struct {
 	beside  bool  // the flow runs beside the workload
 	spin    bool  // the thread polls instead of sleeping
 
-	used int64 // CPU time as Run has last read it
-	nice int   // the thread's priority, negative before others
+	cpu  struct{ before, used int64 } // CPU time that the thread had used for others, and as Run has last read it
+	nice int                          // the thread's priority, negative before others
 
 	edges [2]tally // where the window begins and ends
 	cause kind     // why the flow was lost
@@ -150,6 +150,8 @@ func (w *worker) main(ready chan<- error) {
 		return
 	}
 	w.nice = t.prefer()
+	w.cpu.before = thread.CPUTime()
+	w.cpu.used = w.cpu.before
 	if !t.work.timed {
 		pulse, err := thread.StartPulse(tick)
 		if err != nil {
