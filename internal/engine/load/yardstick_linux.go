@@ -90,8 +90,10 @@ func (y *yardstick) add(took int64) {
 	n := copy(y.order[:], y.recent[:min(y.read, yardSpan)])
 	slices.Sort(y.order[:n])
 	state := y.order[n/2]
-	y.fastest = min(y.fastest, state)
-	y.calm.Store(float64(state) <= calm*float64(y.fastest))
+	if y.read > yardSpan/2 { // of fewer readings one that happens to be quick is the median
+		y.fastest = min(y.fastest, state)
+		y.calm.Store(float64(state) <= calm*float64(y.fastest))
+	}
 	y.time.Add(state)
 	y.readings.Add(1)
 }

@@ -3,6 +3,7 @@
 package load
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -36,5 +37,27 @@ func TestYardstick(t *testing.T) {
 				t.Errorf("%s, pinned %v: slices with a reading: %v", side.Side, pinned, read)
 			}
 		}
+	}
+}
+
+// TestYardstickQuickReading: one reading that happens to be quick, the first one, is not the machine's full speed: times after it are
+// undisturbed all the same. No time is, before half of the span has been read.
+func TestYardstickQuickReading(t *testing.T) {
+	y := &yardstick{fastest: math.MaxInt64}
+	y.add(700)
+	if y.calm.Load() {
+		t.Error("one reading shows the full speed")
+	}
+	for range 2 * yardSpan {
+		y.add(1000)
+	}
+	if !y.calm.Load() || y.fastest != 1000 {
+		t.Errorf("a steady machine is disturbed beside one quick reading; the fastest state is %d ns", y.fastest)
+	}
+	for range yardSpan {
+		y.add(1200)
+	}
+	if y.calm.Load() {
+		t.Error("a slow machine is undisturbed")
 	}
 }
