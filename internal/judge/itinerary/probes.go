@@ -55,7 +55,12 @@ const fewestRounds = 4
 // figures are numbers of the same rounds, in the order of Probes.
 type figures struct {
 	sum, event, call, total, outside, unprobed, off float64
+	// probed is the client's undisturbed round trip with all probes.
+	probed float64
 }
+
+// saves says whether probes seem to save time.
+func (f figures) saves() bool { return f.call < 0 || f.probed < f.unprobed }
 
 func (f *figures) all() []*float64 {
 	return []*float64{&f.sum, &f.event, &f.call, &f.total, &f.outside, &f.unprobed, &f.off}
@@ -142,8 +147,8 @@ func figuresWithout(t journey.Trace, full, ends followed, round int) (f figures,
 	f.event = f.sum / float64(len(at)-1)
 	f.total = total - f.sum
 	last := at[len(at)-1].cost(f.call)
-	client := undisturbedMedian(whole)
-	f.outside = client - total - last
+	f.probed = undisturbedMedian(whole)
+	f.outside = f.probed - total - last
 	f.unprobed = undisturbedMedian(plain)
 	f.off = f.total + f.outside - f.unprobed
 	return f, true
@@ -199,8 +204,13 @@ func probes(t journey.Trace, whole, few followed) (p Probes) {
 		left[i], known = figuresWithout(t, whole, few, i)
 		ok = ok && known
 	}
-	if !ok {
+	switch {
+	case !ok:
 		p.Unknown = "too few transactions were undisturbed in windows with and without all probes"
+	case middle.saves():
+		p.Unknown = "the machine changed between the windows: those with probes were the faster ones"
+	}
+	if p.Unknown != "" {
 		return p
 	}
 	for i, to := range []*Estimate{&p.Sum, &p.Event, &p.Call, &p.Total, &p.Outside, &p.Unprobed, &p.Off} {

@@ -203,3 +203,20 @@ func TestProbesUnknown(t *testing.T) {
 		}
 	}
 }
+
+// TestProbesSaveTime: windows with probes that are faster than those without, by the client's clock or by that of the probes, show a
+// machine that changed meanwhile. No cost is known then, least of all a negative one.
+func TestProbesSaveTime(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"by the client's clock": func(w *world) { w.hidden = -1e4 },
+		"by the probes' clock":  func(w *world) { w.call = -60 },
+	} {
+		r := rand.New(rand.NewPCG(9, 9))
+		w := path(r)
+		change(&w)
+		i, err := Of(w.trace(r))
+		if err != nil || !strings.Contains(i.Probes.Unknown, "the machine changed between the windows") || i.Probes.Sum.Value != 0 || i.Total.Median != i.Probed {
+			t.Errorf("%s: %+v, %v", name, i.Probes, err)
+		}
+	}
+}
