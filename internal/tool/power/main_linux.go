@@ -32,8 +32,11 @@ const (
 	// subject is the profile that the cost is planted into, path where it is measured.
 	subject = plan.Variant("bridge")
 	path    = "pod-to-pod/cross-node"
-	// repetitions of windows are what the default plan has for fifteen cases.
+	// repetitions of windows are what the default plan has for fifteen cases. What a piece costs is weighed in so many runs, of so few
+	// repetitions that each has an instance of its own.
 	repetitions = 12
+	weighings   = 6
+	weighed     = 9
 	window      = 300 * time.Millisecond
 )
 
@@ -134,8 +137,10 @@ type row struct {
 	of       *kind
 	pieces   int
 	when     when
-	// share is what was planted, by the cost of a piece.
-	share float64
+	// twin is true if a twin of the subject has the pieces, and the subject itself has none.
+	twin bool
+	// share is what was planted, by the cost of a piece, half is half its interval, 0 if that is not known.
+	share, half float64
 	// seen are the ratios that the pairs showed, whole those of whole windows, verdicts what they were called by each margin.
 	seen, whole []float64
 	// tail and wholeTail are those of the 99th percentile of round trips.
@@ -188,28 +193,32 @@ func (c *campaign) rows(ctx context.Context) ([]row, error) {
 // planned returns the rows of one workload before they are measured.
 func (c campaign) planned(ctx context.Context, workload string) ([]row, error) {
 	var some []row
-	perPiece := map[*kind]float64{}
+	weights := map[*kind]piece{}
 	for _, k := range c.costs {
 		r := row{workload: workload, of: k.of, when: k.when, verdicts: map[float64]map[compare.Verdict]int{}}
 		of := cmp.Or(k.of.as, k.of)
-		per, known := perPiece[of]
-		if !known {
+		per, known := weights[of]
+		if !known && (k.share > 0 || k.when == sliced || k.of.duty > 0) {
+			weigh := c.weigh
+			if of.standing {
+				weigh = c.weighStanding
+			}
 			var err error
-			if per, err = c.perPiece(ctx, workload, of); err != nil {
+			if per, err = weigh(ctx, workload, of); err != nil {
 				return nil, err
 			}
-			perPiece[of] = per
+			weights[of] = per
 		}
 		switch {
 		case k.of.duty > 0:
-			r.pieces = int(math.Round(inBurst / per))
+			r.pieces = int(math.Round(inBurst / per.share))
 			r.share = inPart(k.of.duty, inBurst)
-		case k.when == always:
-			r.pieces = int(math.Round(k.share / per))
-			r.share = float64(r.pieces) * per
 		case k.when == sliced:
 			r.pieces = k.of.probe
-			r.share = inPart(duty, float64(r.pieces)*per)
+			r.share = inPart(duty, float64(r.pieces)*per.share)
+		case k.share > 0:
+			r.pieces = int(math.Round(k.share / per.share))
+			r.share, r.half = float64(r.pieces)*per.share, float64(r.pieces)*per.half
 		}
 		some = append(some, r)
 	}
@@ -222,29 +231,61 @@ const inBurst = 1.5
 // inPart is what a cost in a part of the time adds to the whole: a part with the cost has less work than one without.
 func inPart(part, cost float64) float64 { return 1/(1-part+part/(1+cost)) - 1 }
 
-// perPiece is the cost of one piece as a share of the subject's service demand, from many.
-func (c campaign) perPiece(ctx context.Context, workload string, of *kind) (float64, error) {
-	var levels []float64
-	for _, pieces := range []int{0, of.probe} {
-		name := "probe-0"
-		if pieces > 0 {
-			name = fmt.Sprintf("probe-%s-%d", of.name, pieces)
-		}
-		s, err := c.measured(ctx, row{workload: workload, of: of, pieces: pieces, when: always}, name)
+// piece is the cost of one piece as a share of the subject's service demand, and half the interval of that; 0 is not known.
+type piece struct{ share, half float64 }
+
+// weigh measures a piece, from many: a twin of the subject that has them is set beside the subject itself, in turn within one run. Two
+// runs would differ by 1 % without any cost. Undisturbed values are what is tried, so whole windows say it.
+func (c campaign) weigh(ctx context.Context, workload string, of *kind) (piece, error) {
+	var with, without []float64
+	for n := range weighings {
+		s, err := c.measured(ctx, row{workload: workload, of: of, pieces: of.probe, when: always, twin: true}, fmt.Sprintf("twin-%s-%d", of.name, n))
 		if err != nil {
-			return 0, err
+			return piece{}, err
 		}
-		q, err := quotient(s, func(c *compare.Cell) float64 { return c.Median })
+		x, y := twins(s)
+		with, without = append(with, x...), append(without, y...)
+	}
+	e := stat.Paired(with, without, 0.95)
+	return pieceOf(workload, of, e.Ratio, (e.High-e.Low)/2)
+}
+
+// weighStanding measures a piece of a cost that is paid while another profile is measured, from two runs.
+func (c campaign) weighStanding(ctx context.Context, workload string, of *kind) (piece, error) {
+	var levels [2]float64
+	for i := range levels {
+		r := row{workload: workload, of: of, pieces: i * of.probe, when: always}
+		s, err := c.measured(ctx, r, fmt.Sprintf("probe-%s-%d", of.name, r.pieces))
 		if err != nil {
-			return 0, err
+			return piece{}, err
 		}
-		levels = append(levels, q)
+		if levels[i], err = wholeQuotient(s); err != nil {
+			return piece{}, err
+		}
 	}
-	share := (levels[1]/levels[0] - 1) / float64(of.probe)
-	if share <= 0 {
-		return 0, fmt.Errorf("%s: %d %s cost nothing that can be measured", workload, of.probe, of.name)
+	return pieceOf(workload, of, levels[1]/levels[0], 0)
+}
+
+func pieceOf(workload string, of *kind, ratio, half float64) (piece, error) {
+	if !(ratio > 1) {
+		return piece{}, fmt.Errorf("%s: %d %s cost nothing that can be measured", workload, of.probe, of.name)
 	}
-	return share, nil
+	return piece{(ratio - 1) / float64(of.probe), half / float64(of.probe)}, nil
+}
+
+// twins returns the whole windows of the subject's twin and those of the subject, in the order of repetitions that have both.
+func twins(s compare.Side) (twin, original []float64) {
+	of := func(profile plan.Variant) []compare.Sample {
+		c, _ := s.Cell(compare.Key{Case: plan.Case{Profile: profile, Path: s.Paths[0], Workload: s.Workloads[0]}, Metric: metric.ServiceDemand})
+		return c.Recorded().Samples
+	}
+	mine := of(subject)
+	for _, x := range of(subject.Twin()) {
+		if i := slices.IndexFunc(mine, func(y compare.Sample) bool { return y.Repetition == x.Repetition }); i >= 0 {
+			twin, original = append(twin, x.Value), append(original, mine[i].Value)
+		}
+	}
+	return twin, original
 }
 
 // wholeQuotient is that of whole windows.

@@ -42,6 +42,8 @@ type kind struct {
 	// plant has each packet that a node takes in from its network, or forwards, pay for n pieces, in place of what was planted
 	// there before. What it returns is closed in the end; (optional).
 	plant func(ctx context.Context, node *netns.NS, n int) (io.Closer, error)
+	// standing costs are paid while another profile is measured, too.
+	standing bool
 	// duty is the part of each period in which packets pay, and as the kind whose pieces cost the same all the time; (optional).
 	duty float64
 	as   *kind
@@ -108,10 +110,18 @@ func (p planted) Renew(ctx context.Context, names []plan.Variant) map[plan.Varia
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stands := p.Environment.Renew(ctx, names)
-	if err, there := stands[subject]; there && err == nil {
-		stands[subject] = p.begin(ctx)
+	if err, there := stands[p.target()]; there && err == nil {
+		stands[p.target()] = p.begin(ctx)
 	}
 	return stands
+}
+
+// target is the profile that has the cost.
+func (r row) target() plan.Variant {
+	if r.twin {
+		return subject.Twin()
+	}
+	return subject
 }
 
 // begin makes a new instance ready.
@@ -122,11 +132,11 @@ func (p planted) begin(ctx context.Context) error {
 	return p.plant(ctx, 0)
 }
 
-// plant has the nodes of the subject cost that many pieces.
+// plant has the nodes of the target cost that many pieces.
 func (p planted) plant(ctx context.Context, pieces int) error {
-	inst := p.Instance(subject)
+	inst := p.Instance(p.target())
 	if inst == nil {
-		return fmt.Errorf("%s does not stand", subject)
+		return fmt.Errorf("%s does not stand", p.target())
 	}
 	var errs []error
 	for _, n := range inst.Nodes {
@@ -180,6 +190,9 @@ func (c campaign) measure(ctx context.Context, r row, file string) (err error) {
 	p := plan.Default()
 	p.Name, p.Environment, p.Profiles = "power", plan.EnvLab, []plan.Variant{profile.Raw, subject}
 	p.Repetitions, p.Duration = repetitions, window
+	if r.twin {
+		p.Profiles, p.Baseline, p.Repetitions = []plan.Variant{subject}, subject, weighed
+	}
 	if p.Paths, err = plan.ParsePaths(path); err != nil {
 		return err
 	}

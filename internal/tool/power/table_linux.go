@@ -10,7 +10,7 @@ import (
 // render writes what was found.
 func (c campaign) render(rows []row) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d pairs of files for each row, each file with raw, its twin and %s on %s: %d windows of %s, every second on an instance of its own. Planted are rules that no packet matches, before all others of the forwarding nodes. BPF programs on the nodes' network devices are planted, too: they count, copy, or read a map that the caches do not keep; what a piece costs is measured with many. Both shown values are medians of the pairs. Verdicts: worse / better / the same / undecided.\n\n",
+	fmt.Fprintf(&b, "%d pairs of files for each row, each file with raw, its twin and %s on %s: %d windows of %s, every second on an instance of its own. Planted are rules that no packet matches, before all others of the forwarding nodes. BPF programs on the nodes' network devices are planted, too: they count, copy, or read a map that the caches do not keep; what a piece costs is measured with many, in a twin of the profile within one run. Both shown values are medians of the pairs. Verdicts: worse / better / the same / undecided.\n\n",
 		c.pairs, subject, path, repetitions, window)
 	b.WriteString("| workload | cost | planted | shown | by whole windows | p99 shown | by whole windows |")
 	for _, m := range margins {
@@ -18,7 +18,10 @@ func (c campaign) render(rows []row) string {
 	}
 	b.WriteString("\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
-		what, least := fmt.Sprintf("%d %s %s", r.pieces, r.of.name, r.when), ""
+		what, least, half := fmt.Sprintf("%d %s %s", r.pieces, r.of.name, r.when), "", ""
+		if r.half > 0 {
+			half = fmt.Sprintf(" ± %.1f", 100*r.half)
+		}
 		if r.of.duty > 0 {
 			what = fmt.Sprintf("%d %s", r.pieces, r.of.name)
 		}
@@ -28,7 +31,7 @@ func (c campaign) render(rows []row) string {
 		case sliced:
 			least = "at least " // their coming and going costs, too
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s%+.1f %% | %+.1f %% | %+.1f %% |", r.workload, what, least, 100*r.share, 100*(median(r.seen)-1), 100*(median(r.whole)-1))
+		fmt.Fprintf(&b, "| `%s` | %s | %s%+.1f%s %% | %+.1f %% | %+.1f %% |", r.workload, what, least, 100*r.share, half, 100*(median(r.seen)-1), 100*(median(r.whole)-1))
 		if len(r.tail) > 0 {
 			fmt.Fprintf(&b, " %+.0f %% | %+.0f %% |", 100*(median(r.tail)-1), 100*(median(r.wholeTail)-1))
 		} else {

@@ -21,7 +21,7 @@ const collected = 20 * time.Millisecond
 // task of the path pays for it. The worker is on the first CPU, apart from the load: beside load threads, which go before others on
 // their CPU, it would get 1 % of the time whatever the number of elements.
 var elements = &kind{
-	name: fmt.Sprintf("elements of a set that a kernel worker goes through every %s", collected), probe: 20_000, plant: plantElements,
+	name: fmt.Sprintf("elements of a set that a kernel worker goes through every %s", collected), probe: 20_000, plant: plantElements, standing: true,
 }
 
 // plantElements replaces the set of a node by one of n elements, which stay for an hour. A worker runs on the CPU that its set came from.
