@@ -446,6 +446,11 @@ func (i *Instance) Rehearse(ctx context.Context) (left []string, err error) {
 	if err := n.own.Try(ctx, p); err != nil {
 		return nil, err
 	}
+	if i.Spec.file.CNI.LeavesDevices {
+		if err := emptied(ns); err != nil {
+			return nil, err
+		}
+	}
 	after, err := listed(n.NS)
 	if err != nil {
 		return nil, err
@@ -462,7 +467,24 @@ func (i *Instance) Rehearse(ctx context.Context) (left []string, err error) {
 	return left, err
 }
 
-// listed returns the devices of a namespace but the loopback, and its routes.
+// added reports whether a program added the device: each namespace has a loopback and a device ipip from the kernel.
+func added(d link.Device) bool { return d.Name != link.Loopback && d.Kind != "ipip" }
+
+// emptied removes the devices of a namespace.
+func emptied(ns *netns.NS) error {
+	_, err := link.At(ns, func(at *link.Handle) (struct{}, error) {
+		devices, err := at.Devices()
+		for _, d := range devices {
+			if added(d) {
+				err = errors.Join(err, at.Remove(d.Name))
+			}
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// listed returns the devices of a namespace but the loopback, its routes and its routing rules.
 func listed(ns *netns.NS) ([]string, error) {
 	return link.At(ns, func(at *link.Handle) ([]string, error) {
 		devices, err := at.Devices()
@@ -472,14 +494,18 @@ func listed(ns *netns.NS) ([]string, error) {
 		routes, err := at.Routes()
 		var all []string
 		for _, d := range devices {
-			if d.Name != link.Loopback && d.Kind != "ipip" { // the kernel adds that to each namespace
+			if added(d) {
 				all = append(all, "device "+d.Name)
 			}
 		}
 		for _, r := range routes {
 			all = append(all, "route to "+r.To.String())
 		}
-		return all, err
+		rules, rulesErr := at.Policy()
+		for _, r := range rules {
+			all = append(all, "routing rule "+r.Words)
+		}
+		return all, errors.Join(err, rulesErr)
 	})
 }
 

@@ -52,7 +52,9 @@ type cni struct {
 	Conflist  string `yaml:"conflist" help:"network configuration list: its JSON, or a file relative to this file; variables are replaced" need:"yes"`
 	Addresses string `yaml:"addresses" help:"where pods have their addresses: in a range of their node, or on the network of the nodes" words:"node,underlay" usual:"node"`
 	Routes    *bool  `yaml:"routes" help:"add a route to the pods of each other node" usual:"true without based-on and with addresses: node"`
-	Timeout   span   `yaml:"timeout" help:"time that one call of the plugins may take" usual:"10s"`
+	// LeavesDevices says that a pod's devices need its namespace's end.
+	LeavesDevices bool `yaml:"leaves-devices" help:"DEL leaves the devices of a pod, which end with its namespace; it must remove all else" usual:"false"`
+	Timeout       span `yaml:"timeout" help:"time that one call of the plugins may take" usual:"10s"`
 }
 
 // Place has changes to a network namespace. They apply when the dataplane and its rules are complete.
