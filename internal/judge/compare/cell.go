@@ -102,12 +102,7 @@ const (
 )
 
 // Recorded returns the typical estimate, whose samples are the numbers in the result file.
-func (c Cell) Recorded() Estimate {
-	if c.Typical != nil {
-		return *c.Typical
-	}
-	return c.Estimate
-}
+func (c Cell) Recorded() Estimate { return c.windows().Estimate }
 
 // windows is the cell by whole windows alone.
 func (c *Cell) windows() *Cell {
@@ -124,16 +119,12 @@ func undisturbed(cells ...*Cell) bool {
 	return !slices.ContainsFunc(cells, func(c *Cell) bool { return c.Typical == nil })
 }
 
-// alike returns the estimates of cells that are of one kind: undisturbed if all have it.
-func alike(cells ...*Cell) []Estimate {
-	recorded := !undisturbed(cells...)
-	out := make([]Estimate, len(cells))
-	for i, c := range cells {
-		if out[i] = c.Estimate; recorded {
-			out[i] = c.Recorded()
-		}
+// alike returns the cells so that their estimates are of one kind: undisturbed if all are, whole windows otherwise.
+func alike(cells ...*Cell) []*Cell {
+	if undisturbed(cells...) {
+		return cells
 	}
-	return out
+	return each.Of(cells, (*Cell).windows)
 }
 
 // instances counts the instances of the profile that samples come from.
@@ -276,7 +267,7 @@ func (a *attempts) cell(name string, confidence float64, q quiet) Cell {
 		typical := cell.Estimate
 		cell.Estimate, cell.Typical, cell.Slices = estimateOf(undisturbed, confidence), &typical, n
 	} else if _, estimated := a.estimator(name, len(s.samples)); estimated {
-		if cell.Crowded = q.crowded(a.pieces); q.mixed[a.row()] {
+		if cell.Crowded = q.crowded(a.pieces); q.mixed[rowOfCase(a.Case)] {
 			add(slowMachine, 0, "the machine had two speeds, and some profiles of this row were measured at the lower one alone: values are of whole windows")
 		}
 	}

@@ -102,10 +102,7 @@ func (c *contest) by(i, j int, confidence float64) tested {
 			return stat.Welch(c.levels[i].Times(factor), c.levels[j], confidence)
 		}
 	}
-	var p, q []float64
-	for x, y := range pairsOf(x, y) {
-		p, q = append(p, x.Value), append(q, y.Value)
-	}
+	p, q := pairedValues(x, y)
 	switch {
 	case stat.UsePaired(len(p)) && stat.LeastP(stat.SignedRank, len(p), len(p)) <= c.level:
 		return func(factor float64) stat.Effect { return stat.Paired(scaled(p, factor), q, confidence) }

@@ -122,13 +122,10 @@ func (a *Analysis) between(c, base *Cell) tested {
 		mine, theirs := a.beside(c), a.beside(base)
 		return func(factor float64) stat.Effect { return stat.Welch(mine.Times(factor), theirs, a.Confidence) }
 	}
-	both := alike(c, base)
-	mine, theirs := both[0].units(), both[1].units()
+	mine, theirs := c.Recorded().units(), base.Recorded().units()
 	var p, q []float64
 	if (instances(mine) == len(mine)) == (instances(theirs) == len(theirs)) { // units of one kind
-		for x, y := range pairsOf(mine, theirs) {
-			p, q = append(p, x.Value), append(q, y.Value)
-		}
+		p, q = pairedValues(mine, theirs)
 	}
 	return func(factor float64) stat.Effect {
 		if stat.UsePaired(len(p)) {
@@ -180,6 +177,14 @@ func beyond(margin, share float64, test tested) float64 {
 		return 1
 	}
 	return max(low.P, high.P) / 2
+}
+
+// pairedValues are the values of pairsOf.
+func pairedValues(x, y []Sample) (p, q []float64) {
+	for a, b := range pairsOf(x, y) {
+		p, q = append(p, a.Value), append(q, b.Value)
+	}
+	return p, q
 }
 
 // pairsOf are the samples of the repetitions that both have and that one invocation measured; both are in the order of

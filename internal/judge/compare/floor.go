@@ -89,10 +89,8 @@ func (a *Analysis) judgeTwins(original plan.Variant) {
 	for i := range a.Floors {
 		f := &a.Floors[i]
 		for j := range f.Twins {
-			k := Key{plan.Case{Profile: original, Path: f.Twins[j].Path, Workload: f.Workload}, f.Metric}
-			first := a.at[k]
-			k.Profile = original.Twin()
-			if p := a.compare(a.at[k], first); p.x.Widened == 0 {
+			first, second := a.twins(Key{plan.Case{Path: f.Twins[j].Path, Workload: f.Workload}, f.Metric}, original)
+			if p := a.compare(second, first); p.x.Widened == 0 {
 				all = append(all, p)
 				at = append(at, &f.Twins[j])
 			}
@@ -104,13 +102,18 @@ func (a *Analysis) judgeTwins(original plan.Variant) {
 	}
 }
 
+// twins returns the cells of a profile and of its second instance. A cell that was not measured is nil.
+func (a *Analysis) twins(k Key, original plan.Variant) (first, second *Cell) {
+	k.Profile = original
+	first = a.at[k]
+	k.Profile = original.Twin()
+	return first, a.at[k]
+}
+
 func (a *Analysis) measureFloor(k Key, original plan.Variant) Floor {
 	f := Floor{Workload: k.Workload, Metric: k.Metric, Share: minFloor}
 	for _, k.Path = range a.Paths {
-		k.Profile = original
-		first := a.at[k]
-		k.Profile = original.Twin()
-		second := a.at[k]
+		first, second := a.twins(k, original)
 		// From one trial each nothing tells the instances from the trials.
 		if first == nil || second == nil || min(first.N, second.N) < 2 {
 			continue

@@ -160,8 +160,9 @@ func (h *Historian) track(k Key) (Track, bool) {
 		return t, false
 	}
 	t.Unit = cells[0].Unit
-	estimates, series := alike(cells...), quotientSeries(cells, bases)
-	values := each.Of(estimates, func(e Estimate) []float64 { return valuesOf(e.units()) })
+	series := quotientSeries(cells, bases)
+	cells = alike(cells...)
+	values := each.Of(cells, func(c *Cell) []float64 { return valuesOf(c.units()) })
 	if series != nil {
 		t.Common = bases[0].Profile
 	} else {
@@ -172,7 +173,7 @@ func (h *Historian) track(k Key) (Track, bool) {
 	for i, run := range h.runs {
 		point := stat.Summarize(nil, h.confidence)
 		if _, ok := run.cells[k]; ok {
-			point, all[i], plain[i] = estimates[n].Summary, series[n], values[n]
+			point, all[i], plain[i] = cells[n].Summary, series[n], values[n]
 			n++
 		}
 		t.Points = append(t.Points, point)
@@ -208,7 +209,7 @@ func quotientSeries(cells, bases []*Cell) [][]float64 {
 	both := alike(slices.Concat(cells, bases)...)
 	var series [][]float64
 	for i := range cells {
-		q := quotientsOf(both[i], both[len(cells)+i])
+		q := quotientsOf(both[i].Estimate, both[len(cells)+i].Estimate)
 		if q == nil {
 			return nil
 		}

@@ -161,12 +161,10 @@ func (p *Pair) differ(c, other *Cell) {
 
 // beside sets a cell of B beside one of A, by their values alone.
 func (p *Pair) beside(c, other *Cell) Match {
-	if !undisturbed(c, other) {
-		c, other = c.windows(), other.windows()
-	}
+	both := alike(c, other)
+	c, other = both[0], both[1]
 	m := Match{A: c, B: other, Comparison: Comparison{Key: other.Key, Baseline: c.Profile}}
-	both := alike(other, c)
-	m.after, m.before = valuesOf(both[0].units()), valuesOf(both[1].units())
+	m.after, m.before = valuesOf(other.units()), valuesOf(c.units())
 	m.Plain = stat.Unpaired(m.after, m.before, p.Confidence)
 	if undisturbed(c, other) {
 		m.levels = &[2]stat.Level{p.B.level(other), p.A.level(c)}
@@ -242,8 +240,7 @@ func (p *Pair) quotients(m *Match, below, under []*Cell) {
 		m.levels = &[2]stat.Level{p.B.beside(m.B).Over(after).Times(unsure), p.A.beside(m.A).Over(before)}
 		return
 	}
-	all := alike(m.B, under[0], m.A, below[0])
-	after, before := quotientsOf(all[0], all[1]), quotientsOf(all[2], all[3])
+	after, before := quotientsOf(m.B.Recorded(), under[0].Recorded()), quotientsOf(m.A.Recorded(), below[0].Recorded())
 	if min(len(after), len(before)) < 2 {
 		return
 	}

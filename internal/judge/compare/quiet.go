@@ -163,12 +163,12 @@ func (c *Collector) slice(a *attempts, rec *result.Record) {
 	c.slices += len(p.client.slices) + len(p.server.slices)
 	for c.slices > maxSlices {
 		c.sliceLevel++
-		c.slices = 0
 		for _, a := range c.cases {
 			a.pieces = slices.DeleteFunc(a.pieces, func(p pieces) bool { return !kept(p.at, c.sliceLevel) })
-			for _, p := range a.pieces {
-				c.slices += len(p.client.slices) + len(p.server.slices)
-			}
+		}
+		c.slices = 0
+		for s := range c.sides() {
+			c.slices += len(s.slices)
 		}
 	}
 }
@@ -217,7 +217,7 @@ type quiet struct {
 	// judged by.
 	alone, cold bool
 	// mixed are the rows whose profiles were measured at different speeds of the machine.
-	mixed map[Key]bool
+	mixed map[plan.Case]bool
 }
 
 // measureQuiet finds the full speed of each place, the slopes and the moments, which the profiles for reference tell where
@@ -257,17 +257,27 @@ func (c *Collector) measureQuiet(reference func(plan.Variant) bool) quiet {
 // fastestOf is the fastest of sorted readings, but for a few that chance made so.
 func fastestOf(sorted []float32) float64 { return float64(sorted[int(fastest*float64(len(sorted)))]) }
 
+// sides are both sides of all trials, each with its trial.
+func (c *Collector) sides() iter.Seq2[*sliced, *pieces] {
+	return func(yield func(*sliced, *pieces) bool) {
+		for _, a := range c.cases {
+			for i := range a.pieces {
+				p := &a.pieces[i]
+				if !yield(&p.client, p) || !yield(&p.server, p) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // all are the slices of all sides.
 func (c *Collector) all() iter.Seq2[*sliced, *slice] {
 	return func(yield func(*sliced, *slice) bool) {
-		for _, a := range c.cases {
-			for i := range a.pieces {
-				for _, side := range []*sliced{&a.pieces[i].client, &a.pieces[i].server} {
-					for j := range side.slices {
-						if !yield(side, &side.slices[j]) {
-							return
-						}
-					}
+		for side := range c.sides() {
+			for i := range side.slices {
+				if !yield(side, &side.slices[i]) {
+					return
 				}
 			}
 		}
@@ -313,17 +323,13 @@ func (c *Collector) disbelieve(reference func(plan.Variant) bool) {
 // measureMoments returns the mean weight of the slices of some profiles in each repetition.
 func (c *Collector) measureMoments(q quiet, of func(plan.Variant) bool) map[moment]float64 {
 	weights, counts := map[moment]float64{}, map[moment]float64{}
-	for _, a := range c.cases {
-		if !of(a.Profile) {
+	for side, p := range c.sides() {
+		if !of(side.Profile) {
 			continue
 		}
-		for _, p := range a.pieces {
-			for _, side := range []sliced{p.client, p.server} {
-				for _, s := range side.slices {
-					weights[p.moment] += s.weight(q.fastest[side.place])
-					counts[p.moment]++
-				}
-			}
+		for _, x := range side.slices {
+			weights[p.moment] += x.weight(q.fastest[side.place])
+			counts[p.moment]++
 		}
 	}
 	for m := range weights {
@@ -344,20 +350,23 @@ func (q quiet) crowded(trials []pieces) bool {
 // for all cells of a workload. Slices count by their weight, so it is the slope near full speed.
 func (c *Collector) measureSlopes(q quiet) {
 	type sums struct {
-		xx float64
-		xy [clocks]float64
+		weight, x, xx float64
+		xy            [clocks]float64
 	}
-	all := map[plan.Workload]sums{}
-	for _, a := range c.cases {
-		s := all[a.Workload]
-		for _, server := range []bool{false, true} {
-			xx, xy := a.covariance(q, server)
-			s.xx += xx
-			for clock := range xy {
-				s.xy[clock] += xy[clock]
-			}
+	means, all := map[place]sums{}, map[plan.Workload]sums{}
+	for side, s := range c.all() {
+		m, w := means[side.place], s.weight(q.fastest[side.place])
+		m.weight, m.x = m.weight+w, m.x+w*float64(s.yard)
+		means[side.place] = m
+	}
+	for side, s := range c.all() {
+		m, sum := means[side.place], all[side.Workload]
+		w, x := s.weight(q.fastest[side.place]), float64(s.yard)-m.x/m.weight
+		sum.xx += w * x * x
+		for clock, ns := range s.time {
+			sum.xy[clock] += w * x * math.Log(float64(ns/s.work)) // distances from their mean sum to 0
 		}
-		all[a.Workload] = s
+		all[side.Workload] = sum
 	}
 	for w, s := range all {
 		var slope [clocks]float64
@@ -368,36 +377,6 @@ func (c *Collector) measureSlopes(q quiet) {
 		}
 		q.slope[w] = slope
 	}
-}
-
-// covariance returns the weighted variance of the readings of one side of a case, and their covariance with the time of a
-// unit of work by each clock, as logarithms.
-func (a *attempts) covariance(q quiet, server bool) (xx float64, xy [clocks]float64) {
-	var weight, x float64
-	visit := func(with func(weight, yard float64, s slice)) {
-		for _, p := range a.pieces {
-			side := p.client
-			if server {
-				side = p.server
-			}
-			fast := q.fastest[side.place]
-			for _, s := range side.slices {
-				with(s.weight(fast), float64(s.yard), s)
-			}
-		}
-	}
-	visit(func(w, yard float64, _ slice) { weight, x = weight+w, x+w*yard })
-	if weight == 0 {
-		return 0, xy
-	}
-	x /= weight
-	visit(func(w, yard float64, s slice) {
-		xx += w * (yard - x) * (yard - x)
-		for clock, ns := range s.time {
-			xy[clock] += w * (yard - x) * math.Log(float64(ns/s.work)) // distances from their mean sum to 0
-		}
-	})
-	return xx, xy
 }
 
 // weight is how much a slice counts: 1 among the fastest, half as much at the distance near.
@@ -456,7 +435,7 @@ func (t *tempo) add(weight float64, s slice) {
 // all of them. It returns the number of those slices too, 0 if too few trials have enough of them.
 func (a *attempts) undisturbed(q quiet, name string, recorded []Sample) (samples []Sample, n int) {
 	estimate, ok := a.estimator(name, len(recorded))
-	if !ok || !q.enough() || q.crowded(a.pieces) || q.mixed[a.row()] {
+	if !ok || !q.enough() || q.crowded(a.pieces) || q.mixed[rowOfCase(a.Case)] {
 		return nil, 0
 	}
 	at := map[moment]Sample{}

@@ -20,8 +20,8 @@ const slowMachine = "slow-machine"
 // them up to 5 % slower.
 const otherSpeed = 1.08
 
-// row is the key of the cells of a workload and a path.
-func (a *attempts) row() Key { return Key{Case: plan.Case{Path: a.Path, Workload: a.Workload}} }
+// rowOfCase is the case of a workload on a path, over all profiles.
+func rowOfCase(c plan.Case) plan.Case { return plan.Case{Path: c.Path, Workload: c.Workload} }
 
 // pace is the fastest reading of one side of a case, of all its trials and of each.
 type pace struct {
@@ -40,27 +40,24 @@ func (p pace) slower(than float64) (n int) {
 }
 
 // mixedRows finds the rows whose profiles were measured at different speeds. Readings of one side on one machine are compared.
-func (c *Collector) mixedRows(q quiet) map[Key]bool {
+func (c *Collector) mixedRows(q quiet) map[plan.Case]bool {
 	sides := map[place]map[plan.Variant]pace{}
-	for _, a := range c.cases {
-		for _, p := range a.pieces {
-			for _, s := range []sliced{p.client, p.server} {
-				if len(s.slices) == 0 {
-					continue
-				}
-				k := place{s.machine, a.row().Case, s.server}
-				if sides[k] == nil {
-					sides[k] = map[plan.Variant]pace{}
-				}
-				trial := fastestOf(slices.Sorted(slices.Values(each.Of(s.slices, func(x slice) float32 { return x.yard }))))
-				sides[k][a.Profile] = pace{q.fastest[s.place], append(sides[k][a.Profile].trials, trial)}
-			}
+	for s := range c.sides() {
+		if len(s.slices) == 0 {
+			continue
 		}
+		row := s.place
+		row.Case = rowOfCase(s.Case)
+		if sides[row] == nil {
+			sides[row] = map[plan.Variant]pace{}
+		}
+		trial := fastestOf(slices.Sorted(slices.Values(each.Of(s.slices, func(x slice) float32 { return x.yard }))))
+		sides[row][s.Profile] = pace{q.fastest[s.place], append(sides[row][s.Profile].trials, trial)}
 	}
-	mixed := map[Key]bool{}
-	for k, paces := range sides {
+	mixed := map[plan.Case]bool{}
+	for at, paces := range sides {
 		if apart(slices.Collect(maps.Values(paces))) {
-			mixed[Key{Case: k.Case}] = true
+			mixed[at.Case] = true
 		}
 	}
 	return mixed
