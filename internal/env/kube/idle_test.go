@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,11 +77,7 @@ func TestRest(t *testing.T) {
 		"a user's goes": {kubelet: kubelet{container: func(c string, n int) (uint64, bool) { return uint64(n), c != "web" || n < 2 }}, parts: []string{all[0], all[1], all[2], all[4]}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := restWatch{node: "n1", own: []string{"cnibench-r"}, read: tc.kubelet.read, poll: time.Millisecond, limit: 50 * time.Millisecond}
-			n, err := w.rest(t.Context(), 30*time.Millisecond)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := rested(t, restWatch{own: []string{"cnibench-r"}, read: tc.kubelet.read, limit: 50 * time.Millisecond}, 30*time.Millisecond)
 			var parts []string
 			for _, p := range n.Parts {
 				parts = append(parts, p.Name)
@@ -96,14 +93,24 @@ func TestRest(t *testing.T) {
 			}
 		})
 	}
-	n, err := restWatch{node: "n1", read: (&kubelet{}).read, poll: time.Millisecond, limit: time.Second}.rest(t.Context(), time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := rested(t, restWatch{read: (&kubelet{}).read, limit: time.Second}, time.Millisecond)
 	i := slices.IndexFunc(n.Parts, func(p sample.RestPart) bool { return p.Name == otherPods })
 	if p := n.Parts[i]; p.Cores < 2.99e-4 || p.Cores > 3.01e-4 { // three containers of 1 ms in 10 s, the agent's among them
 		t.Errorf("the other pods used %v", p)
 	}
+}
+
+// rested is what a watch of node n1 says of a window. The watch has a clock of its own, which a busy machine does not move.
+func rested(t *testing.T, w restWatch, window time.Duration) (n sample.NodeRest) {
+	t.Helper()
+	w.node, w.poll = "n1", time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		var err error
+		if n, err = w.rest(t.Context(), window); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return n
 }
 
 // restarts is the CPU time of a container whose counter begins anew after the first samples.
@@ -120,11 +127,7 @@ func TestRestWaits(t *testing.T) {
 		return fmt.Appendf(nil, `{"node":{"cpu":{"time":"2020-01-01T00:00:00.%03dZ","usageCoreNanoSeconds":%d}}}`, n, n)
 	}
 	n := 0
-	w := restWatch{node: "n1", poll: time.Millisecond, limit: time.Second, read: func(context.Context, string) ([]byte, error) { n++; return slow(n), nil }}
-	got, err := w.rest(t.Context(), 5*time.Millisecond)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := rested(t, restWatch{limit: time.Second, read: func(context.Context, string) ([]byte, error) { n++; return slow(n), nil }}, 5*time.Millisecond)
 	if got.Whole.SpanNs != 5e6 || n < 7 {
 		t.Errorf("span %d after %d readings", got.Whole.SpanNs, n)
 	}
@@ -143,10 +146,12 @@ func TestRestFails(t *testing.T) {
 		"not allowed":  {func(context.Context, string) ([]byte, error) { return nil, forbidden }, "nodes/proxy"},
 		"is not there": {func(context.Context, string) ([]byte, error) { return nil, errors.New("no such host") }, "node n1: no such host"},
 	} {
-		_, err := restWatch{node: "n1", read: tc.read, poll: time.Millisecond, limit: 10 * time.Millisecond}.rest(t.Context(), time.Millisecond)
-		if err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			_, err := restWatch{node: "n1", read: tc.read, poll: time.Millisecond, limit: 10 * time.Millisecond}.rest(t.Context(), time.Millisecond)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(errors.New("interrupted"))
