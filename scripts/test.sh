@@ -24,8 +24,10 @@ kernel='/internal/(kernel|engine|env/lab|cli|tool|profile|conduct/run)(/|$)'
 # Those of them that measure no time: they run programs of the kernel on packets of their own.
 patient='/internal/kernel/bpf(/|$)'
 
+# go vet has read every package already.
+run="go test -json -vet=off -count=1 -timeout 15m"
 tests() {
-	$enter go test -json -count=1 -timeout 15m "$@" || true
+	$enter $run "$@" || true
 }
 
 # The race detector needs a C compiler; it watches the packages in which goroutines meet. What counts allocations, system
@@ -48,15 +50,15 @@ export TMPDIR="$beside/t"
 
 failed=0
 {
-	nice -n 10 go test -json -count=1 -timeout 15m -p 1 $(go list ./... | grep -Ev "$kernel") >"$beside/pure" &
+	nice -n 19 $run -p 1 $(go list ./... | grep -Ev "$kernel") >"$beside/pure" &
 	pure=$!
-	nice -n 10 $enter go test -json -count=1 -timeout 15m -p 1 $(go list ./... | grep -E "$patient") >"$beside/patient" &
+	nice -n 19 $enter $run -p 1 $(go list ./... | grep -E "$patient") >"$beside/patient" &
 	trap "kill $pure $!; exit 130" INT TERM
 	tests -p 1 $(go list ./... | grep -E "$kernel" | grep -Ev "$patient")
 	races
 	wait
 	cat "$beside/pure" "$beside/patient"
-} | bin/testsum || failed=$?
+} | bin/testsum $enter $run || failed=$?
 
 # Tests have a temporary folder of their own: what they leave there is a fault of theirs. Go's own are those of a killed build.
 left=$(ls -A "$TMPDIR" | grep -v '^go-build' || true)

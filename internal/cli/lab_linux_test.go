@@ -231,7 +231,7 @@ func TestQuietRunSaysWhyNot(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := execute(t, cnibench(t), "run", "-q", "--profiles", fmt.Sprintf("ptp,ptp(connections=%d)", limit+1), "--baseline", "ptp", "--no-twin",
-		"--paths", "pod-to-pod/cross-node", "--workloads", "rr", "--duration", "50ms", "--repetitions", "1", "-o", filepath.Join(t.TempDir(), "r.jsonl"))
+		"--paths", "pod-to-pod/cross-node", "--workloads", "rr", "--duration", "1s", "--repetitions", "1", "-o", filepath.Join(t.TempDir(), "r.jsonl"))
 	want := fmt.Sprintf("Not measured here: ptp(connections=%d) (self-test failed", limit+1)
 	if said := strings.Join(strings.Fields(got.stdout), " "); !strings.Contains(said, want) || !strings.Contains(said, "more than the "+most+" that the machine tracks") {
 		t.Errorf("want %q in the summary: %+v", want, got)

@@ -153,7 +153,9 @@ func TestNewPodsBehindAGap(t *testing.T) {
 	path := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 	l := up(t, plan.Lab{}, "flannel-host-gw")
 	inst := l.Instances()[0]
-	dropping(t, l, inst.Nodes[1], fmt.Sprintf("-m statistic --mode nth --every %d --packet %d -j ACCEPT", attempts, attempts-1), "-j DROP")
+	// Each pod's own attempts count: pods dial at the same time, and the more of them do, the busier the machine is.
+	dropping(t, l, inst.Nodes[1], fmt.Sprintf("-m recent --name gap --rcheck --hitcount %d -m recent --name gap --remove -j ACCEPT", attempts-1),
+		"-m recent --name gap --set -j DROP")
 	o, err := l.NewPods(t.Context(), control.Arrivals{
 		Route: plan.Single(inst.Name, path), To: answering(t, inst, path), Rate: 10, Window: 500 * time.Millisecond, Timeout: 20 * time.Second,
 		Opens: func() error { return nil },

@@ -1,5 +1,9 @@
 // Command testsum reads the output of `go test -json` and closes it with what a reader needs: the output of what
 // failed, every skipped test with its reason, and one line of counts. It exits 1 when anything failed or nothing ran.
+//
+// With a command as its arguments (`testsum go test -json`), a few failed tests run once more by it when the stream has
+// ended and the machine is theirs. Those that pass then are named with what they printed: a test that needs a quiet machine
+// is a fault to mend, and hides no other.
 package main
 
 import (
@@ -9,6 +13,8 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -29,6 +35,8 @@ type tally struct {
 	output   map[string][]string
 	said     map[string]string
 	failures []string
+	// unsteady are the failures that passed when they ran again.
+	unsteady []string
 }
 
 func newTally() tally {
@@ -40,6 +48,13 @@ func main() {
 	if err := t.read(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "testsum:", err)
 		os.Exit(1)
+	}
+	if len(os.Args) > 1 {
+		t.again(os.Stdout, func(pkg, pattern string) ([]byte, error) {
+			cmd := exec.Command(os.Args[1], append(os.Args[2:len(os.Args):len(os.Args)], "-run", pattern, pkg)...)
+			cmd.Stderr = os.Stderr
+			return cmd.Output()
+		})
 	}
 	t.close(os.Stdout)
 	if t.failed > 0 || t.passed == 0 {
@@ -106,6 +121,47 @@ func (t *tally) fail(key string) {
 	t.said[key] = tail(strings.Join(t.output[key], ""))
 }
 
+// few is how many failed tests run again: more of them are no accident of a busy machine.
+const few = 8
+
+// again runs what failed once more. What no rest of the machine mends does not run: a package that did not build or ended
+// in a panic, and a race.
+func (t *tally) again(w io.Writer, run func(pkg, pattern string) ([]byte, error)) {
+	failed := map[string][]string{}
+	for _, key := range t.failures {
+		pkg, test, _ := strings.Cut(key, " ")
+		if test == "" || strings.Contains(t.said[key], "race detected") || strings.Contains(t.said[key], "\npanic: ") {
+			return
+		}
+		test, _, _ = strings.Cut(test, "/")
+		if !slices.Contains(failed[pkg], test) {
+			failed[pkg] = append(failed[pkg], test)
+		}
+	}
+	if len(slices.Concat(slices.Collect(maps.Values(failed))...)) > few {
+		return
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(failed)) {
+		for _, test := range failed[pkg] {
+			fmt.Fprintf(w, "again %s %s\n", pkg, test)
+			out, err := run(pkg, "^"+regexp.QuoteMeta(test)+"$")
+			second := newTally()
+			if second.read(strings.NewReader(string(out)), io.Discard) != nil || err != nil || second.failed > 0 || second.passed == 0 {
+				continue
+			}
+			t.failures = slices.DeleteFunc(t.failures, func(key string) bool {
+				steady := key != pkg+" "+test && !strings.HasPrefix(key, pkg+" "+test+"/")
+				if !steady {
+					t.unsteady = append(t.unsteady, key)
+				}
+				return !steady
+			})
+		}
+	}
+	t.failed = len(t.failures)
+	t.passed += len(t.unsteady)
+}
+
 func (t *tally) close(w io.Writer) {
 	if len(t.skipped) > 0 {
 		fmt.Fprintf(w, "\nskipped:\n")
@@ -113,6 +169,9 @@ func (t *tally) close(w io.Writer) {
 			tests := t.skipped[why]
 			fmt.Fprintf(w, "  %s\n    %d: %s\n", why, len(tests), strings.Join(tests, ", "))
 		}
+	}
+	for _, key := range t.unsteady {
+		fmt.Fprintf(w, "\n--- failed, and passed when it ran again by itself: %s\n%s", key, t.said[key])
 	}
 	// Failures come last, where a reader of the end of a log finds them.
 	for _, key := range t.failures {

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -62,6 +66,61 @@ func TestABrokenBuildFails(t *testing.T) {
 		`{"Action":"fail","Package":"p","Elapsed":0,"FailedBuild":"p"}`)
 	if got.failed == 0 || !strings.Contains(out, "undefined: y") {
 		t.Errorf("tally %+v, output:\n%s", got, out)
+	}
+}
+
+// TestAgain: a failed test runs again by its package and its own name. One that passes then is shown and does not count as failed;
+// what no rest of the machine mends does not run again.
+func TestAgain(t *testing.T) {
+	failed := func(test, said string) []string {
+		return []string{
+			`{"Action":"output","Package":"p","Test":"` + test + `","Output":"` + said + `\n"}`,
+			`{"Action":"fail","Package":"p","Test":"` + test + `"}`,
+		}
+	}
+	end := []string{`{"Action":"fail","Package":"p"}`}
+	var many []string
+	for i := range few + 1 {
+		many = append(many, failed(fmt.Sprint("Test", i), "late")...)
+	}
+	passes, fails := `{"Action":"pass","Package":"p","Test":"TestA"}`, `{"Action":"fail","Package":"p","Test":"TestA"}`
+	for name, tc := range map[string]struct {
+		lines  []string
+		second string
+		err    error
+		runs   int
+		failed int
+	}{
+		"passes":            {lines: slices.Concat(failed("TestA/b", "late"), failed("TestA", "sub"), end), second: passes, runs: 1},
+		"fails again":       {lines: slices.Concat(failed("TestA", "late"), end), second: fails, runs: 1, failed: 1},
+		"does not run":      {lines: slices.Concat(failed("TestA", "late"), end), runs: 1, failed: 1},
+		"its command fails": {lines: slices.Concat(failed("TestA", "late"), end), second: passes, err: errors.New("exit status 1"), runs: 1, failed: 1},
+		"a race":            {lines: slices.Concat(failed("TestA", "testing.go:1: race detected during execution of test"), end), second: passes, failed: 1},
+		"a panic":           {lines: slices.Concat(failed("TestA", "x\\npanic: nil map"), end), second: passes, failed: 1},
+		"a build":           {lines: []string{`{"ImportPath":"p","Action":"build-fail"}`}, second: passes, failed: 1},
+		"too many":          {lines: slices.Concat(many, end), second: passes, failed: few + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, runs := newTally(), 0
+			if err := got.read(strings.NewReader(strings.Join(tc.lines, "\n")), io.Discard); err != nil {
+				t.Fatal(err)
+			}
+			got.again(io.Discard, func(pkg, pattern string) ([]byte, error) {
+				runs++
+				if pkg != "p" || pattern != "^TestA$" {
+					t.Errorf("%s of %s runs again", pattern, pkg)
+				}
+				return []byte(tc.second), tc.err
+			})
+			var out strings.Builder
+			got.close(&out)
+			if runs != tc.runs || got.failed != tc.failed || !strings.Contains(out.String(), fmt.Sprintf(" %d failed,", tc.failed)) {
+				t.Errorf("%d runs, %d failed, want %d and %d:\n%s", runs, got.failed, tc.runs, tc.failed, out.String())
+			}
+			if tc.failed == 0 && (got.passed != 2 || !strings.Contains(out.String(), "passed when it ran again by itself: p TestA/b\nlate\n")) {
+				t.Errorf("%d passed:\n%s", got.passed, out.String())
+			}
+		})
 	}
 }
 

@@ -40,8 +40,8 @@ type scene struct {
 	// tracks are the conntrack entries of each node after the trials.
 	tracks   [][]conntrack.Entry
 	trackErr error
-	// patience bounds the next exchange.
-	patience time.Duration
+	// patience bounds the next exchange, slowest is the longest of those that worked.
+	patience, slowest time.Duration
 }
 
 // open opens every capture before there is any traffic.

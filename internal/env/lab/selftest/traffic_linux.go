@@ -18,10 +18,10 @@ import (
 const (
 	// patience bounds an exchange that must work. It is long because the machine may be busy, and only delays a failure.
 	patience = 2 * time.Second
-	// patienceAfterFailure replaces patience after a failed exchange. In a broken profile most others fail too.
+	// patienceAfterFailure is the least that is left of patience after a failed exchange.
 	patienceAfterFailure = 300 * time.Millisecond
 	// impatience bounds an exchange that must not work.
-	impatience = 200 * time.Millisecond
+	impatience = 500 * time.Millisecond
 )
 
 // answer is the size of a response, in bytes.

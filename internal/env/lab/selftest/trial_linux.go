@@ -233,17 +233,22 @@ func (s *scene) collectNodes(t *trial) error {
 
 // tcp makes an exchange that must work.
 func (s *scene) tcp(ctx context.Context, e ends, size int) outcome {
-	return s.lowerPatience(s.exchange(e, size, s.patience).tcp(ctx))
+	return s.patiently(func(timeout time.Duration) outcome { return s.exchange(e, size, timeout).tcp(ctx) })
 }
 
 func (s *scene) udp(ctx context.Context, e ends, size int) outcome {
-	return s.lowerPatience(s.exchange(e, size, s.patience).udp(ctx))
+	return s.patiently(func(timeout time.Duration) outcome { return s.exchange(e, size, timeout).udp(ctx) })
 }
 
-// lowerPatience shortens the next exchanges after a failure.
-func (s *scene) lowerPatience(o outcome) outcome {
-	if o.err != nil {
-		s.patience = patienceAfterFailure
+// patiently makes one exchange. After a failure the next ones have as long as ten of the slowest that worked: in a broken
+// profile most others fail too, and a busy machine is no fault of a profile.
+func (s *scene) patiently(exchange func(timeout time.Duration) outcome) outcome {
+	began := time.Now()
+	o := exchange(s.patience)
+	if o.err == nil {
+		s.slowest = max(s.slowest, time.Since(began))
+	} else {
+		s.patience = min(max(patienceAfterFailure, 10*s.slowest), patience)
 	}
 	return o
 }
