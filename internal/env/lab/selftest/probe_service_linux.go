@@ -105,7 +105,7 @@ func (s *scene) callUnserved(ctx context.Context) {
 
 // callWithoutEndpoints waits long for a refusal, and repeats a datagram, which may be lost.
 func (s *scene) callWithoutEndpoints(ctx context.Context, network string) error {
-	timeout := 2 * s.patience
+	timeout := 2 * s.patience.next
 	if s.want.unservedBy(network) != refusedAtOnce {
 		timeout = impatience
 	}
@@ -121,7 +121,7 @@ func (s *scene) callWithoutEndpoints(ctx context.Context, network string) error 
 	}
 	deadline, _ := ctx.Deadline()
 	for time.Now().Before(deadline) {
-		if err = conn.SetDeadline(time.Now().Add(patienceAfterFailure)); err != nil {
+		if err = conn.SetDeadline(time.Now().Add(shortest)); err != nil {
 			return err
 		}
 		if _, err = conn.Write(make([]byte, question)); err != nil {
@@ -276,7 +276,7 @@ func (s *scene) greet(ctx context.Context, pods []*lab.Pod, port uint16) (stop f
 }
 
 func (s *scene) whoAnswers(ctx context.Context, svc *lab.Service) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience.next)
 	defer cancel()
 	conn, err := s.dialTest(ctx, "tcp", svc)
 	if err != nil {
@@ -288,7 +288,7 @@ func (s *scene) whoAnswers(ctx context.Context, svc *lab.Service) (string, error
 
 // nameFrom reads the name of the pod that answers.
 func (s *scene) nameFrom(conn net.Conn) (string, error) {
-	if err := conn.SetDeadline(time.Now().Add(s.patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(s.patience.next)); err != nil {
 		return "", err
 	}
 	name, err := io.ReadAll(conn)
@@ -332,7 +332,7 @@ func maglev(ctx context.Context, s *scene) finding {
 
 // fromOutside returns the backend that answers the external client from the given source port.
 func (s *scene) fromOutside(ctx context.Context, from int, at netip.AddrPort) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	ctx, cancel := context.WithTimeout(ctx, s.patience.next)
 	defer cancel()
 	d := net.Dialer{Control: sock.ReuseAddress, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(s.inst.External.Addr, uint16(from)))}
 	var conn net.Conn

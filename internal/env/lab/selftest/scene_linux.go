@@ -40,8 +40,7 @@ type scene struct {
 	// tracks are the conntrack entries of each node after the trials.
 	tracks   [][]conntrack.Entry
 	trackErr error
-	// patience bounds the next exchange, slowest is the longest of those that worked.
-	patience, slowest time.Duration
+	patience patience
 }
 
 // open opens every capture before there is any traffic.
@@ -50,7 +49,7 @@ func open(inst *lab.Instance, want expectation) (*scene, error) {
 		return nil, fmt.Errorf("%s has %d nodes, a self-test needs two and the switch between them", inst.Name, len(inst.Nodes))
 	}
 	s := &scene{
-		inst: inst, want: want, patience: patience,
+		inst: inst, want: want, patience: patience{next: longest},
 		pods: map[*lab.Pod]*capture.Capture{}, dialers: map[*lab.Host]*lab.Dialer{},
 		trials: map[plan.Path]*trial{}, refusals: map[string]outcome{}, unserved: map[string]error{},
 	}

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// patience bounds an exchange that must work. It is long because the machine may be busy, and only delays a failure.
-	patience = 2 * time.Second
-	// patienceAfterFailure is the least that is left of patience after a failed exchange.
-	patienceAfterFailure = 300 * time.Millisecond
+	// longest bounds an exchange that must work. It is long because the machine may be busy, and only delays a failure.
+	longest = 2 * time.Second
+	// shortest is the least that is left of it after a failed exchange.
+	shortest = 300 * time.Millisecond
 	// impatience bounds an exchange that must not work.
 	impatience = 500 * time.Millisecond
 )

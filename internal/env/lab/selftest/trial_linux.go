@@ -233,22 +233,25 @@ func (s *scene) collectNodes(t *trial) error {
 
 // tcp makes an exchange that must work.
 func (s *scene) tcp(ctx context.Context, e ends, size int) outcome {
-	return s.patiently(func(timeout time.Duration) outcome { return s.exchange(e, size, timeout).tcp(ctx) })
+	return s.patience.wait(func(timeout time.Duration) outcome { return s.exchange(e, size, timeout).tcp(ctx) })
 }
 
 func (s *scene) udp(ctx context.Context, e ends, size int) outcome {
-	return s.patiently(func(timeout time.Duration) outcome { return s.exchange(e, size, timeout).udp(ctx) })
+	return s.patience.wait(func(timeout time.Duration) outcome { return s.exchange(e, size, timeout).udp(ctx) })
 }
 
-// patiently makes one exchange. After a failure the next ones have as long as ten of the slowest that worked: in a broken
-// profile most others fail too, and a busy machine is no fault of a profile.
-func (s *scene) patiently(exchange func(timeout time.Duration) outcome) outcome {
+// patience is how long the next exchange may take, and how long the slowest took that worked.
+type patience struct{ next, slowest time.Duration }
+
+// wait makes one exchange. After a failure the next ones have as long as ten of the slowest that worked: in a broken profile
+// most others fail too, and a busy machine is no fault of a profile.
+func (p *patience) wait(exchange func(timeout time.Duration) outcome) outcome {
 	began := time.Now()
-	o := exchange(s.patience)
+	o := exchange(p.next)
 	if o.err == nil {
-		s.slowest = max(s.slowest, time.Since(began))
+		p.slowest = max(p.slowest, time.Since(began))
 	} else {
-		s.patience = min(max(patienceAfterFailure, 10*s.slowest), patience)
+		p.next = min(max(shortest, 10*p.slowest), longest)
 	}
 	return o
 }
