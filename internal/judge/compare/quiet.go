@@ -216,7 +216,7 @@ type quiet struct {
 	// alone says that the moments are known from the profiles alone, and cold that slices have readings that nothing is
 	// judged by.
 	alone, cold bool
-	// mixed are the rows whose profiles were measured at different speeds of the machine.
+	// mixed are the rows of which a profile was measured at a lower speed of the machine alone.
 	mixed map[plan.Case]bool
 }
 

@@ -1,7 +1,6 @@
 package compare
 
 import (
-	"maps"
 	"math"
 	"slices"
 
@@ -13,10 +12,10 @@ import (
 // thread of the core. Readings are compared with those of the same cell. So a cell that was never measured at the higher speed takes
 // the lower one for its full speed, and is slower than its equals. In such a row whole windows are compared.
 
-// slowMachine means that the profiles of a row were measured at different speeds of the machine.
+// slowMachine means that a profile of the row was measured at the lower speed of the machine alone.
 const slowMachine = "slow-machine"
 
-// otherSpeed is how much slower than the fastest readings of a row those of another speed are, at least. A heavy path alone makes
+// otherSpeed is how much slower than the fastest readings of a workload those of another speed are, at least. A heavy path alone makes
 // them up to 5 % slower.
 const otherSpeed = 1.08
 
@@ -25,12 +24,13 @@ func rowOfCase(c plan.Case) plan.Case { return plan.Case{Path: c.Path, Workload:
 
 // pace is the fastest reading of one side of a case, of all its trials and of each.
 type pace struct {
+	plan.Case
 	fastest float64
 	trials  []float64
 }
 
 // slower counts the trials that were measured at a lower speed than that of a reading.
-func (p pace) slower(than float64) (n int) {
+func (p *pace) slower(than float64) (n int) {
 	for _, x := range p.trials {
 		if x > than+math.Log(otherSpeed) {
 			n++
@@ -39,40 +39,40 @@ func (p pace) slower(than float64) (n int) {
 	return n
 }
 
-// mixedRows finds the rows whose profiles were measured at different speeds. Readings of one side on one machine are compared.
+// mixedRows finds the rows of which a profile was measured at the lower speed alone. Readings of one side on one machine are compared
+// over all paths of a workload: a baseline that stands in for others has a path of its own.
 func (c *Collector) mixedRows(q quiet) map[plan.Case]bool {
-	sides := map[place]map[plan.Variant]pace{}
+	paces, sides := map[place]*pace{}, map[place][]*pace{}
 	for s := range c.sides() {
 		if len(s.slices) == 0 {
 			continue
 		}
-		row := s.place
-		row.Case = rowOfCase(s.Case)
-		if sides[row] == nil {
-			sides[row] = map[plan.Variant]pace{}
+		p := paces[s.place]
+		if p == nil {
+			p = &pace{Case: s.Case, fastest: q.fastest[s.place]}
+			table := place{s.machine, plan.Case{Workload: s.Workload}, s.server}
+			paces[s.place], sides[table] = p, append(sides[table], p)
 		}
-		trial := fastestOf(slices.Sorted(slices.Values(each.Of(s.slices, func(x slice) float32 { return x.yard }))))
-		sides[row][s.Profile] = pace{q.fastest[s.place], append(sides[row][s.Profile].trials, trial)}
+		p.trials = append(p.trials, fastestOf(slices.Sorted(slices.Values(each.Of(s.slices, func(x slice) float32 { return x.yard })))))
 	}
 	mixed := map[plan.Case]bool{}
-	for at, paces := range sides {
-		if apart(slices.Collect(maps.Values(paces))) {
-			mixed[at.Case] = true
+	for _, of := range sides {
+		for _, p := range slowed(of) {
+			mixed[rowOfCase(p.Case)] = true
 		}
 	}
 	return mixed
 }
 
-// apart says whether some cells of a row had a lower speed of the machine in all of their trials. What a profile does to the yardstick
+// slowed are the cells of a workload that had a lower speed of the machine in all of their trials. What a profile does to the yardstick
 // by itself is not that: its trials were at both speeds, or the others are at the lower one so rarely that chance does not explain it.
-func apart(row []pace) bool {
-	if len(row) < fewestRanked {
-		return false
+func slowed(cells []*pace) (slow []*pace) {
+	if len(cells) < fewestRanked {
+		return nil
 	}
-	full := slices.Min(each.Of(row, func(p pace) float64 { return p.fastest }))
-	var slow []pace
+	full := slices.Min(each.Of(cells, func(p *pace) float64 { return p.fastest }))
 	trials, slower := 0, 0
-	for _, p := range row {
+	for _, p := range cells {
 		switch {
 		case p.fastest <= full+math.Log(otherSpeed):
 			trials, slower = trials+len(p.trials), slower+p.slower(full)
@@ -81,7 +81,7 @@ func apart(row []pace) bool {
 		}
 	}
 	share := float64(slower) / float64(trials)
-	return slices.ContainsFunc(slow, func(p pace) bool {
-		return float64(len(row))*math.Pow(share, float64(len(p.trials))) > 1-surely
+	return slices.DeleteFunc(slow, func(p *pace) bool {
+		return float64(len(cells))*math.Pow(share, float64(len(p.trials))) <= 1-surely
 	})
 }
