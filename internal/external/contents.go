@@ -29,6 +29,7 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	factsDiffer(batches)
 	settleRates(batches)
 	settleSizes(batches)
+	windowsDiffer(batches)
 	separate(batches)
 	if c.Records, err = records(batches); err != nil {
 		return result.Contents{}, err

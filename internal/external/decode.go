@@ -2,11 +2,13 @@ package external
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -22,6 +24,7 @@ func Formats() (names, about []string) {
 
 // Detect returns the name of the format that b is in, or that a log has within it.
 func Detect(b []byte) (string, error) {
+	b = fromUTF16(b)
 	if ours(b) {
 		return "", errors.New("already a result of cnibench: use report, compare or check")
 	}
@@ -46,14 +49,19 @@ func Detect(b []byte) (string, error) {
 
 // Decode reads b in the format called name; "" detects it. Of a log it reads the output of tools within.
 func Decode(name string, b []byte) (Batch, error) {
+	b = fromUTF16(b)
 	if name == "" {
-		var err error
-		if name, err = Detect(b); err != nil {
+		if _, err := Detect(b); err != nil {
 			return Batch{}, err
 		}
-		if _, whole := matching(b, ""); !whole {
+		f, whole := matching(b, "")
+		if !whole {
 			return joined(within(b, "")) // a log may hold the output of several tools
 		}
+		if parts := texts(f, b, ""); len(parts) > 1 {
+			return joined(parts, nil)
+		}
+		return decodeAs(f, b, "")
 	}
 	for f := range formats {
 		switch {
@@ -61,22 +69,40 @@ func Decode(name string, b []byte) (Batch, error) {
 		case f.Decode == nil:
 			return Batch{}, fmt.Errorf("as %s: it is a file; this format is a folder", f.Name)
 		default:
-			return decodeAs(f, b)
+			return decodeAs(f, b, f.Name)
 		}
 	}
 	names, _ := Formats()
 	return Batch{}, advice.With(fmt.Errorf("unknown format %s", adapter.Quoted(name)), "leave out --from, or choose one of: "+strings.Join(names, ", "))
 }
 
-// decodeAs reads b, or what a log has within it, in the format f.
-func decodeAs(f adapter.Format, b []byte) (Batch, error) {
+// fromUTF16 returns text that PowerShell wrote as UTF-16 as UTF-8; b if it is not of that form.
+func fromUTF16(b []byte) []byte {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(b, []byte{0xff, 0xfe}):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(b, []byte{0xfe, 0xff}):
+		order = binary.BigEndian
+	default:
+		return b
+	}
+	var units []uint16
+	for b = b[2:]; len(b) > 1; b = b[2:] {
+		units = append(units, order.Uint16(b))
+	}
+	return []byte(string(utf16.Decode(units)))
+}
+
+// decodeAs reads b in the format f, or what a log has within it in the format called inLog, "" for any.
+func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 	batch, err := f.Decode(b)
 	batch, err = checked(f, batch, err)
 	looks := f.Match == nil || f.Match(b)
 	if err == nil && looks {
 		return batch, nil
 	}
-	if parts, without := within(b, f.Name); len(parts) > 0 {
+	if parts, without := within(b, inLog); len(parts) > 0 {
 		if log, logErr := joined(parts, without); logErr == nil {
 			return log, nil
 		}

@@ -31,3 +31,25 @@ func TestEveryRun(t *testing.T) {
 		}
 	}
 }
+
+// TestFailedFirst: a run that failed before its first line and the one behind it are two.
+func TestFailedFirst(t *testing.T) {
+	for _, names := range [][2]string{
+		{"iperf3/testdata/iperf3-text/refused.txt", "iperf3/testdata/iperf3-text/tcp.txt"}, {"netperf/testdata/netperf/refused.txt", "netperf/testdata/netperf/v27_tcp_rr.txt"},
+	} {
+		failed, whole := sampleText(t, names[0]), sampleText(t, names[1])
+		for _, c := range []struct {
+			text string
+			want string
+		}{{failed + whole, "failed ok"}, {failed + failed + whole, "failed failed ok"}, {whole + failed, "ok failed"}, {whole + failed + whole, "ok failed ok"}} {
+			b, err := Decode("", []byte(c.text))
+			var got []string
+			for _, r := range b.Readings {
+				got = append(got, map[bool]string{true: "failed", false: "ok"}[r.Failure != nil])
+			}
+			if s := strings.Join(got, " "); s != c.want || err != nil {
+				t.Errorf("%v: %s, want %s: %v", names, s, c.want, err)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -127,6 +128,33 @@ func factsDiffer(batches []Batch) {
 					b.Readings[i].Condition(name + "=" + v)
 				}
 			}
+		}
+	}
+}
+
+// windowsDiffer records how long runs measured as their condition where those of one case measured for times of which one is
+// at least twice another: runs of 1 s and of 60 s are not repetitions. Only times that were asked for count, which are whole seconds.
+func windowsDiffer(batches []Batch) {
+	const near, twice = 0.05, 2
+	windows := map[plan.Case][]*Reading{}
+	each(batches, func(r *Reading) {
+		whole := r.Window.Round(time.Second)
+		if r.Workload.Spec == nil || r.Failure != nil || r.Repetition > 0 || whole == 0 || math.Abs(r.Window.Seconds()/whole.Seconds()-1) > near {
+			return
+		}
+		c := plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}
+		windows[c] = append(windows[c], r)
+	})
+	for _, runs := range windows {
+		least, most := runs[0].Window, runs[0].Window
+		for _, r := range runs {
+			least, most = min(least, r.Window), max(most, r.Window)
+		}
+		if most.Round(time.Second) < twice*least.Round(time.Second) {
+			continue
+		}
+		for _, r := range runs {
+			r.Condition("window=" + r.Window.Round(time.Second).String())
 		}
 	}
 }

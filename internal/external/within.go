@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
@@ -19,33 +20,81 @@ type part struct {
 	source string
 	format adapter.Format
 	body   []byte
-	// above is the text before a document, which no decoder reads. It may name what was measured.
-	above string
+	// above is the text before a document, which no decoder reads; heading is what of it names what was measured.
+	above, heading string
 }
 
-// within finds the output of tools in a log: lines that have a prefix, or JSON between other text. name is the format that is
-// wanted, "" for any. It returns the sources that hold none, too.
+// within finds the output of tools in a log: lines that have a prefix, or JSON between other text or within the JSON of another
+// program. name is the format that is wanted, "" for any. It returns the sources that hold none, too.
 func within(b []byte, name string) (parts []part, without []string) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, nil
 	}
 	for _, s := range sources(string(b)) {
-		found := false
-		for _, p := range documents([]byte(s.text)) {
-			if f, ok := matching(p.body, name); ok {
-				found, p.source, p.format = true, s.prefix, f
-				parts = append(parts, p)
-			}
+		found := partsOf([]byte(s.text), name)
+		for i := range found {
+			found[i].source = s.prefix
 		}
-		if f, ok := matching([]byte(s.text), name); ok && !found {
-			found = true
-			parts = append(parts, part{source: s.prefix, format: f, body: []byte(s.text)})
-		}
-		if !found && strings.TrimSpace(s.text) != "" && s.prefix != "" {
+		parts = append(parts, found...)
+		if len(found) == 0 && strings.TrimSpace(s.text) != "" && s.prefix != "" {
 			without = append(without, s.prefix)
 		}
 	}
 	return parts, without
+}
+
+// partsOf finds the output of tools in text without prefixes: its documents, and the text between them.
+func partsOf(b []byte, name string) (parts []part) {
+	docs, rest := documents(b)
+	for _, p := range docs {
+		f, ok := matching(p.body, name)
+		if inner := wrapped(p.body, name); len(inner) > 0 && !(ok && decodes(f, p.body)) {
+			for i := range inner {
+				inner[i].above = strings.TrimSpace(p.above + " " + inner[i].above)
+				inner[i].heading = strings.TrimSpace(p.heading + " " + inner[i].heading)
+			}
+			parts = append(parts, inner...)
+		} else if ok {
+			p.format = f
+			parts = append(parts, p)
+		}
+	}
+	if len(parts) == 0 {
+		if f, ok := matching(b, name); ok {
+			return texts(f, b, name)
+		}
+		return wrapped(b, name)
+	}
+	if f, ok := matching(rest, name); ok && decodes(f, rest) {
+		for i := range parts {
+			parts[i].above, parts[i].heading = "", ""
+		}
+		parts = append(parts, texts(f, rest, name)...)
+	}
+	return parts
+}
+
+// lines are the formats that are read line by line and pass over the lines of others.
+var lines = []string{"iperf3-text", "netperf", "wrk", "hey", "ping", "sockperf", "ab", "qperf", "uperf", "vegeta"}
+
+// texts returns text in the format f, and in each other format of lines that it holds a run of, if any is wanted.
+func texts(f adapter.Format, b []byte, name string) []part {
+	parts := []part{{format: f, body: b}}
+	if name != "" || !slices.Contains(lines, f.Name) || adapter.StartsJSON(b) {
+		return parts
+	}
+	for other := range formats {
+		if other.Name != f.Name && slices.Contains(lines, other.Name) && other.Match(b) && decodes(other, b) {
+			parts = append(parts, part{format: other, body: b})
+		}
+	}
+	return parts
+}
+
+// decodes returns whether b is a result in the format f.
+func decodes(f adapter.Format, b []byte) bool {
+	batch, err := f.Decode(b)
+	return err == nil && len(batch.Readings) > 0 && batch.Check() == nil
 }
 
 // matching returns the format that b is in; only the one called name, if that is not "".
@@ -70,7 +119,7 @@ var (
 	// origin is what names where a line is from: kubectl logs --prefix, and compose.
 	origin = pattern.New(`^(\[pod/[^\]]+\]|[A-Za-z0-9][A-Za-z0-9_.-]* +\|) ?`)
 	// times are what kubectl logs --timestamps, the runtime's log, iperf3 --timestamps and the journal put before a line.
-	times = pattern.New(`^(?:\d{4}-\d{2}-\d{2}[T ][0-9:.,]+(?:Z|[+-]\d{2}:?\d{2})? (?:std(?:out|err) [FP] )?|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [0-9:]{8} \d{4} |[A-Z][a-z]{2} +\d+ [0-9:]{8} \S+ [^ :]+: )`)
+	times = pattern.New(`^(?:\d{4}-\d{2}-\d{2}[T ][0-9:.,]+(?:Z|[+-]\d{2}:?\d{2})? (?:std(?:out|err) [FP] )?|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [0-9:]{8} \d{4} |[A-Z][a-z]{2} +\d+ [0-9:]{8} \S+ [^ :]+: |\[?\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\]?[: ] *|\[? *\d+\.\d{6}\]? +)`)
 )
 
 // sources takes a log apart by what is before its lines. A log without a known prefix is one source, less what all its lines
@@ -128,7 +177,7 @@ func fromDocker(text string) string {
 
 // withoutCommon removes what all lines with words begin with, up to the last sign that can end a prefix.
 func withoutCommon(text string) string {
-	common, first := "", true
+	common, first, single := "", true, true
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		switch {
@@ -136,6 +185,7 @@ func withoutCommon(text string) string {
 		case first:
 			common, first = line, false
 		default:
+			single = false
 			n := 0
 			for n < min(len(common), len(line)) && common[n] == line[n] {
 				n++
@@ -144,7 +194,7 @@ func withoutCommon(text string) string {
 		}
 	}
 	common = common[:strings.LastIndexAny(common, " ]:>|\t")+1]
-	if common == "" || strings.TrimSpace(common) == "[" {
+	if single || common == "" || strings.TrimSpace(common) == "[" {
 		return text
 	}
 	var out strings.Builder
@@ -154,10 +204,10 @@ func withoutCommon(text string) string {
 	return out.String()
 }
 
-// documents returns the JSON objects in b that begin a line, those behind one another as one part, with the text above them. If one
-// is cut off there are none: what was cut is not to be lost.
-func documents(b []byte) (parts []part) {
-	var above []string
+// documents returns the JSON objects in b that begin a line, those behind one another as one part, with the text above them, and
+// all text between. If one is cut off there are none: what was cut is not to be lost.
+func documents(b []byte) (parts []part, between []byte) {
+	var above, headings []string
 	fresh := true
 	for len(b) > 0 {
 		line, rest, _ := bytes.Cut(b, []byte("\n"))
@@ -168,27 +218,26 @@ func documents(b []byte) (parts []part) {
 			err := d.Decode(&doc)
 			switch {
 			case err == nil && (fresh || len(above) > 0):
-				parts = append(parts, part{above: strings.Join(above, " ")})
+				parts = append(parts, part{above: strings.Join(above, " "), heading: strings.Join(headings, " ")})
 				fallthrough
 			case err == nil:
 				p := &parts[len(parts)-1]
 				p.body = append(append(p.body, doc...), '\n')
-				b, above, fresh = b[d.InputOffset():], nil, false
+				b, above, headings, fresh = b[d.InputOffset():], nil, nil, false
 				continue
 			case errors.Is(err, io.ErrUnexpectedEOF):
-				return nil
+				return nil, nil
 			}
 		}
 		if len(text) > 0 && len(above) < adapter.MaxNames {
 			above = append(above, string(text))
+			adapter.AddName(&headings, adapter.Heading(string(text)))
 		}
+		between = append(append(between, line...), '\n')
 		b = rest
 	}
-	return parts
+	return parts, between
 }
-
-// counted matches text that counts runs or says when they were, and does not tell them apart.
-var counted = pattern.New(`(?i)^(?:[-=#* ]*(?:run|round|repetition|repeat|iteration|try|attempt|test)?[-=#*:. ]*(?:\d+(?:[/:.-]\d+)*)?[-=#*:. ]*|.*\d{2}:\d{2}:\d{2}.*)$`)
 
 // joined decodes the parts of a log into one batch.
 func joined(parts []part, without []string) (Batch, error) {
@@ -204,9 +253,7 @@ func joined(parts []part, without []string) (Batch, error) {
 			b.LeaveOut("text between the documents: %s", adapter.Quoted(p.above))
 		}
 		for i := range b.Readings {
-			if p.above != "" && !counted.MatchString(p.above) {
-				b.Readings[i].Condition("above=" + p.above[:min(len(p.above), longestAbove)])
-			}
+			b.Readings[i].Above(p.heading)
 		}
 		if len(all.Readings) == 0 {
 			b.LeftOut = append(all.LeftOut, b.LeftOut...)
@@ -237,9 +284,6 @@ func joined(parts []part, without []string) (Batch, error) {
 	}
 	return all, nil
 }
-
-// longestAbove bounds the text above a document that tells runs apart, in bytes.
-const longestAbove = 60
 
 func factsOf(b *Batch) map[string]string {
 	if b.Facts == nil {

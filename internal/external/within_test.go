@@ -1,10 +1,15 @@
 package external
 
 import (
+	"encoding/binary"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf16"
 
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -168,5 +173,127 @@ func TestRelatives(t *testing.T) {
 	}
 	if _, err := Decode("csv", []byte("# cnibench-csv v1\nprofile,path,workload,metric,value,unit\ncanal,pod-to-pod/cross-node,stream,goodput,9.4,Gbit/s\n")); err != nil || !strings.Contains(csvWay, "canal,pod-to-pod/cross-node,stream,goodput,9.4,Gbit/s") {
 		t.Errorf("the example of the way by CSV: %v", err)
+	}
+}
+
+// TestWrapped: what a harness writes around the output of a tool changes nothing of what is read, and its words tell runs apart.
+func TestWrapped(t *testing.T) {
+	quote := func(text string) string {
+		b, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	for _, name := range []string{"iperf3/testdata/iperf3/tcp.json", "outputs/testdata/fortio/fortio.json", "iperf3/testdata/iperf3-text/tcp.txt", "ping/testdata/ping/ping.txt"} {
+		text := sampleText(t, name)
+		plain, err := Decode("", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		forms := []string{`{"rc": 0, "stdout": %q}`, `[{"pod": "client-a1", "output": %q}]`, "starting\n" + `{"results": [{"stdout": %q}]}` + "\n"}
+		if strings.HasSuffix(name, ".json") {
+			forms = append(forms, `{"result": %s}`, `{"uid": "3", "data": {"runs": [%s]}}`)
+		}
+		for _, form := range forms {
+			doc := strings.NewReplacer("%q", quote(text), "%s", text).Replace(form)
+			got, err := Decode("", []byte(doc))
+			if err != nil || len(got.Readings) != len(plain.Readings) || len(got.Readings[0].Metrics) != len(plain.Readings[0].Metrics) || len(got.Readings[0].Conditions) > 0 {
+				t.Errorf("%s within %s: %s", name, form, dump(got, err))
+			}
+		}
+	}
+	doc := sampleText(t, "iperf3/testdata/iperf3/tcp.json")
+	both := `{"results": [{"item": "calico", "stdout": ` + quote(doc) + `}, {"item": "cilium", "stdout": ` + quote(another(doc, 2)) + `}]}`
+	got, _ := cases(t, []Batch{decoded(t, Label{Profile: "x", Path: podPath}, both)})
+	if len(got) != 2 || !strings.HasPrefix(got[0], "x+above.item.calico") || !strings.HasPrefix(got[1], "x+above.item.cilium") {
+		t.Errorf("two items are %q", got)
+	}
+}
+
+// TestSeveralTools: of a log with the output of two tools, both are read.
+func TestSeveralTools(t *testing.T) {
+	for _, names := range [][2]string{
+		{"ping/testdata/ping/ping.txt", "iperf3/testdata/iperf3-text/tcp.txt"}, {"wrk/testdata/wrk/wrk_lat.txt", "hey/testdata/hey/hey.txt"},
+		{"iperf3/testdata/iperf3/tcp.json", "ping/testdata/ping/ping.txt"}, {"netperf/testdata/netperf/keyval.txt", "outputs/testdata/qperf/qperf_vv.txt"},
+	} {
+		want := 0
+		for _, name := range names {
+			b, err := Decode("", []byte(sampleText(t, name)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want += len(b.Readings)
+		}
+		got, err := Decode("", []byte(sampleText(t, names[0])+"\n"+sampleText(t, names[1])))
+		if err != nil || len(got.Readings) != want {
+			t.Errorf("%v: %d trials, want %d: %v", names, len(got.Readings), want, err)
+		}
+	}
+}
+
+// TestUTF16: PowerShell writes what it redirects as UTF-16.
+func TestUTF16(t *testing.T) {
+	text := sampleText(t, "iperf3/testdata/iperf3/tcp.json")
+	plain, err := Decode("", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+		b := order.AppendUint16(nil, 0xfeff)
+		for _, unit := range utf16.Encode([]rune(strings.ReplaceAll(text, "\n", "\r\n"))) {
+			b = order.AppendUint16(b, unit)
+		}
+		got, err := Decode("", b)
+		if a, b := string(dump(got, err)), string(dump(plain, nil)); a != b {
+			t.Errorf("%v: got\n%s\nwant\n%s", order, a, b)
+		}
+	}
+}
+
+// TestHeadings: text above the runs of a log tells them apart, unless it only counts them.
+func TestHeadings(t *testing.T) {
+	x := Label{Profile: "x", Path: podPath}
+	for _, name := range []string{"iperf3/testdata/iperf3-text/tcp.txt", "wrk/testdata/wrk/wrk_lat.txt", "sockperf/testdata/sockperf/sp_pp_tcp.txt", "netperf/testdata/netperf/v27_tcp_rr.txt"} {
+		run := sampleText(t, name)
+		for _, c := range []struct{ first, second, want string }{
+			{"=== calico ===", "=== cilium ===", "x+above.calico x+above.cilium"},
+			{"=== calico run 1 ===", "=== calico run 2 ===", "x x"},
+			{"# 2026-11-26 10:00:00", "# 2026-11-26 10:00:30", "x x"},
+			{"+ kubectl exec a -- tool -P 1", "+ kubectl exec a -- tool -P 4", "x+above.kubectl-exec-a-tool-P-1 x+above.kubectl-exec-a-tool-P-4"},
+			{"", "+ sleep 5", "x x"},
+		} {
+			b := decoded(t, x, c.first+"\n"+run+"\n"+c.second+"\n"+run)
+			got, err := Contents(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var profiles []string
+			for _, r := range got.Records {
+				if r.Type == result.TypeTrial {
+					profiles = append(profiles, string(r.Profile))
+				}
+			}
+			if s := strings.Join(profiles, " "); s != c.want {
+				t.Errorf("%s below %q and %q: %s, want %s", name, c.first, c.second, s, c.want)
+			}
+		}
+	}
+}
+
+// TestWindowsDiffer: runs of 1 s and of 10 s are not repetitions of one case; transfers of so many bytes are.
+func TestWindowsDiffer(t *testing.T) {
+	for _, c := range []struct {
+		windows []time.Duration
+		want    int
+	}{{[]time.Duration{time.Second, 10 * time.Second}, 2}, {[]time.Duration{9990 * time.Millisecond, 10 * time.Second}, 1}, {[]time.Duration{412 * time.Millisecond, 1350 * time.Millisecond}, 1}} {
+		b := decoded(t, Label{Profile: "x", Path: podPath}, sampleText(t, "iperf3/testdata/iperf3/tcp.json"))
+		other := b.Readings[0]
+		b.Readings[0].Window, other.Window, other.Run = c.windows[0], c.windows[1], "other"
+		b.Readings = append(b.Readings, other)
+		got, err := Contents(b)
+		if err != nil || len(got.Header.Plan.Profiles) != c.want {
+			t.Errorf("%v: %v profiles, want %d: %v", c.windows, got.Header.Plan.Profiles, c.want, err)
+		}
 	}
 }

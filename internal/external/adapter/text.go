@@ -47,10 +47,15 @@ type RunText[R Run] struct {
 	// Again returns whether line is the complaint of run once more, with which the next run failed without a beginning; nil is
 	// never.
 	Again func(run R, line string) bool
+	// Over returns whether run failed before it began, so that what begins then is another; nil is never.
+	Over func(run R) bool
 	// Begins returns whether line begins a run; run holds the lines before it.
 	Begins func(run R, line string) bool
 	// Indented keeps the space before a line.
 	Indented bool
+	// Foreign returns whether line, which follows the lines of run, is not the tool's; nil is never. Such a line and those that
+	// are marked as headings tell the run below them apart.
+	Foreign func(run R, line string) bool
 }
 
 // Decode reads b. It lists the faults of all lines.
@@ -58,10 +63,13 @@ func (t RunText[R]) Decode(b []byte) (Batch, error) {
 	batch := Batch{Tool: t.Tool}
 	var faults Faults
 	run, first, begun, number := t.New(), 1, false, 0
+	var heading string // of the run, and what has come since
+	var above []string
 	end := func() {
 		if r, err := run.End(&batch); err != nil {
 			faults.Add(first, "the run that begins here: %s", err)
 		} else if r != nil {
+			r.Above(heading)
 			batch.Readings = append(batch.Readings, *r)
 		}
 	}
@@ -72,7 +80,7 @@ func (t RunText[R]) Decode(b []byte) (Batch, error) {
 			line = strings.TrimSpace(line)
 		}
 		if again := t.Again != nil && t.Again(run, line); again || t.Begins(run, line) {
-			if begun || again {
+			if begun || again || t.Over != nil && t.Over(run) {
 				end()
 				if t.After != nil {
 					run = t.After(run)
@@ -81,6 +89,9 @@ func (t RunText[R]) Decode(b []byte) (Batch, error) {
 				}
 			}
 			begun, first = !again, number
+			heading, above = strings.Join(above, " "), nil
+		} else if isMarked(line) || t.Foreign != nil && t.Foreign(run, line) {
+			AddName(&above, Heading(line))
 		}
 		if len(batch.Readings) >= MaxReadings {
 			return Batch{}, fmt.Errorf("more than %d trials", MaxReadings)

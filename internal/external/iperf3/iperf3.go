@@ -52,6 +52,7 @@ type iperf3Doc struct {
 		} `json:"connected"`
 	} `json:"start"`
 	Title string `json:"title"`
+	Extra string `json:"extra_data"`
 	// Intervals is a list of iperf3Interval, which is read item by item.
 	Intervals json.RawMessage `json:"intervals"`
 	End       iperf3End       `json:"end"`
@@ -227,6 +228,8 @@ func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 		batch.Warmup = max(batch.Warmup, adapter.Seconds(t.Omit))
 	}
 	switch {
+	case doc.Start.Test == nil && strings.HasPrefix(doc.Error, "interrupt - the server has terminated"):
+		return nil // the end of a server, and not of a test
 	case doc.Error != "":
 		r.Fail(adapter.FailureKind(doc.Error), doc.Error)
 	case doc.Start.Test == nil:
@@ -261,8 +264,7 @@ func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 	switch s.Protocol {
 	case plan.TCP:
 		if t.Target != nil && *t.Target > 0 {
-			r.Warn(adapter.Paced, "the sender was held to %.4g bit/s a stream", *t.Target)
-			r.Condition(fmt.Sprintf("target_bitrate=%.0f", *t.Target))
+			held(r, *t.Target)
 		}
 		s.Congestion = cmp.Or(doc.End.Congestion, doc.End.Receivers)
 		if doc.End.Congestion == "" && doc.Error == "" {
@@ -277,6 +279,22 @@ func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 	}
 	w := plan.Workload{Spec: s}.Normalize()
 	return w, w.Validate()
+}
+
+// held records the rate that -b held a TCP sender to, in bit/s a stream.
+func held(r *adapter.Reading, rate float64) {
+	r.Warn(adapter.Paced, "the sender was held to %.4g bit/s a stream", rate)
+	r.Condition(fmt.Sprintf("target_bitrate=%.0f", rate))
+}
+
+// labelled records the words of the user's that -T or --extra-data put beside a run: they may say what was measured.
+func labelled(batch *adapter.Batch, r *adapter.Reading, title string) {
+	if title != "" {
+		batch.LeaveOut("title %s of a run", adapter.Quoted(title))
+		if title = adapter.Heading(title); title != "" {
+			r.Condition("title=" + title)
+		}
+	}
 }
 
 // datagramLoad is the rate of a UDP test and whether the kernel cut its datagrams.
@@ -294,7 +312,7 @@ func (doc *iperf3Doc) datagramLoad(s *plan.Stream, r *adapter.Reading) error {
 		if n, ok := number(sent.Bytes); ok && sent.Seconds > 0 {
 			offered = 8 * n / sent.Seconds
 		}
-		assumeRate(s, r, offered, t.Streams)
+		assumeRate(s, r, offered, t.Streams, float64(t.Block)*8/max(sent.Seconds, coarse))
 	} else if s.Rate = *t.Target * float64(t.Streams); !(s.Rate >= 0 && s.Rate <= plan.MaxRate) {
 		return fmt.Errorf("target_bitrate %v is out of range", *t.Target)
 	}
@@ -309,13 +327,21 @@ const defaultRate = 1 << 20
 const leftCPU = "cpu_utilization_percent, which is of the iperf3 processes and not of the machines"
 
 // assumeRate finds the rate that the output does not name from what was sent in bit/s, 0 if that is unknown: iperf3's default,
-// or one with two digits of which the second is 0 or 5, as -b has it, else as fast as possible.
-func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int) {
-	const near = 0.002
+// or one with two digits of which the second is 0 or 5, as -b has it, else as fast as possible. The last datagram of a stream may
+// be one too many: its share of the rate is last.
+func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int, last float64) {
+	const near, furthest = 0.002, 0.04
 	each := offered / float64(max(flows, 1))
-	is := func(rate float64) bool { return offered > 0 && math.Abs(each/rate-1) < near }
-	step := math.Pow(10, math.Floor(math.Log10(max(each, 1)))) / 2
-	switch asked := math.Round(each/step) * step; {
+	is := func(rate float64) bool {
+		return offered > 0 && each > rate*(1-near) && each < rate*(1+near)+min(last, furthest*rate)
+	}
+	nearest := func(step float64) float64 { return math.Round(each/step) * step }
+	power := math.Pow(10, math.Floor(math.Log10(max(each, 1))))
+	asked := nearest(power / 2)
+	if !is(asked) || last > near*each {
+		asked = nearest(power) // in a wide margin, only a rate of one digit is not a chance
+	}
+	switch {
 	case is(defaultRate) || offered > 0 && math.Abs(each/defaultRate-1) < 5*near:
 		s.Rate = defaultRate * float64(max(flows, 1))
 		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed: %d bit/s a stream, which iperf3 sends without -b", defaultRate)
@@ -385,9 +411,7 @@ func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	if doc.End.CPU != nil {
 		batch.LeaveOut(leftCPU)
 	}
-	if doc.Title != "" {
-		batch.LeaveOut("title %s of a run", adapter.Quoted(doc.Title))
-	}
+	labelled(batch, r, strings.TrimSpace(doc.Title+" "+doc.Extra))
 	return true
 }
 

@@ -18,28 +18,32 @@ import (
 
 var (
 	textRow      = pattern.New(`(?m)^\[ *(\d+|SUM)\](\[[TR]X-[CS]\])? +(\d+\.\d+)- *(\d+\.\d+) +sec +(.*)$`)
-	textStarting = pattern.New(`^Starting Test: protocol: (TCP|UDP), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds`)
+	textStarting = pattern.New(`^Starting Test: protocol: (TCP|UDP), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds(?:.*, tos (\d+))?`)
 	textHost     = pattern.New(`^\[ *\d+\] local \S+ port \d+ connected to (\S+) port`)
 	textLost     = pattern.New(`^(-?\d+)/(\d+)$`)
+	textSetting  = pattern.New(`^(Cookie|TCP MSS|Target Bitrate): (\S+)$`) // the default MSS has a word behind it
+	// textTitled is the first line of a run with -T, which stands before each of its lines.
+	textTitled = pattern.New(`(?m)^(\S.{0,99}?):  Connecting to host `)
+	// textOwn are the lines between runs that are iperf3's own.
+	textOwn = pattern.New(`^(?:$|-+$|- -|iperf|Server|Linux |Time:|Control connection|Accepted|Test Complete|CPU |\[|snd_|rcv_|Cookie|TCP MSS)`)
 )
 
 func matchText(b []byte) bool {
 	s := string(b[:min(len(b), 64<<10)])
-	return strings.HasPrefix(s, "iperf3: ") || strings.Contains(s, "\niperf3: ") || textRow.MatchString(s) && !strings.Contains(s, "][*")
+	return strings.HasPrefix(s, "iperf3: ") || textTitled.MatchString(s) || strings.Contains(s, "\niperf3: ") || textRow.MatchString(s) && !strings.Contains(s, "][*")
 }
 
 // textRun is one run within the text.
 type textRun struct {
+	said
 	udp, reverse, both bool
-	// done is true after the last line of a run, theirs in what --get-server-output adds.
-	done, theirs bool
-	// failure is what a run complained of last, complaint the line that it did so in.
+	// done is true after the last line of a run, theirs in what --get-server-output adds, and server in what a server printed.
+	done, theirs, server bool
+	// failure is what the run complained of last, complaint the line that it did so in.
 	failure       string
 	complaint     string
 	flows, block  int
 	omit, seconds float64
-	congestion    string
-	host          string
 	started       time.Time
 	ids           map[string]bool
 	// single and sums are the words of the rows of totals by role, of one flow and of all. The roles of the way back of a
@@ -50,7 +54,19 @@ type textRun struct {
 	intervals, together []sample.Interval
 }
 
+// said is what the text says of a test besides its numbers.
+type said struct {
+	congestion, host string
+	// cookie tells the test from all others, title is what -T said. target is the rate that -b asked for, in bit/s a stream.
+	cookie, title string
+	target        float64
+	conditions    []string
+}
+
 const wayBack = " back"
+
+// serverEnd is what a server prints at its end, which is not that of a test.
+const serverEnd = "iperf3: interrupt - the server has terminated"
 
 // coarse is the time in seconds below which the text's two decimals are fewer digits than its rates have.
 const coarse = 1
@@ -62,8 +78,14 @@ var text = adapter.RunText[*textRun]{
 		return &textRun{single: map[string][]string{}, sums: map[string][]string{}, ids: map[string]bool{}}
 	},
 	Begins: func(run *textRun, line string) bool {
-		return strings.HasPrefix(line, "Connecting to host") ||
-			run.done && strings.HasPrefix(line, "iperf3: ")
+		return strings.HasPrefix(line, "Connecting to host") || strings.HasPrefix(line, "Accepted connection from") ||
+			textTitled.MatchString(line) || run.done && strings.HasPrefix(line, "iperf3: ") && !strings.HasPrefix(line, serverEnd)
+	},
+	Foreign: func(run *textRun, line string) bool {
+		return (run.done || !run.client && !run.server) && !textOwn.MatchString(line) && (run.title == "" || !strings.HasPrefix(line, run.title+":"))
+	},
+	Over: func(run *textRun) bool {
+		return strings.HasPrefix(run.failure, "unable to connect") || strings.HasPrefix(run.failure, "unable to start stream listener")
 	},
 	Again: func(run *textRun, line string) bool { return line != "" && line == run.complaint },
 }
@@ -73,12 +95,20 @@ func DecodeText(b []byte) (adapter.Batch, error) { return text.Decode(b) }
 
 // End returns the reading of the run.
 func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
+	if r.server && r.failure == "" && (r.both || r.totals()["receiver"] == nil) {
+		if len(r.ids) > 0 {
+			batch.LeaveOut("a server's output of a reversed, bidirectional or unfinished test: the client is a receiver")
+		}
+		return nil, nil
+	}
 	if r.both && r.failure == "" && r.udp {
 		batch.LeaveOut("the jitter of a bidirectional test")
 	}
 	batch.Warmup = max(batch.Warmup, adapter.Seconds(r.omit))
-	out := &adapter.Reading{Window: adapter.Seconds(r.seconds), Started: r.started}
+	out := &adapter.Reading{Window: adapter.Seconds(r.seconds), Started: r.started, Run: r.cookie}
 	out.Host(r.host)
+	out.Condition(r.conditions...)
+	labelled(batch, out, r.title)
 	err := r.read(out)
 	if out.Failure == nil {
 		out.Client = r.series()
@@ -88,12 +118,22 @@ func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 
 // Take reads one line.
 func (r *textRun) Take(batch *adapter.Batch, line string) error {
+	if m := textTitled.FindStringSubmatch(line); m != nil {
+		r.title = m[1]
+	}
+	line = strings.TrimSpace(strings.TrimPrefix(line, r.title+":"))
 	if m := textStarting.FindStringSubmatch(line); m != nil {
 		r.udp = m[1] == "UDP"
 		r.flows, _ = strconv.Atoi(m[2]) // digits only; one too large is refused with the workload
 		r.block, _ = strconv.Atoi(m[3])
 		r.omit, _ = strconv.ParseFloat(m[4], 64)
+		if m[5] != "" && m[5] != "0" {
+			r.conditions = append(r.conditions, "tos="+m[5])
+		}
 		return nil
+	}
+	if m := textSetting.FindStringSubmatch(line); m != nil {
+		return r.setting(m[1], m[2])
 	}
 	if m := textRow.FindStringSubmatch(line); m != nil {
 		if r.theirs {
@@ -112,6 +152,12 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 		r.started, _ = time.Parse(time.RFC1123, value) // absent where it is another form
 	case name == "CPU":
 		batch.LeaveOut(leftCPU)
+	case strings.HasPrefix(line, "Accepted connection from"):
+		r.server = true
+	case strings.HasPrefix(line, "Server listening"):
+		r.done = r.server
+	case strings.HasPrefix(line, serverEnd):
+		r.done = true
 	case name == "iperf3:":
 		r.complaint = line
 		r.failure = strings.TrimPrefix(strings.TrimPrefix(value, "error - "), "interrupt - ")
@@ -131,6 +177,27 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 		r.udp = true
 	}
 	return nil
+}
+
+// setting reads what -V says of a test.
+func (r *textRun) setting(name, value string) (err error) {
+	switch name {
+	case "Cookie":
+		r.cookie = value
+	case "TCP MSS":
+		r.conditions = append(r.conditions, "tcp_mss="+value)
+	case "Target Bitrate":
+		r.target, err = adapter.Amount(value)
+	}
+	return err
+}
+
+// totals returns the rows of totals of all flows.
+func (r *textRun) totals() map[string][]string {
+	if len(r.sums) == 0 && len(r.ids) == 1 {
+		return r.single
+	}
+	return r.sums
 }
 
 // row reads a row of the tables: id, role in a bidirectional test, from, to, and the rest.
@@ -154,6 +221,7 @@ func (r *textRun) row(m []string) error {
 	}
 	if role := words[len(words)-1]; role == "sender" || role == "receiver" {
 		table[role+way] = words
+		r.done = r.done || r.server
 		r.seconds = max(r.seconds, to)
 		return nil
 	}
@@ -227,10 +295,7 @@ func textAmounts(words []string) (bytes, rate float64, err error) {
 
 // read makes a reading of a run.
 func (r *textRun) read(out *adapter.Reading) error {
-	totals := r.sums
-	if len(totals) == 0 && len(r.ids) == 1 {
-		totals = r.single
-	}
+	totals := r.totals()
 	if r.failure != "" {
 		out.Fail(adapter.FailureKind(r.failure), r.failure)
 		if len(r.ids) == 0 && r.flows == 0 {
@@ -268,6 +333,9 @@ func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
 		if err != nil {
 			return err
 		}
+		if digits(words[2]) < digits(words[0]) && r.seconds >= coarse { // in the units of -f t a rate has two decimals, or none
+			rate = 8 * bytes / r.seconds
+		}
 		if rate == 0 {
 			out.Fail("error", "the receiver reported no bytes")
 			return nil
@@ -294,15 +362,23 @@ func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
 	return nil
 }
 
+// digits counts the digits of a number from its first that is not 0.
+func digits(s string) int { return len(strings.TrimLeft(strings.ReplaceAll(s, ".", ""), "0")) }
+
 // workload is what the text says of it; messages have size bytes and so many bit/s were sent, 0 if that is unknown.
 func (r *textRun) workload(out *adapter.Reading, size int, offered float64) error {
 	s := plan.Stream{
 		Flows: max(r.flows, len(r.ids)), MessageSize: size, Reverse: r.reverse, Bidirectional: r.both, Congestion: r.congestion,
 	}
-	if r.udp {
+	switch {
+	case r.udp && r.target > 0:
+		s.Protocol, s.Rate = plan.UDP, math.Round(r.target*float64(s.Flows))
+	case r.udp:
 		s.Protocol = plan.UDP
-		assumeRate(&s, out, offered, s.Flows)
+		assumeRate(&s, out, offered, s.Flows, float64(size)*8/max(r.seconds, coarse))
 		s.Rate = math.Round(s.Rate)
+	case r.target > 0:
+		held(out, r.target)
 	}
 	w := plan.Workload{Spec: s}.Normalize()
 	var assumed []string
@@ -311,6 +387,9 @@ func (r *textRun) workload(out *adapter.Reading, size int, offered float64) erro
 	}
 	if r.congestion == "" && !r.udp {
 		assumed = append(assumed, w.Traits().Congestion)
+	}
+	if r.cookie == "" && !r.udp { // only -V names the rate
+		assumed = append(assumed, "no rate limit")
 	}
 	if len(assumed) > 0 {
 		out.Warn(adapter.Assumed, "the text does not show the whole workload; assumed: %s", strings.Join(assumed, ", "))
@@ -349,7 +428,11 @@ func (r *textRun) datagrams(out *adapter.Reading, received, sent [][]string) err
 	if size == 0 && arrived > 0 && sizes.High < math.MaxInt {
 		size, out.Sizes = sizes.Likely(), sizes
 	}
-	if err := r.workload(out, size, offered/float64(len(received))); err != nil {
+	each := offered / float64(len(received))
+	if offered == 0 && r.seconds > 0 { // a server does not print what was sent
+		each = total * float64(size) * 8 / r.seconds / float64(len(received))
+	}
+	if err := r.workload(out, size, each); err != nil {
 		return err
 	}
 	if total == 0 || arrived <= 0 {

@@ -58,6 +58,7 @@ type netperfRun struct {
 // text decodes what netperf prints: key=value (-k), CSV (-o), titles stacked over values (-O) and the classic tables.
 var text = adapter.RunText[*netperfRun]{
 	Tool: "netperf", New: func() *netperfRun { return &netperfRun{keys: map[string]string{}} }, After: after, Begins: begins, Indented: true,
+	Over:  func(r *netperfRun) bool { return r.failure != "" && r.banner == "" },
 	Again: func(r *netperfRun, line string) bool { return line != "" && line == r.failure },
 }
 
@@ -67,6 +68,9 @@ func begins(r *netperfRun, line string) bool {
 		return true
 	}
 	first := r.banner == "" && len(r.keys) == 0
+	if !first && strings.HasPrefix(line, "establish control: ") {
+		return true
+	}
 	if m := netperfKey.FindStringSubmatch(line); m != nil {
 		return first || r.keys[m[1]] != ""
 	}

@@ -11,10 +11,11 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-func match(b []byte) bool { return bytes.HasPrefix(b, []byte("sockperf")) }
+func match(b []byte) bool { return bytes.HasPrefix(b, []byte("sockperf")) || sockBegin.Match(b) }
 
 var (
 	colours      = pattern.New("\x1b?\\[[0-9;]*m")
+	sockBegin    = pattern.New(`(?m)^sockperf: .*== version #`)
 	sockVersion  = pattern.New(`version #(\S+)`)
 	sockProtocol = pattern.New(`^\[ *\d+\] IP = .* # (TCP|UDP)$`)
 	sockValid    = pattern.New(`^\[Valid Duration\] RunTime=([\d.]+) sec; SentMessages=(\d+); ReceivedMessages=(\d+)`)

@@ -1,0 +1,50 @@
+package adapter
+
+import (
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+var (
+	// marked is a line that a script puts above a run: a title between signs, a command of set -x, or a prompt with a command.
+	marked = pattern.New(`^(?:#{1,6}|={2,}|-{2,}|\*{2,}|~{2,}|\++|\$)[ \t]+\S.*$`)
+	// own are the lines of tools that look marked: of ping, sockperf, wrk2 and uperf.
+	own = pattern.New(`ping statistics ---$|^# (?:dropped|cnibench)|^={2,}>|^-{2,}>|^#\[`)
+	// counts matches what only counts runs or says when they were.
+	counts = pattern.New(`(?i)\b(?:run|round|rep|repetition|repeat|iteration|iter|try|attempt|test|trial)\b[ #:.=_-]*(?:\d+(?: *(?:/|of) *\d+)?)?|` +
+		`#\d+\b|\b\d+ *(?:/|of) *\d+\b|\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}[0-9:.]*(?:Z|[+-]\d{2}:?\d{2})?)?|` +
+		`(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(?:\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* +\d{1,2}|\b\d{1,2} +(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)?[ ,]*(?:\d{4} +)?\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?(?: *(?:AM|PM))?(?: +[A-Z]{3,4})?(?: +\d{4})?`)
+	// noise are the words of kubectl and of shells between runs.
+	noise = pattern.New(`(?i)^(?:defaulted container|pod/\S+ (?:condition met|created)|pod "|if you don't see|command terminated|unable to use a tty|warning:|all done|done|sleep(?:ing)?\b|wait(?:ing)?\b|starting\b|\+ (?:sleep|date|echo|true|set|wait|for|\(\()\b)`)
+	level = pattern.New(`^\[?(?i:info|debug|notice|log|inf)\]?:? `)
+	words = pattern.New(`[\pL\pN]`)
+)
+
+// Heading returns what a text above a run says of it, without what counts runs or says when they were; "" if that is nothing.
+func Heading(text string) string {
+	text = strings.TrimSpace(text)
+	if noise.MatchString(strings.Trim(text, "#=-*~ ")) || noise.MatchString(text) {
+		return ""
+	}
+	text = level.Regexp().ReplaceAllString(text, "")
+	text = counts.Regexp().ReplaceAllString(text, " ")
+	text = strings.Join(strings.Fields(strings.Trim(text, "#=-*~+$`:>|,[] \t")), " ")
+	if !words.MatchString(text) {
+		return ""
+	}
+	return text
+}
+
+// longestAbove bounds the text above a run that tells runs apart, in bytes.
+const longestAbove = 60
+
+// Above records the text above a run, which tells it apart from runs below another.
+func (r *Reading) Above(heading string) {
+	if heading != "" {
+		r.Condition("above=" + strings.ToValidUTF8(heading[:min(len(heading), longestAbove)], ""))
+	}
+}
+
+// isMarked returns whether a line is one that a script puts above a run.
+func isMarked(line string) bool { return marked.MatchString(line) && !own.MatchString(line) }

@@ -1,0 +1,110 @@
+package external
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+// Bounds of the search in a document of another program.
+const (
+	deepestWrapped = 8
+	mostWrapped    = 10_000
+	// shortestOutput is the least length in bytes of a string that may be the output of a tool.
+	shortestOutput = 40
+	// longestLabel bounds a value that says what was measured, in bytes.
+	longestLabel = 60
+)
+
+// fleeting are the keys whose values differ between repetitions.
+var fleeting = pattern.New(`(?i)^_|id$|time|date|start|end$|^delta$|pod|container|host|node|version|image|stderr|status|phase`)
+
+// wrapped finds the output of tools in the values of JSON documents: what a harness, Ansible or a workflow write around it.
+func wrapped(b []byte, name string) (parts []part) {
+	w := &wrapper{name: name}
+	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
+	for {
+		var doc json.RawMessage
+		if d.Decode(&doc) != nil {
+			return w.parts
+		}
+		w.visit(doc, nil, 0)
+	}
+}
+
+type wrapper struct {
+	name    string
+	parts   []part
+	visited int
+}
+
+// visit searches one value; labels are what the objects around it say.
+func (w *wrapper) visit(raw json.RawMessage, labels []string, depth int) {
+	if w.visited++; w.visited > mostWrapped || depth > deepestWrapped || len(raw) < shortestOutput {
+		return
+	}
+	switch raw[0] {
+	case '{':
+		if depth > 0 && w.take(raw, labels) {
+			return
+		}
+		var object map[string]json.RawMessage
+		if json.Unmarshal(raw, &object) != nil {
+			return
+		}
+		labels = append(slices.Clone(labels), labelsOf(object)...)
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			w.visit(object[key], labels, depth+1)
+		}
+	case '[':
+		if depth > 0 && w.take(raw, labels) {
+			return
+		}
+		var list []json.RawMessage
+		if json.Unmarshal(raw, &list) != nil {
+			return
+		}
+		for _, item := range list {
+			w.visit(item, labels, depth+1)
+		}
+	case '"':
+		var text string
+		if json.Unmarshal(raw, &text) == nil {
+			w.take([]byte(text), labels)
+		}
+	}
+}
+
+// take adds b if it is the output of a tool.
+func (w *wrapper) take(b []byte, labels []string) bool {
+	f, ok := matching(b, w.name)
+	if !ok || !decodes(f, b) {
+		return false
+	}
+	said := strings.Join(labels, " ")
+	for _, p := range texts(f, b, w.name) {
+		p.above, p.heading = said, said
+		w.parts = append(w.parts, p)
+	}
+	return true
+}
+
+// labelsOf returns the short words of an object, as "key=value".
+func labelsOf(object map[string]json.RawMessage) (labels []string) {
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		var value any
+		if json.Unmarshal(object[key], &value) != nil || fleeting.MatchString(key) {
+			continue
+		}
+		if text, ok := value.(string); ok && len(text) <= longestLabel && adapter.Heading(text) != "" {
+			labels = append(labels, fmt.Sprintf("%s=%s", key, adapter.Heading(text)))
+		}
+	}
+	return labels
+}
