@@ -35,8 +35,9 @@ const fewestRanked = 4
 // two are the indices of a pair, the larger one first.
 type two struct{ i, j int }
 
-// contest sets all pairs of cells of one metric, workload and path beside each other.
-func (a *Analysis) contest(cells []*Cell) *contest {
+// contest sets all pairs of a row beside each other.
+func (a *Analysis) contest(row []Standing) *contest {
+	cells := each.Of(row, func(s Standing) *Cell { return &s.Cell })
 	c := &contest{Analysis: a, cells: cells, adjusted: map[two]float64{}, factors: map[two]float64{}}
 	var pairs []two
 	for i := range cells {
@@ -83,9 +84,7 @@ func (c *contest) compare(i, j int) Comparison {
 // the level of the row, as normal logarithms. Values without a logarithm are compared by their ranks in the row then.
 func (c *contest) by(i, j int, confidence float64) tested {
 	if undisturbed(c.cells[i], c.cells[j]) {
-		sure := *c.Analysis // the same analysis at another confidence
-		sure.Confidence = confidence
-		return sure.between(c.cells[i], c.cells[j])
+		return c.between(c.cells[i], c.cells[j], confidence)
 	}
 	x, y := c.typical[i], c.typical[j]
 	if c.levels != nil {

@@ -93,7 +93,7 @@ func locality(p plan.Path) plan.Locality {
 // compare sets c beside base.
 func (a *Analysis) compare(c, base *Cell) pending {
 	x := &Comparison{Key: c.Key, Baseline: base.Profile, Widened: a.widening(c, base)}
-	x.compared(a.between(c, base), a.Margin)
+	x.compared(a.between(c, base, a.Confidence), a.Margin)
 	if base.Path != c.Path {
 		x.BaselinePath = base.Path
 	}
@@ -117,10 +117,10 @@ func (a *Analysis) Apart(c, base *Cell) stat.Effect {
 type tested func(factor float64) stat.Effect
 
 // between compares two cells of one run, whatever instances they are of.
-func (a *Analysis) between(c, base *Cell) tested {
+func (a *Analysis) between(c, base *Cell, confidence float64) tested {
 	if undisturbed(c, base) {
 		mine, theirs := a.beside(c), a.beside(base)
-		return func(factor float64) stat.Effect { return stat.Welch(mine.Times(factor), theirs, a.Confidence) }
+		return func(factor float64) stat.Effect { return stat.Welch(mine.Times(factor), theirs, confidence) }
 	}
 	mine, theirs := c.Recorded().units(), base.Recorded().units()
 	var p, q []float64
@@ -129,9 +129,9 @@ func (a *Analysis) between(c, base *Cell) tested {
 	}
 	return func(factor float64) stat.Effect {
 		if stat.UsePaired(len(p)) {
-			return stat.Paired(scaled(p, factor), q, a.Confidence)
+			return stat.Paired(scaled(p, factor), q, confidence)
 		}
-		return stat.Unpaired(scaled(valuesOf(mine), factor), valuesOf(theirs), a.Confidence)
+		return stat.Unpaired(scaled(valuesOf(mine), factor), valuesOf(theirs), confidence)
 	}
 }
 

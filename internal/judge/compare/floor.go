@@ -118,7 +118,7 @@ func (a *Analysis) measureFloor(k Key, original plan.Variant) Floor {
 		if first == nil || second == nil || min(first.N, second.N) < 2 {
 			continue
 		}
-		e := a.between(second, first)(1)
+		e := a.between(second, first, a.Confidence)(1)
 		if math.IsNaN(e.Ratio) {
 			continue
 		}

@@ -225,26 +225,19 @@ func (p *Pair) quotients(m *Match, below, under []*Cell) {
 	if below == nil || under == nil || below[0].Path != under[0].Path {
 		return
 	}
-	defer func(plain Match) {
-		if m.Common != "" {
-			if plain.levels != nil {
-				plain.levels = &[2]stat.Level{plain.levels[0], plain.levels[1]}
-			}
-			m.values = &plain
-		}
-	}(*m)
+	values := *m
 	if m.levels != nil && undisturbed(below[0], under[0]) {
-		m.Common = p.Common
 		after, before := p.B.beside(under...), p.A.beside(below...)
 		unsure := after.Over(before).Unsure()
 		m.levels = &[2]stat.Level{p.B.beside(m.B).Over(after).Times(unsure), p.A.beside(m.A).Over(before)}
+		m.Common, m.values = p.Common, &values
 		return
 	}
 	after, before := quotientsOf(m.B.Recorded(), under[0].Recorded()), quotientsOf(m.A.Recorded(), below[0].Recorded())
 	if min(len(after), len(before)) < 2 {
 		return
 	}
-	m.Common, m.after, m.before, m.levels = p.Common, after, before, nil
+	m.Common, m.values, m.after, m.before, m.levels = p.Common, &values, after, before, nil
 }
 
 // quotientsOf are the units over those of the baseline in the same repetition; nil if fewer than half of them have one, or

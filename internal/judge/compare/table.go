@@ -1,9 +1,6 @@
 package compare
 
-import (
-	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/each"
-)
+import "github.com/cnibench/cnibench/internal/plan"
 
 // Table is the cut of an analysis at one workload and one metric.
 type Table struct {
@@ -56,7 +53,7 @@ func (a *Analysis) Table(w plan.Workload, name string) (Table, bool) {
 // Groups cuts standings, in the order of Rank, into runs of neighbours of which no two differ, the longest ones
 // from the front; a run may have one standing. They are compared as those of a row.
 func (a *Analysis) Groups(ranks []Standing) [][]Standing {
-	all := a.contest(each.Of(ranks, func(s Standing) *Cell { return &s.Cell }))
+	all := a.contest(ranks)
 	var out [][]Standing
 	from := 0
 	for i := range ranks {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -243,7 +242,7 @@ func (a *Analysis) Rank(path plan.Path, w plan.Workload, name string) []Standing
 		}
 		return cmp.Compare(x.Cell.Median, y.Cell.Median)
 	})
-	all := a.contest(each.Of(out, func(s Standing) *Cell { return &s.Cell }))
+	all := a.contest(out)
 	last := len(out) - 1
 	for i := range out {
 		if i > 0 {
