@@ -121,7 +121,7 @@ func (t *tally) fail(key string) {
 	t.said[key] = tail(strings.Join(t.output[key], ""))
 }
 
-// few is how many failed tests run again: more of them are no accident of a busy machine.
+// few is how many failed tests run again: more of them are not an accident of a busy machine.
 const few = 8
 
 // again runs what failed once more. What no rest of the machine mends does not run: a package that did not build or ended

@@ -244,7 +244,7 @@ func (s *scene) udp(ctx context.Context, e ends, size int) outcome {
 type patience struct{ next, slowest time.Duration }
 
 // wait makes one exchange. After a failure the next ones have as long as ten of the slowest that worked: in a broken profile
-// most others fail too, and a busy machine is no fault of a profile.
+// most others fail too, and a busy machine is not a fault of a profile.
 func (p *patience) wait(exchange func(timeout time.Duration) outcome) outcome {
 	began := time.Now()
 	o := exchange(p.next)
