@@ -29,6 +29,7 @@ var relatives = []relative{
 	{looks: pattern.New(`This is ApacheBench[^<]*<table`), what: "the HTML of ab -w, of which only the text is supported", instead: "load with ab without -w", first: true},
 	{looks: pattern.New(`^Percentage served,Time in ms|^starttime\tseconds\tctime\t`), what: "the CSV or the gnuplot file of ab, of which only the text is supported", instead: "load with ab without -e and -g"},
 	{looks: pattern.New(`(?m)^response-time,DNS\+dialup,DNS,`), what: "the CSV of hey, of which only the summary is supported", instead: "load with hey without -o csv"},
+	{looks: pattern.New(`^\{"(?:type":"Metric"|metric":"\w+","type":"Point")|^metric_name,timestamp,metric_value`), what: "the single requests of k6, of which only the summary is supported", instead: "load with k6 run --summary-export FILE"},
 	{looks: pattern.New(`(?m)^ *http_req_duration\.+:`), what: "the text of k6, of which only the JSON is supported", instead: "load with k6 run --summary-export FILE"},
 	{looks: pattern.New(`(?m)^ *Success rate:\s|^request-start,DNS,`), what: "the text or the CSV of oha, of which only the JSON is supported", instead: "load with oha --output-format json", first: true},
 	{looks: pattern.New(`(?:RDMA_(?:Write|Read)|Send) (?:BW|Latency|Bidirectional BW) Test`), what: "the output of perftest, which measures RDMA; no workload has that"},

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"math/bits"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -122,6 +123,18 @@ func (r *Reading) Host(address string) {
 	}
 }
 
+// URL records what of a URL changes what is measured: TLS, and the family of an address.
+func (r *Reading) URL(text string) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return
+	}
+	if u.Scheme == "https" {
+		r.Condition("tls=true")
+	}
+	r.Host(u.Hostname())
+}
+
 // Received records the rate at which bytes arrived, in bit/s; without any, the trial has failed.
 func (r *Reading) Received(rate float64) {
 	if rate == 0 {
@@ -180,6 +193,11 @@ func AddName(names *[]string, s string) {
 // LeaveOut lists something that is not imported, once.
 func (b *Batch) LeaveOut(format string, args ...any) {
 	AddName(&b.LeftOut, fmt.Sprintf(format, args...))
+}
+
+// NoURL lists that the output does not name the URL.
+func (b *Batch) NoURL(tool string) {
+	b.LeaveOut("whether it was over TLS or IPv6, since %s does not print the URL", tool)
 }
 
 // Fact records a condition, unless it is empty.

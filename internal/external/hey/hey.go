@@ -91,6 +91,7 @@ func (h *heyRun) Take(_ *adapter.Batch, line string) error {
 
 // End returns the reading of the run.
 func (h *heyRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
+	batch.NoURL("hey")
 	batch.LeaveOut("the parts of the response time (DNS, dial-up, write, wait, read)")
 	if !h.complete {
 		return nil, errors.New("it ends before its status codes: the output is cut off")

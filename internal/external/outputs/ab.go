@@ -12,8 +12,10 @@ import (
 func matchAb(b []byte) bool { return bytes.Contains(b, []byte("This is ApacheBench")) }
 
 var (
-	abShare   = pattern.New(`^(\d+)% +(\d+)(?: \(longest request\))?$`)
-	abRefused = pattern.New(`apr_\w+: (.+)$`)
+	abShare = pattern.New(`^(\d+)% +(\d+)(?: \(longest request\))?$`)
+	// abFailures are the parts of the requests that ab counts as failed.
+	abFailures = pattern.New(`^\(Connect: \d+, Receive: \d+, Length: (\d+), Exceptions: \d+\)$`)
+	abRefused  = pattern.New(`apr_\w+: (.+)$`)
 )
 
 // abRun is what ab printed of one run. Its times are whole milliseconds.
@@ -22,6 +24,10 @@ type abRun struct {
 	complete  float64
 	keepAlive float64
 	hasTable  bool
+	// unequal counts responses of another length than the first, which are answers and which ab counts as failed.
+	unequal float64
+	host    string
+	tls     bool
 }
 
 // ab decodes what ab prints.
@@ -49,6 +55,9 @@ func (r *abRun) Take(_ *adapter.Batch, line string) error {
 		r.failure = m[1]
 		return nil
 	}
+	if m := abFailures.FindStringSubmatch(line); m != nil {
+		return adapter.Amounts(m[1:], &r.unequal)
+	}
 	name, value, _ := strings.Cut(line, ":")
 	words := strings.Fields(value)
 	if len(words) == 0 {
@@ -61,6 +70,12 @@ func (r *abRun) Take(_ *adapter.Batch, line string) error {
 	switch {
 	case at != nil:
 		return adapter.Amounts(words, at)
+	case name == "Server Hostname":
+		r.host = words[0]
+	case name == "SSL/TLS Protocol":
+		r.tls = true
+	case name == "Total body sent":
+		r.about.Condition("body=true")
 	case name == "Concurrency Level":
 		n, err := adapter.Count(words[0])
 		r.connections = n
@@ -79,9 +94,16 @@ func (r *abRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		return nil, errors.New("it ends before its totals: the output is cut off")
 	}
 	r.threads, r.reconnect = 1, r.keepAlive < r.complete/2
-	// ab counts a response of another length than the first as failed, though it was answered.
+	if r.unequal > 0 {
+		batch.LeaveOut("that responses differ in length, which ab counts as failures")
+	}
+	r.failed = max(r.failed-r.unequal, 0)
 	r.good = max(r.complete-r.failed-r.bad, 0)
 	out := r.reading()
+	out.Host(r.host)
+	if r.tls {
+		out.Condition("tls=true")
+	}
 	if r.hasTable && out.Failure == nil {
 		out.Warn(adapter.Rounded, "ab's percentiles are whole milliseconds: those under 1 ms are absent")
 	}

@@ -3,7 +3,9 @@ package outputs
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
@@ -15,18 +17,24 @@ func matchFortio(b []byte) bool {
 
 // fortioDoc is the JSON of fortio load. Times are in s, durations in ns.
 type fortioDoc struct {
-	RunType           string
-	StartTime         time.Time
-	RequestedQPS      string
-	ActualDuration    float64
-	NumThreads        int
-	NumConnections    int
-	Version           string
-	Jitter, Uniform   bool
-	NoCatchUp, H2     bool
-	DisableKeepAlive  bool
-	Payload           string
-	MethodOverride    string
+	RunType          string
+	StartTime        time.Time
+	RequestedQPS     string
+	ActualDuration   float64
+	NumThreads       int
+	NumConnections   int
+	Version          string
+	Jitter, Uniform  bool
+	NoCatchUp, H2    bool
+	DisableKeepAlive bool
+	Payload          string
+	MethodOverride   string
+	URL, Labels      string
+	HTTP10           bool
+	// The client is fortio's own unless that is disabled.
+	DisableFastClient bool
+	UnixDomainSocket  string
+	ConnReuseRange    []int
 	DurationHistogram fortioHistogram
 	RetCodes          map[string]float64
 	Sizes             fortioHistogram
@@ -50,11 +58,12 @@ func decodeFortio(b []byte) (adapter.Batch, error) {
 		}
 		h := doc.DurationHistogram
 		p := &httpReport{
-			started: doc.StartTime.UTC(), seconds: doc.ActualDuration / 1e9,
+			about: adapter.Reading{Started: doc.StartTime.UTC()}, seconds: doc.ActualDuration / 1e9,
 			threads: doc.NumThreads, connections: doc.NumThreads * max(doc.NumConnections, 1), reconnect: doc.DisableKeepAlive,
 			body: doc.Sizes.Avg - doc.HeaderSizes.Avg, whole: doc.HeaderSizes.Count == 0,
 			times: map[string]float64{"min": h.Min * 1e9, "mean": h.Avg * 1e9, "max": h.Max * 1e9, "stddev": h.StdDev * 1e9},
 		}
+		p.about.URL(doc.URL)
 		p.statuses(doc.RetCodes)
 		if doc.RequestedQPS != "max" && doc.RequestedQPS != "" {
 			rate, err := strconv.ParseFloat(doc.RequestedQPS, 64)
@@ -63,16 +72,24 @@ func decodeFortio(b []byte) (adapter.Batch, error) {
 			}
 			p.paced = rate
 		}
-		for name, set := range map[string]bool{"jitter": doc.Jitter, "uniform": doc.Uniform, "nocatchup": doc.NoCatchUp, "h2": doc.H2} {
+		for name, set := range map[string]bool{"jitter": doc.Jitter, "uniform": doc.Uniform, "nocatchup": doc.NoCatchUp, "h2": doc.H2, "http10": doc.HTTP10,
+			"std-client": doc.DisableFastClient, "unix-socket": doc.UnixDomainSocket != ""} {
 			if set {
-				p.conditions = append(p.conditions, name+"=true")
+				p.about.Condition(name + "=true")
 			}
 		}
 		if n := len(doc.Payload); n > 0 {
-			p.conditions = append(p.conditions, fmt.Sprintf("payload=%d", n))
+			p.about.Condition(fmt.Sprintf("payload=%d", n))
+		}
+		// Without -labels they are the URL and the host of the client.
+		if label := adapter.Heading(doc.Labels); label != "" && !strings.Contains(doc.Labels, " , ") && !strings.Contains(doc.URL, doc.Labels) {
+			p.about.Condition("labels=" + label)
+		}
+		if len(doc.ConnReuseRange) > 0 && slices.Max(doc.ConnReuseRange) > 0 {
+			p.about.Condition(strings.ReplaceAll(fmt.Sprintf("connection-reuse=%d", doc.ConnReuseRange), " ", "-"))
 		}
 		if doc.MethodOverride != "" {
-			p.conditions = append(p.conditions, "method="+doc.MethodOverride)
+			p.about.Condition("method=" + doc.MethodOverride)
 		}
 		p.shares = h.believed(batch)
 		return p, nil

@@ -6,7 +6,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -15,8 +14,9 @@ import (
 
 // httpReport is what a load generator for HTTP says of a run, in the tool's own units; its reading is the same for all of them. Zero is not said, unless it counts.
 type httpReport struct {
-	tool    string
-	started time.Time
+	tool string
+	// about holds when it began, the settings that no workload has, and what of the URL changes what is measured.
+	about adapter.Reading
 	// seconds is how long it measured.
 	seconds float64
 	// threads and connections are those of the client; body is the mean length of a body in bytes, and whole says that headers are
@@ -36,14 +36,12 @@ type httpReport struct {
 	// times are members of the family of response times in ns; shares are percentiles in ns by their share in percent.
 	times  map[string]float64
 	shares map[float64]float64
-	// conditions are settings that no workload has.
-	conditions []string
 }
 
 // reading makes a reading of a report.
 func (p httpReport) reading() adapter.Reading {
-	r := adapter.Reading{Started: p.started, Window: adapter.Seconds(p.seconds)}
-	r.Condition(p.conditions...)
+	r := p.about
+	r.Window = adapter.Seconds(p.seconds)
 	r.Workload = p.workload(&r)
 	if p.paced > 0 {
 		r.Warn(adapter.Paced, "the client was held to %.4g requests per second: its request rate is not a capacity", p.paced)

@@ -17,7 +17,11 @@ func matchK6(b []byte) bool {
 // its field values.
 type k6Doc struct {
 	Metrics map[string]json.RawMessage `json:"metrics"`
-	State   struct {
+	// Results are those of the summary of 1.5 and later, in which metrics are a list.
+	Results struct {
+		Metrics []json.RawMessage `json:"metrics"`
+	} `json:"results"`
+	State struct {
 		Milliseconds float64 `json:"testRunDurationMs"`
 	} `json:"state"`
 }
@@ -28,6 +32,14 @@ func (doc k6Doc) values(name string) map[string]float64 {
 		Values map[string]json.RawMessage `json:"values"`
 	}
 	raw := doc.Metrics[name]
+	for _, item := range doc.Results.Metrics {
+		var named struct {
+			Name string `json:"name"`
+		}
+		if json.Unmarshal(item, &named) == nil && named.Name == name {
+			raw = item
+		}
+	}
 	if raw == nil || json.Unmarshal(raw, &both) != nil {
 		return nil
 	}
@@ -45,6 +57,9 @@ func (doc k6Doc) values(name string) map[string]float64 {
 	return numbers
 }
 
+// idle is the share of its time with a request under way below which a client waited for something else.
+const idle = 0.5
+
 func decodeK6(b []byte) (adapter.Batch, error) {
 	return httpDocuments(b, "k6", func(doc k6Doc, batch *adapter.Batch) (*httpReport, error) {
 		requests, times, failed := doc.values("http_reqs"), doc.values("http_req_duration"), doc.values("http_req_failed")
@@ -58,9 +73,18 @@ func decodeK6(b []byte) (adapter.Batch, error) {
 		p.good = requests["count"] - p.bad
 		p.perSecond = requests["rate"] * (1 - min(max(share, 0), 1))
 		p.connections = int(min(max(doc.values("vus_max")["value"], doc.values("vus_max")["max"]), 1e6))
-		if received := doc.values("data_received"); requests["count"] > 0 {
+		received := doc.values("data_received")
+		if requests["count"] > 0 {
 			p.body, p.whole = received["count"]/requests["count"], true
 		}
+		if received["count"] == 0 && p.good == 0 {
+			p.failed, p.bad, p.failure = p.bad, 0, "no request was answered"
+		}
+		if doc.values("http_req_tls_handshaking")["max"] > 0 {
+			p.about.Condition("tls=true")
+		}
+		p.reconnect = doc.values("http_req_connecting")["med"] > 0 // most requests waited for a connection of their own
+		p.unsaid = requests["rate"]*times["avg"]/1e3 < idle*float64(p.connections)
 		for member, key := range map[string]string{"min": "min", "mean": "avg", "max": "max"} {
 			p.times[member] = times[key] * 1e6
 		}
@@ -72,6 +96,7 @@ func decodeK6(b []byte) (adapter.Batch, error) {
 				}
 			}
 		}
+		batch.LeaveOut("whether it was over IPv6, since k6 does not print the URL")
 		batch.LeaveOut("checks, thresholds and the parts of a request, and p(95), for which there is no metric; ask k6 for p(99) by --summary-trend-stats")
 		return p, nil
 	})

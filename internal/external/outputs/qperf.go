@@ -1,6 +1,7 @@
 package outputs
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -102,8 +103,10 @@ func (r *qperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		if !said {
 			s.MessageSize = map[string]int{"tcp_bw": qperfTCPMessage, "udp_bw": qperfUDPMessage}[r.test]
 		}
+		buffer, err2 := qperfSize(r.values["sock_buf_size"])
+		s.Buffer = buffer
 		out.Workload = plan.Workload{Spec: s}.Normalize()
-		err = r.bandwidth(out)
+		err = errors.Join(err2, r.bandwidth(out))
 	case "tcp_lat", "udp_lat":
 		s := plan.RR{Protocol: plan.Protocol(r.test[:3]), RequestSize: max(size, 1), ResponseSize: max(size, 1)}
 		if s.Protocol == plan.UDP && s.RequestSize < plan.MinDatagram {
@@ -177,11 +180,20 @@ func (r *qperfRun) size() (int, bool, error) {
 	if text == "" {
 		return 0, false, nil
 	}
+	v, err := qperfSize(text)
+	return v, true, err
+}
+
+// qperfSize reads a size, 0 for none.
+func qperfSize(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
 	if _, exact, ok := strings.Cut(text, "("); ok {
 		text = strings.ReplaceAll(strings.TrimSuffix(exact, ")"), ",", "") + " bytes"
 	}
 	v, err := qperfQuantity(text, "B")
-	return adapter.Whole(v), true, err
+	return adapter.Whole(v), err
 }
 
 // qperfQuantity reads a number with qperf's unit behind it in the unit wanted. Its prefixes are powers of 1000.

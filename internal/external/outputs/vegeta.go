@@ -2,7 +2,6 @@ package outputs
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,7 +36,8 @@ func decodeVegeta(b []byte) (adapter.Batch, error) {
 	if !adapter.StartsJSON(b) {
 		return vegetaText.Decode(b)
 	}
-	return httpDocuments(b, "vegeta", func(doc vegetaDoc, _ *adapter.Batch) (*httpReport, error) {
+	return httpDocuments(b, "vegeta", func(doc vegetaDoc, batch *adapter.Batch) (*httpReport, error) {
+		batch.NoURL("vegeta")
 		p := doc.report()
 		return &p, nil
 	})
@@ -45,7 +45,7 @@ func decodeVegeta(b []byte) (adapter.Batch, error) {
 
 // report is the same for both forms. The rate is not said: an attack of n requests takes n-1 intervals.
 func (doc vegetaDoc) report() httpReport {
-	p := httpReport{tool: "vegeta", started: doc.Earliest, seconds: (doc.Duration + doc.Wait) / 1e9, body: doc.In.Mean, times: map[string]float64{}, shares: map[float64]float64{}}
+	p := httpReport{tool: "vegeta", about: adapter.Reading{Started: doc.Earliest}, seconds: (doc.Duration + doc.Wait) / 1e9, body: doc.In.Mean, times: map[string]float64{}, shares: map[float64]float64{}}
 	p.statuses(doc.Codes)
 	if len(doc.Errors) > 0 {
 		p.failure = doc.Errors[0]
@@ -145,10 +145,11 @@ func (v *vegetaRun) value(row, name, text string) (err error) {
 }
 
 // End returns the reading of the run.
-func (v *vegetaRun) End(*adapter.Batch) (*adapter.Reading, error) {
+func (v *vegetaRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	if !v.complete {
 		return nil, errors.New("it ends before its status codes: the output is cut off")
 	}
+	batch.NoURL("vegeta")
 	r := v.doc.report().reading()
 	return &r, nil
 }
@@ -177,7 +178,8 @@ func matchOha(b []byte) bool {
 const atDeadline = "aborted due to deadline"
 
 func decodeOha(b []byte) (adapter.Batch, error) {
-	return httpDocuments(b, "oha", func(doc ohaDoc, _ *adapter.Batch) (*httpReport, error) {
+	return httpDocuments(b, "oha", func(doc ohaDoc, batch *adapter.Batch) (*httpReport, error) {
+		batch.NoURL("oha")
 		s := doc.Summary
 		p := &httpReport{seconds: s.Total, body: s.Size, times: map[string]float64{"min": s.Fastest * 1e9, "mean": s.Average * 1e9, "max": s.Slowest * 1e9}, shares: map[float64]float64{}}
 		p.statuses(doc.Codes)
@@ -198,11 +200,18 @@ func decodeOha(b []byte) (adapter.Batch, error) {
 // bombardierDoc is the JSON of bombardier; times are in µs.
 type bombardierDoc struct {
 	Spec struct {
-		Connections int             `json:"numberOfConnections"`
-		Client      string          `json:"client"`
-		Rate        float64         `json:"rate"`
-		Method      string          `json:"method"`
-		Body        json.RawMessage `json:"body"`
+		Connections int     `json:"numberOfConnections"`
+		Client      string  `json:"client"`
+		Rate        float64 `json:"rate"`
+		Method      string  `json:"method"`
+		URL         string  `json:"url"`
+		Body        string  `json:"body"`
+		BodyFile    string  `json:"bodyFilePath"`
+		Stream      bool    `json:"stream"`
+		Headers     []struct {
+			Key   string `json:"key"`
+			Value string `json:"value"`
+		} `json:"headers"`
 	} `json:"spec"`
 	Result struct {
 		Read    float64 `json:"bytesRead"`
@@ -250,10 +259,17 @@ func decodeBombardier(b []byte) (adapter.Batch, error) {
 			}
 		}
 		if s.Client != "" && s.Client != "fasthttp" {
-			p.conditions = append(p.conditions, "client="+s.Client)
+			p.about.Condition("client=" + s.Client)
 		}
 		if s.Method != "" && s.Method != "GET" {
-			p.conditions = append(p.conditions, "method="+s.Method)
+			p.about.Condition("method=" + s.Method)
+		}
+		p.about.URL(s.URL)
+		if s.Stream || s.Body != "" || s.BodyFile != "" {
+			p.about.Condition("body=true")
+		}
+		for _, header := range s.Headers {
+			p.reconnect = p.reconnect || strings.EqualFold(header.Key, "Connection") && strings.EqualFold(header.Value, "close")
 		}
 		batch.LeaveOut("rps, which are means of short spans and not the requests over the time")
 		return p, nil

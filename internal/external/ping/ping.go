@@ -43,7 +43,7 @@ type pingRun struct {
 
 // text decodes what ping of iputils, BusyBox or BSD prints. A complaint without a head is a run of its own.
 var text = adapter.RunText[*pingRun]{Tool: "ping", New: func() *pingRun { return &pingRun{} }, Begins: func(run *pingRun, line string) bool {
-	return pingHead.MatchString(line) || !run.headed && strings.HasPrefix(line, "ping: ")
+	return pingHead.MatchString(line) || !strings.HasPrefix(line, "ping: sock4.fd:") && !run.headed && strings.HasPrefix(line, "ping: ")
 }}
 
 // Take reads one line.
@@ -56,6 +56,9 @@ func (p *pingRun) Take(_ *adapter.Batch, line string) error {
 			p.host = six[1]
 		}
 		return err
+	}
+	if strings.HasPrefix(line, "ping: sock4.fd:") {
+		return nil // what -v says of its sockets
 	}
 	if message, ok := strings.CutPrefix(line, "ping: "); ok && !p.headed {
 		p.failure = message

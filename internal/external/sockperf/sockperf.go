@@ -3,6 +3,7 @@ package sockperf
 import (
 	"bytes"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
@@ -22,12 +23,13 @@ var (
 	sockTotal    = pattern.New(`^\[Total Run\].*ReceivedMessages=(\d+)`)
 	sockDropped  = pattern.New(`^# dropped messages = (\d+);`)
 	sockSpread   = pattern.New(`^====> avg-(latency|rtt|lat)=([\d.]+) \(std-dev=([\d.]+)`)
+	sockBurst    = pattern.New(`Latency of burst of (\d+) messages`)
 	sockPoint    = pattern.New(`^---> (?:<(MAX|MIN)> observation|percentile ([\d.]+)) += +([\d.]+)$`)
 )
 
 // sockRun is what sockperf printed.
 type sockRun struct {
-	protocol, host                  string
+	protocol                        string
 	sent, dropped, received, window float64
 	// total counts the answers of the whole run.
 	total float64
@@ -35,10 +37,15 @@ type sockRun struct {
 	valid bool
 	// failure is why the run failed, other why its test is not a supported workload.
 	failure, other string
+	// about holds the family of the address, and how many messages were sent at once.
+	about adapter.Reading
 	// times are in µs as printed, by member of the family.
 	times  map[string]float64
 	shares map[float64]float64
 }
+
+// idle is the share of the window with a message under way below which the client waited for something else.
+const idle = 0.5
 
 // text decodes what sockperf ping-pong prints.
 var text = adapter.RunText[*sockRun]{
@@ -55,7 +62,8 @@ func (s *sockRun) Take(batch *adapter.Batch, line string) error {
 	line = strings.TrimPrefix(line, "sockperf: ")
 	if m := sockProtocol.FindStringSubmatch(line); m != nil {
 		s.protocol = strings.ToLower(m[1])
-		s.host, _, _ = strings.Cut(strings.TrimSpace(strings.TrimPrefix(line[strings.Index(line, "=")+1:], " ")), " ")
+		host, _, _ := strings.Cut(strings.TrimSpace(strings.TrimPrefix(line[strings.Index(line, "=")+1:], " ")), " ")
+		s.about.Host(host)
 		return nil
 	}
 	if m := sockValid.FindStringSubmatch(line); m != nil {
@@ -84,6 +92,9 @@ func (s *sockRun) Take(batch *adapter.Batch, line string) error {
 		err := adapter.Amounts(m[2:], &share, &v)
 		s.shares[share] = v
 		return err
+	}
+	if m := sockBurst.FindStringSubmatch(line); m != nil {
+		s.about.Condition("burst=" + m[1])
 	}
 	switch {
 	case strings.HasPrefix(line, "ERROR: "):
@@ -116,7 +127,7 @@ func (s *sockRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		}
 		r.Workload = w.Normalize()
 	}
-	r.Host(s.host)
+	r.Condition(s.about.Conditions...)
 	r.Window = adapter.Seconds(s.window)
 	if s.failure != "" {
 		r.Fail(adapter.FailureKind(s.failure), s.failure)
@@ -140,6 +151,10 @@ func (s *sockRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		if s.received*(1-share/100) >= adapter.Beyond*(1-1e-9) {
 			r.Percentile(metric.RTT, share, us*scale)
 		}
+	}
+	if mean := r.Metrics[metric.RTT+".mean"]; s.window > 0 && mean > 0 && s.received*mean/1e9 < idle*s.window {
+		r.Warn(adapter.Paced, "the client sent less often than answers came (--mps): its rate is not a capacity")
+		r.Condition("rate=" + strconv.Itoa(adapter.ThreeDigits(s.received/s.window)))
 	}
 	r.Work = s.total
 	if s.window > 0 {

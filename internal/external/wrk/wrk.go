@@ -36,7 +36,7 @@ type wrkRun struct {
 	hasRate        bool
 	bad, socket    float64
 	late           float64
-	// times are the metrics of response time in ns.
+	// times are the metrics of response time in ns, and what of the URL changes what is measured.
 	times   adapter.Reading
 	paced   bool
 	failure string
@@ -79,6 +79,8 @@ func (r *wrkRun) Take(_ *adapter.Batch, line string) error {
 		return err
 	}
 	switch words := strings.Fields(line); {
+	case strings.HasPrefix(line, "Running ") && len(words) == 5:
+		r.times.URL(words[4])
 	case strings.HasPrefix(line, "Thread calibration:"):
 		r.paced = true
 	case strings.HasPrefix(line, "Latency ") && len(words) == 5:
@@ -132,6 +134,7 @@ func wrkSize(s string) (float64, error) {
 // End returns the reading of the run.
 func (r *wrkRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	out := &adapter.Reading{Window: r.window}
+	out.Condition(r.times.Conditions...)
 	if r.conns > 0 {
 		s := plan.HTTP{Threads: r.threads, Connections: r.conns}
 		if r.requests > 0 {
