@@ -17,28 +17,32 @@ func matchFortio(b []byte) bool {
 
 // fortioDoc is the JSON of fortio load. Times are in s, durations in ns.
 type fortioDoc struct {
-	RunType          string
-	StartTime        time.Time
-	RequestedQPS     string
-	ActualDuration   float64
-	NumThreads       int
-	NumConnections   int
-	Version          string
-	Jitter, Uniform  bool
-	NoCatchUp, H2    bool
-	DisableKeepAlive bool
-	Payload          string
-	MethodOverride   string
-	URL, Labels      string
-	HTTP10           bool
-	// The client is fortio's own unless that is disabled.
-	DisableFastClient bool
-	UnixDomainSocket  string
-	ConnReuseRange    []int
+	fortioOptions
+	RunType           string
+	Labels            string
+	StartTime         time.Time
+	RequestedQPS      string
+	ActualDuration    float64
+	NumThreads        int
+	Version           string
+	Jitter, Uniform   bool
+	NoCatchUp         bool
 	DurationHistogram fortioHistogram
 	RetCodes          map[string]float64
 	Sizes             fortioHistogram
 	HeaderSizes       fortioHistogram
+}
+
+// fortioOptions are those of the client. It is fortio's own unless that is disabled.
+type fortioOptions struct {
+	URL                     string
+	NumConnections          int
+	H2, HTTP10              bool
+	DisableKeepAlive        bool
+	DisableFastClient       bool
+	Payload, MethodOverride string
+	UnixDomainSocket        string
+	ConnReuseRange          []int
 }
 
 type fortioHistogram struct {
