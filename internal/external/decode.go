@@ -2,6 +2,7 @@ package external
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -119,12 +120,10 @@ func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 // checked returns what f decoded, if a result can hold it.
 func checked(f adapter.Format, batch Batch, err error) (Batch, error) {
 	if err == nil {
-		if err = batch.Check(); len(batch.Readings) == 0 {
-			err = advice.With(err, csvWay)
-		}
+		err = batch.Check()
 	}
 	if err != nil {
-		return Batch{}, fmt.Errorf("as %s: %w", f.Name, err)
+		return Batch{}, advice.With(fmt.Errorf("as %s: %w", f.Name, err), cmp.Or(advice.Of(err), csvWay))
 	}
 	return batch, nil
 }

@@ -1,6 +1,7 @@
 package netperf
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -40,20 +41,43 @@ func (r *netperfRun) furtherRow(line string) bool {
 	return len(r.rows) > 0 && netperfNumbers.MatchString(line) && len(words) == len(r.rows[0])
 }
 
-// bannerSettings returns what a banner says behind the addresses, "demo : nodelay" and the like.
+// bannerSettings returns what a banner says behind the addresses, "demo : nodelay" and the like, and the family of IPv6.
 func bannerSettings(line string) []string {
-	_, settings, _ := strings.Cut(line, " : ")
+	ends, settings, _ := strings.Cut(line, " : ")
+	if strings.HasSuffix(strings.TrimSpace(ends), "AF_INET6") {
+		settings = strings.TrimSuffix("family=6 : "+settings, " : ")
+	}
 	if settings == "" {
 		return nil
 	}
 	return strings.Split(settings, " : ")
 }
 
+// defaultSockets are the sizes in bytes that a classic table has without -s and -S, by kernel.
+var defaultSockets = []float64{16384, 87380, 131072, 212992, 124928, 126976, 229376, 65536}
+
+// sockets returns the sizes of the sockets' buffers in a classic table, "" for those of the system.
+func (r *netperfRun) sockets() string {
+	if len(r.rows) == 0 || len(r.rows[0]) < 2 {
+		return ""
+	}
+	sizes := r.rows[0][:2]
+	if r.datagrams() && !strings.HasPrefix(r.banner, "UDP REQUEST") {
+		sizes = sizes[:1] // the second is that of a message
+	}
+	for _, size := range sizes {
+		if !slices.Contains(defaultSockets, size) {
+			return "sockets=" + strings.Trim(strings.ReplaceAll(fmt.Sprintf("%.0f", sizes), " ", "/"), "[]")
+		}
+	}
+	return ""
+}
+
 // conditions records the settings of the test that its workload does not have.
 func (r *netperfRun) conditions(out *adapter.Reading) {
 	for _, s := range r.settings {
 		switch s = strings.TrimSpace(s); {
-		case s == "" || s == "demo" || s == "histogram" || s == "cpu bind" || strings.HasPrefix(s, "first burst"):
+		case s == "" || s == "demo" || s == "histogram" || strings.HasPrefix(s, "first burst"):
 		case strings.Contains(s, "conf."):
 			out.Warn(adapter.Aggregated, "a mean of netperf's iterations (%s)", s)
 		case s == "interval":
@@ -63,9 +87,15 @@ func (r *netperfRun) conditions(out *adapter.Reading) {
 			out.Condition(s)
 		}
 	}
+	if r.keys["DEST_FAMILY"] == "AF_INET6" || strings.Contains(r.keys["COMMAND_LINE"]+" ", " -6 ") {
+		out.Condition("family=6")
+	}
+	if sizes := r.sockets(); sizes != "" {
+		out.Condition(sizes)
+	}
 	for key, absent := range map[string][]string{
 		"LOCAL_NODELAY": {"0"}, "LOCAL_CORK": {"0"}, "LOCAL_SOCKET_TOS": {"0", "0xffffffff"}, "LOCAL_SOCKET_PRIO": nil, "LOCAL_INTERVAL_USECS": {"0"},
-		"LSS_SIZE_REQ": {"0"}, "LSR_SIZE_REQ": {"0"}, "RSS_SIZE_REQ": {"0"}, "RSR_SIZE_REQ": {"0"},
+		"LOCAL_CPU_BIND": nil, "REMOTE_CPU_BIND": nil, "LSS_SIZE_REQ": {"0"}, "LSR_SIZE_REQ": {"0"}, "RSS_SIZE_REQ": {"0"}, "RSR_SIZE_REQ": {"0"},
 	} {
 		if v := r.keys[key]; v != "" && !strings.HasPrefix(v, "-") && !slices.Contains(absent, v) {
 			out.Condition(strings.ToLower(key) + "=" + v)

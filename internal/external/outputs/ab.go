@@ -28,6 +28,7 @@ type abRun struct {
 	unequal float64
 	host    string
 	tls     bool
+	rated   bool // the rate was printed, which stands behind the counts
 }
 
 // ab decodes what ab prints.
@@ -63,6 +64,7 @@ func (r *abRun) Take(_ *adapter.Batch, line string) error {
 	if len(words) == 0 {
 		return nil
 	}
+	r.rated = r.rated || name == "Requests per second"
 	at := map[string]*float64{
 		"Time taken for tests": &r.seconds, "Complete requests": &r.complete, "Failed requests": &r.failed, "Document Length": &r.body,
 		"Non-2xx responses": &r.bad, "Keep-Alive requests": &r.keepAlive,
@@ -90,7 +92,7 @@ func (r *abRun) Take(_ *adapter.Batch, line string) error {
 
 // End returns the reading of the run.
 func (r *abRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
-	if r.complete == 0 && r.failure == "" {
+	if !r.rated && r.failure == "" {
 		return nil, errors.New("it ends before its totals: the output is cut off")
 	}
 	r.threads, r.reconnect = 1, r.keepAlive < r.complete/2

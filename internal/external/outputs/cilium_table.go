@@ -29,7 +29,9 @@ func decodeCiliumTable(b []byte) (adapter.Batch, error) {
 		switch {
 		case cells[0] == "Scenario":
 			titles = cells
-		case len(titles) == 0 || len(cells) != len(titles):
+		case len(titles) == 0 || len(cells) < 2:
+		case len(cells) != len(titles):
+			faults.Add(number, "%d cells below %d titles: the row is cut off", len(cells), len(titles))
 		case len(c.batch.Readings) >= adapter.MaxReadings:
 			return c.batch, fmt.Errorf("more than %d trials", adapter.MaxReadings)
 		default:

@@ -10,11 +10,15 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
+
+// k8sHead is the begin of the first line. A spreadsheet of some languages separates by semicolons.
+var k8sHead = pattern.New(`^(?:Pair[,;])?Driver[,;]Profile[,;]`)
 
 func matchK8sCSV(b []byte) bool {
 	line, _, _ := bytes.Cut(bytes.TrimPrefix(b, []byte("\ufeff")), []byte("\n"))
-	return bytes.HasPrefix(line, []byte("Driver,Profile,")) && bytes.Contains(line, []byte("Throughput Metric"))
+	return k8sHead.Match(line) && bytes.Contains(line, []byte("Throughput Metric"))
 }
 
 // k8sColumns put the text of a cell into a row, by the column's title.
@@ -27,6 +31,8 @@ var k8sColumns = map[string]func(r *k8sRow, text string) error{
 	"Macvlan Info": func(r *k8sRow, s string) error { r.Macvlan = s; return nil },
 
 	"Localnet Info":   func(r *k8sRow, s string) error { r.Localnet = s; return nil },
+	"Pair":            func(r *k8sRow, s string) error { r.flags = append(r.flags, "pair="+s); return nil },
+	"VM mode":         k8sFlag(func(r *k8sRow) *bool { return &r.Virt }),
 	"Same node":       k8sFlag(func(r *k8sRow) *bool { return &r.Local }),
 	"Host Network":    k8sFlag(func(r *k8sRow) *bool { return &r.HostNetwork }),
 	"Service":         k8sFlag(func(r *k8sRow) *bool { return &r.Service }),
@@ -75,6 +81,9 @@ func k8sAmount(at func(*k8sRow) **float64) func(*k8sRow, string) error {
 func decodeK8sCSV(b []byte) (adapter.Batch, error) {
 	batch := adapter.Batch{Tool: "k8s-netperf", Environment: "kubernetes"}
 	lines := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
+	if head, _, _ := bytes.Cut(b, []byte("\n")); bytes.Contains(head, []byte("Driver;Profile;")) {
+		lines.Comma = ';'
+	}
 	titles, err := lines.Read()
 	if err != nil {
 		return batch, err

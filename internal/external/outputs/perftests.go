@@ -11,13 +11,15 @@ import (
 )
 
 var (
-	perfTestsHead  = pattern.New(`(?m)^MSS *, *Maximum *,`)
+	perfTestsHead  = pattern.New(`(?m)^[│| \t]*MSS *[,;] *Maximum *[,;]`)
+	perfTestsRow   = pattern.New(`^\d+ [a-z]`)
 	perfTestsLabel = pattern.New(`^\d+ (iperf|netperf|qperf)(?: (TCP|UDP|SCTP))?\. (Same VM|Remote VM|Hairpin Pod) (?:using (Pod IP|Virtual IP)|to own Virtual IP)$`)
 )
 
 func matchPerfTests(b []byte) bool { return perfTestsHead.Match(b) }
 
-// decodePerfTests reads the table of the network benchmark of kubernetes/perf-tests, iperf3 and netperf on a cluster: a row for each test, with its rate in Mbit/s at each segment size.
+// decodePerfTests reads the table of the network benchmark of kubernetes/perf-tests, iperf3 and netperf on a cluster: a row for each
+// test, with its rate in Mbit/s at each segment size. Of a log it reads the table alone.
 func decodePerfTests(b []byte) (adapter.Batch, error) {
 	batch := adapter.Batch{Tool: "perf-tests", Environment: "kubernetes"}
 	var faults adapter.Faults
@@ -25,14 +27,22 @@ func decodePerfTests(b []byte) (adapter.Batch, error) {
 	number := 0
 	for line := range strings.Lines(string(bytes.TrimPrefix(b, []byte("\ufeff")))) {
 		number++
-		cells := strings.Split(strings.TrimRight(strings.TrimSpace(line), ","), ",")
+		whole := strings.HasSuffix(line, "\n")
+		line = strings.ReplaceAll(strings.Trim(line, "│| \t\r\n"), ";", ",")
+		whole = whole || strings.HasSuffix(line, ",")
+		cells := strings.Split(strings.TrimRight(line, ","), ",")
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
-		switch m := perfTestsLabel.FindStringSubmatch(cells[0]); {
+		m := perfTestsLabel.FindStringSubmatch(cells[0])
+		switch {
 		case cells[0] == "MSS" && len(cells) > 2:
 			sizes = cells[2:]
-		case m == nil || len(cells) < 3:
+		case sizes == nil || !perfTestsRow.MatchString(cells[0]):
+		case m == nil && len(cells) > 1:
+			batch.LeaveOut("row %s: not a known test", adapter.Quoted(cells[0]))
+		case len(cells) < 3 || len(cells) > 3 && len(cells)-2 < len(sizes) || !whole:
+			faults.Add(number, "the row is cut off")
 		case len(batch.Readings) >= adapter.MaxReadings:
 			return batch, fmt.Errorf("more than %d trials", adapter.MaxReadings)
 		default:
@@ -43,6 +53,13 @@ func decodePerfTests(b []byte) (adapter.Batch, error) {
 	}
 	return batch, faults.Err()
 }
+
+// What its iperf3 over TCP is asked for: eight streams, zero-copy and large buffers. Over UDP it is one stream, and of netperf one.
+const (
+	perfTestsFlows  = 8
+	perfTestsBuffer = 512 << 20
+	netperfMessage  = 16 << 10
+)
 
 // readPerfTests makes a reading of the rate at the largest segment size of a row.
 func readPerfTests(batch *adapter.Batch, m, values, sizes []string) error {
@@ -65,6 +82,10 @@ func readPerfTests(batch *adapter.Batch, m, values, sizes []string) error {
 		return nil
 	case protocol == "UDP":
 		s.Protocol = plan.UDP
+	case tool == "iperf":
+		s.Flows, s.Mode, s.Buffer = perfTestsFlows, "sendfile", perfTestsBuffer
+	case tool == "netperf":
+		s.MessageSize = netperfMessage
 	}
 	last := len(values) - 1
 	v, err := adapter.Amount(values[last])
@@ -79,7 +100,7 @@ func readPerfTests(batch *adapter.Batch, m, values, sizes []string) error {
 		}
 	}
 	r.Condition("tool=" + tool)
-	r.Warn(adapter.Assumed, "perf-tests names neither the message size nor the congestion control; assumed: the defaults")
+	r.Warn(adapter.Assumed, "perf-tests names neither the flows, the message size nor the congestion control; assumed: what it asks its tools for")
 	if v == 0 {
 		r.Fail("error", "perf-tests reported a rate of 0, which it writes for a test that failed")
 	} else {

@@ -128,16 +128,22 @@ func (r *qperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	if seconds, err := qperfQuantity(r.values["time"], "s"); err == nil {
 		out.Window = adapter.Seconds(seconds)
 	}
+	batch.LeaveOut("whether it was over IPv6, since qperf prints no address")
 	batch.LeaveOut("CPU time, which is of the whole machines")
 	out.Warn(adapter.Rounded, "qperf prints three digits")
 	return out, out.Workload.Validate()
 }
+
+var errQperfCut = errors.New("the test has no number: the output is cut off")
 
 // bandwidth reads the rate of a transfer, the receiver's if there are two.
 func (r *qperfRun) bandwidth(out *adapter.Reading) error {
 	sent, got := r.values["send_bw"], r.values["recv_bw"]
 	if got == "" {
 		got = r.values["bw"]
+	}
+	if got == "" && r.failed == "" {
+		return errQperfCut
 	}
 	if got == "" {
 		out.Fail(adapter.FailureKind(r.failed), "qperf reported no bandwidth: "+r.failed)
@@ -162,6 +168,9 @@ func (r *qperfRun) bandwidth(out *adapter.Reading) error {
 
 // latency reads half of a round trip.
 func (r *qperfRun) latency(out *adapter.Reading) error {
+	if r.values["latency"] == "" && r.failed == "" {
+		return errQperfCut
+	}
 	if r.values["latency"] == "" {
 		out.Fail(adapter.FailureKind(r.failed), "qperf reported no latency: "+r.failed)
 		return nil

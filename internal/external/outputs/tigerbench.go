@@ -29,6 +29,7 @@ type tigerResult struct {
 	} `json:"config"`
 	Details struct {
 		NodeKernel, NodeArch, K8SVersion, Product, CalicoVersion, Dataplane, Encapsulation string
+		IPFamily, CNIOption                                                                string
 		WireguardEnabled                                                                   bool
 	} `json:"ClusterDetails"`
 	Qperf    *tigerSummary `json:"thruput-latency"`
@@ -84,6 +85,9 @@ func (r tigerResult) read(batch *adapter.Batch) error {
 // profile names the network of the cluster: tiger-bench changes dataplane and encapsulation between tests.
 func (r tigerResult) profile() string {
 	parts := []string{r.Details.Product, r.Details.Dataplane, r.Details.Encapsulation}
+	if cni := r.Details.CNIOption; cni != "" && !strings.EqualFold(cni, "Calico") { // Calico has the policies alone
+		parts = append(parts, "on", strings.ReplaceAll(cni, " ", "-"))
+	}
 	if r.Details.WireguardEnabled {
 		parts = append(parts, "wireguard")
 	}
@@ -133,6 +137,9 @@ func (r tigerResult) conditions(out *adapter.Reading) {
 		if n > 0 {
 			out.Condition(fmt.Sprintf("%s=%d", name, n))
 		}
+	}
+	if strings.EqualFold(r.Details.IPFamily, "ipv6") {
+		out.Condition("family=6")
 	}
 	if limit := r.Config.CalicoNodeCPULimit; limit != "" {
 		out.Condition("calico-node.cpu-limit=" + limit)
