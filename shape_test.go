@@ -80,7 +80,6 @@ var wide = map[string]int{
 	"internal/report pairCell":              18,
 	"internal/report runData":               14,
 	"internal/tool/cluster component":       15,
-	"internal/tool/cluster values":          16,
 }
 
 // busy are the types that may have more than maxMethods methods, with their number. None may grow.

@@ -19,7 +19,7 @@ while getopts r:d:t flag; do
 	esac
 done
 shift $((OPTIND - 1))
-[ $# -gt 0 ] || set -- bridge ptp flannel-vxlan flannel-host-gw cilium-vxlan cilium-native cilium-native-legacy cilium-native-dsr
+[ $# -gt 0 ] || set -- bridge ptp flannel-vxlan flannel-host-gw kube-router cilium-vxlan cilium-native cilium-native-legacy cilium-native-dsr
 
 raise() { # raise CNI
 	$cluster up --name fidelity --nodes 2 --cni "$1" --image bin/cnibench-image.tar --daemon-cpus 0 >&2

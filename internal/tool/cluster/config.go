@@ -20,18 +20,23 @@ var templates = template.Must(template.ParseFS(templateFiles, "templates/*"))
 
 // values are what the templates ask for.
 type values struct {
-	Cluster, Server, User                    string
-	CA, Cert, Key                            string
-	DNS, Proxy, PodRanges                    string
-	PauseImage, KubeProxyImage, BusyboxImage string
-	KubeRouterImage, ServiceRanges           string
-	Namespace, ReservedCPUs                  string
+	constants
+	Cluster, Server, User   string
+	CA, Cert, Key           string
+	Proxy                   string
+	Namespace, ReservedCPUs string
+	// Routes has kube-router connect pods as well.
+	Routes bool
+}
+
+// constants are the same for every template and every cluster.
+type constants struct {
+	DNS, PodRanges, ServiceRanges                             string
+	PauseImage, KubeProxyImage, BusyboxImage, KubeRouterImage string
 }
 
 func render(name string, v values) ([]byte, error) {
-	v.DNS, v.PodRanges = dnsService, podRanges
-	v.PauseImage, v.KubeProxyImage, v.BusyboxImage = pauseImage, kubeProxyImage, busyboxImage
-	v.KubeRouterImage, v.ServiceRanges = kubeRouterImage, serviceRanges
+	v.constants = constants{dnsService, podRanges, serviceRanges, pauseImage, kubeProxyImage, busyboxImage, kubeRouterImage}
 	var b bytes.Buffer
 	err := templates.ExecuteTemplate(&b, name, v)
 	return b.Bytes(), err
@@ -180,7 +185,7 @@ func controlPlane(n node) []daemon {
 	}
 }
 
-// conflist is the CNI configuration of a node for the plugins that need no daemon.
+// conflist is the CNI configuration of a node for the plugins that need no daemon, and for the bridge of kube-router.
 func conflist(cni string, podCIDRs []netip.Prefix) ([]byte, error) {
 	var ranges [][]map[string]string
 	var routes []map[string]string
@@ -191,9 +196,13 @@ func conflist(cni string, podCIDRs []netip.Prefix) ([]byte, error) {
 	}
 	ipam := map[string]any{"type": "host-local", "ranges": ranges}
 	plugin := map[string]any{"type": cni, "ipam": ipam}
+	bridge := "cni0"
 	switch cni {
+	case kubeRouter:
+		plugin["type"], bridge = "bridge", "kube-bridge"
+		fallthrough
 	case "bridge":
-		plugin["bridge"], plugin["isDefaultGateway"], plugin["hairpinMode"] = "cni0", true, true // its default routes come with isDefaultGateway
+		plugin["bridge"], plugin["isDefaultGateway"], plugin["hairpinMode"] = bridge, true, true // its default routes come with isDefaultGateway
 	case "ptp":
 		ipam["routes"] = routes
 	default:

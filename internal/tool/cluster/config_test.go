@@ -34,7 +34,7 @@ func documents(t *testing.T, text []byte) []map[string]any {
 }
 
 func TestTemplatesAreWholeYAML(t *testing.T) {
-	for name, want := range map[string]int{"kubelet.yaml": 1, "kube-proxy.yaml": 4, "policies.yaml": 4, "probe.yaml": 3, "kubeconfig": 1} {
+	for name, want := range map[string]int{"kubelet.yaml": 1, "kube-proxy.yaml": 4, "kube-router.yaml": 4, "probe.yaml": 3, "kubeconfig": 1} {
 		text, err := render(name, values{Cluster: "c", Server: "10.0.0.1:1", User: "u", Proxy: "nftables", Namespace: "ns"})
 		if err != nil {
 			t.Fatal(err)
@@ -48,18 +48,21 @@ func TestTemplatesAreWholeYAML(t *testing.T) {
 	}
 }
 
-// TestPoliciesGoBesideTheCNI: of kube-router nothing runs that connects pods or balances Services, and its image is ours.
-func TestPoliciesGoBesideTheCNI(t *testing.T) {
-	text, err := render("policies.yaml", values{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{
-		"--run-firewall=true", "--run-router=false", "--run-service-proxy=false", "--enable-cni=false", "image: " + kubeRouterImage,
-		"--service-cluster-ip-range=" + serviceRanges,
+// TestKubeRouter: beside a CNI nothing of it runs that connects pods, it never balances Services, and its image is ours.
+func TestKubeRouter(t *testing.T) {
+	for routes, wants := range map[bool][]string{
+		false: {"--run-router=false", "--enable-cni=false"},
+		true:  {"--run-router=true", "--enable-cni=true", "--enable-overlay=false"},
 	} {
-		if !strings.Contains(string(text), want) {
-			t.Errorf("%q is not in\n%s", want, text)
+		text, err := render("kube-router.yaml", values{Routes: routes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range append(wants, "--run-firewall=true", "--run-service-proxy=false", "image: "+kubeRouterImage,
+			"--service-cluster-ip-range="+serviceRanges) {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%v: %q is not in\n%s", routes, want, text)
+			}
 		}
 	}
 }
@@ -173,6 +176,9 @@ func TestConflist(t *testing.T) {
 				t.Errorf("%s lacks %s:\n%s", cni, w, got)
 			}
 		}
+	}
+	if got, _ := conflist(kubeRouter, cidrs); !strings.Contains(string(got), `"type": "bridge"`) || !strings.Contains(string(got), `"bridge": "kube-bridge"`) {
+		t.Errorf("kube-router's bridge: %s", got)
 	}
 	if got, _ := conflist("bridge", cidrs); strings.Contains(string(got), "routes") {
 		t.Errorf("bridge has routes beside isDefaultGateway, which the plugin refuses:\n%s", got)

@@ -48,10 +48,11 @@ func (c cache) allImages() []image {
 			files.busybox(c, "sh", "cp", "cat", "ls")
 		})},
 		{name: "flannel-cni-plugin", ref: pluginImage, only: flannel, add: program("/flannel", links("cp"))},
-		{name: "kube-router", ref: kubeRouterImage, entrypoint: []string{"/usr/local/bin/kube-router"}, only: policies,
+		{name: "kube-router", ref: kubeRouterImage, entrypoint: []string{"/usr/local/bin/kube-router"}, only: kubeRouter,
 			add: program("/usr/local/bin/kube-router", func(files *fileSet) {
 				files.netfilter()
 				files.machine("ipset")
+				files.machine("ip")
 			})},
 		{name: "cilium", ref: ciliumImage, entrypoint: []string{"/usr/bin/cilium-dbg"}, only: cilium, add: c.ciliumFiles},
 		{name: "cilium-operator", ref: operatorImage, entrypoint: []string{"/usr/bin/cilium-operator-generic"}, only: cilium,

@@ -111,21 +111,29 @@ func (c *cluster) importInto(ctx context.Context, node string, archives []string
 	return nil
 }
 
-// connectPods installs kube-proxy, the policy controller if requested, and the CNI.
+// connectPods installs kube-proxy, the CNI, and kube-router as the CNI or beside it.
 func (c *cluster) connectPods(ctx context.Context, began time.Time) error {
 	server := netip.AddrPortFrom(c.nodes()[0].Addr4, apiPort).String()
-	for _, m := range []string{kubeProxy, policies} {
-		if !c.has(m) {
-			continue
+	apply := func(what string) error {
+		if !c.has(what) {
+			return nil
 		}
-		text, err := render(m+".yaml", values{Server: server, Proxy: c.Proxy})
+		text, err := render(what+".yaml", values{Server: server, Proxy: c.Proxy, Routes: c.CNI == kubeRouter})
 		if err != nil {
 			return err
 		}
-		if err := c.apply(ctx, string(text)); err != nil {
-			return err
-		}
+		return c.apply(ctx, string(text))
 	}
+	if err := apply(kubeProxy); err != nil {
+		return err
+	}
+	if err := c.installCNI(ctx, began); err != nil {
+		return err
+	}
+	return apply(kubeRouter) // it ends if its CNI configuration is not there
+}
+
+func (c *cluster) installCNI(ctx context.Context, began time.Time) error {
 	switch {
 	case c.CNI == noCNI:
 		return nil
@@ -169,14 +177,21 @@ func (c *cluster) installRecipe(ctx context.Context, began time.Time) error {
 
 // waitForPodCIDRs waits until every node has its ranges.
 func (c *cluster) waitForPodCIDRs(ctx context.Context) (ranges map[string][]netip.Prefix, err error) {
-	err = poll(ctx, pollEvery, nodesTimeout, func(ctx context.Context) (err error) {
-		ranges, err = c.podCIDRs(ctx)
+	err = poll(ctx, pollEvery, nodesTimeout, func(ctx context.Context) error {
+		text, err := c.kubectl(ctx, "", "get", "nodes", "-o", "json")
+		if err != nil {
+			return err
+		}
+		ranges, err = parsePodCIDRs([]byte(text))
+		if err == nil && len(ranges) < c.Nodes {
+			err = fmt.Errorf("%d of %d nodes have a range for pods", len(ranges), c.Nodes)
+		}
 		return err
 	})
 	return ranges, err
 }
 
-// staticCNI writes the configuration of a plugin without a daemon, and the routes between nodes.
+// staticCNI writes the configuration of a node's plugin, and the routes between nodes if no daemon makes them.
 func (c *cluster) staticCNI(ctx context.Context) error {
 	ranges, err := c.waitForPodCIDRs(ctx)
 	if err != nil {
@@ -185,8 +200,10 @@ func (c *cluster) staticCNI(ctx context.Context) error {
 	pids := holders(c.Name)
 	nodes := c.nodes()
 	for _, n := range nodes {
-		if err := configureNetwork(ctx, pids[n.Name], podRoutes(n, nodes, ranges)); err != nil {
-			return fmt.Errorf("routes of %s: %w", n.Name, err)
+		if c.CNI != kubeRouter {
+			if err := configureNetwork(ctx, pids[n.Name], podRoutes(n, nodes, ranges)); err != nil {
+				return fmt.Errorf("routes of %s: %w", n.Name, err)
+			}
 		}
 		conf, err := conflist(c.CNI, ranges[n.Name])
 		if err != nil {
@@ -204,23 +221,10 @@ func (c *cluster) staticCNI(ctx context.Context) error {
 	return nil
 }
 
-// podCIDRs returns the pod ranges of all nodes. It fails while a node has none.
-func (c *cluster) podCIDRs(ctx context.Context) (map[string][]netip.Prefix, error) {
-	text, err := c.kubectl(ctx, "", "get", "nodes", "-o", "json")
-	if err != nil {
-		return nil, err
-	}
-	ranges, err := parsePodCIDRs([]byte(text))
-	if err == nil && len(ranges) < c.Nodes {
-		err = fmt.Errorf("%d of %d nodes have a range for pods", len(ranges), c.Nodes)
-	}
-	return ranges, err
-}
-
 // waitReady waits until the DaemonSets that connect pods run on all nodes, and every node is ready if it has a CNI.
 func (c *cluster) waitReady(ctx context.Context) error {
 	for _, s := range []struct{ only, set string }{
-		{kubeProxy, "-n=kube-system daemonset/kube-proxy"}, {policies, "-n=kube-system daemonset/kube-router"},
+		{kubeProxy, "-n=kube-system daemonset/kube-proxy"}, {kubeRouter, "-n=kube-system daemonset/kube-router"},
 		{flannel, "-n=kube-flannel daemonset/kube-flannel-ds"}, {cilium, "-n=kube-system daemonset/cilium"},
 	} {
 		if !c.has(s.only) || c.CNI == noCNI && s.only != kubeProxy {

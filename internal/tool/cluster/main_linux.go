@@ -113,7 +113,7 @@ func dispatch(ctx context.Context, verb string, args []string) error {
 		flags.IntVar(&r.Nodes, "nodes", 3, "how many; the first is the control plane too")
 		flags.StringVar(&r.CNI, "cni", "flannel-vxlan", strings.Join(cnis, ", ")+"; "+noCNI+" for recipes")
 		flags.StringVar(&r.Proxy, "proxy", "", "mode of kube-proxy: "+strings.Join(proxies, ", ")+" (default iptables, and no kube-proxy with Cilium)")
-		flags.BoolVar(&r.Policies, "policies", false, "enforce NetworkPolicies, by kube-router's firewall beside the CNI; Cilium does it itself")
+		flags.BoolVar(&r.Policies, "policies", false, "enforce NetworkPolicies, by kube-router's firewall beside the CNI; Cilium and kube-router do it themselves")
 		flags.StringVar(&r.DaemonCPUs, "daemon-cpus", "", "CPUs of control plane, kubelets and container runtimes")
 		flags.StringVar(&r.PodCPUs, "pod-cpus", "", "CPUs of pods")
 		flags.BoolVar(&r.Keep, "keep", false, "leave a cluster that does not come up as it is, to be looked at")
@@ -232,7 +232,7 @@ func (c *cluster) signal(target string, s syscall.Signal) error {
 func (c *cluster) status(ctx context.Context, w io.Writer) error {
 	pids := holders(c.Name)
 	enforced := ""
-	if c.Policies {
+	if c.has(kubeRouter) {
 		enforced = ", NetworkPolicies by kube-router"
 	}
 	fmt.Fprintf(w, "cluster %s: %s, kube-proxy %s%s\nkubeconfig %s\nkubectl    %s\n", c.Name, c.CNI, cmp.Or(c.Proxy, "none"), enforced, c.kubeconfig(), c.cache.bin("kubectl"))

@@ -36,7 +36,7 @@ const noCNI = "none"
 
 // Ways to connect pods, and kube-proxy's modes.
 var (
-	cnis = []string{"bridge", "ptp", "flannel-vxlan", "flannel-host-gw",
+	cnis = []string{"bridge", "ptp", "flannel-vxlan", "flannel-host-gw", kubeRouter,
 		"cilium-vxlan", "cilium-native", "cilium-native-legacy", "cilium-native-dsr"}
 	proxies = []string{"iptables", "nftables"}
 )
@@ -49,7 +49,7 @@ type request struct {
 	// Proxy is the mode of kube-proxy, "" without kube-proxy.
 	Proxy  string
 	Images []string
-	// Policies has kube-router's firewall enforce NetworkPolicies, beside the CNI.
+	// Policies has kube-router's firewall enforce NetworkPolicies, beside a CNI that does not.
 	Policies bool
 	// DaemonCPUs confine the control plane, kubelets and container runtimes, PodCPUs the pods; lists as in cpuset.cpus,
 	// "" for every CPU.
@@ -66,13 +66,16 @@ func (r request) defaultProxy() string {
 	return "iptables"
 }
 
+// enforces says whether the CNI enforces NetworkPolicies itself.
+func (r request) enforces() bool { return r.CNI == kubeRouter || strings.HasPrefix(r.CNI, cilium) }
+
 func (r request) replacesProxy() bool { return strings.HasPrefix(r.CNI, cilium) }
 
 // has says whether the cluster has what components and images are only for; it has all that all clusters have.
 func (r request) has(what string) bool {
 	switch what {
-	case policies:
-		return r.Policies
+	case kubeRouter:
+		return r.Policies || r.CNI == kubeRouter
 	case kubeProxy:
 		return r.Proxy != ""
 	}
@@ -97,11 +100,11 @@ func (r request) check() error {
 		if r.Proxy != "" {
 			faults = append(faults, fmt.Errorf("proxy mode %q: %s replaces kube-proxy, ask for no mode", r.Proxy, r.CNI))
 		}
-		if r.Policies {
-			faults = append(faults, fmt.Errorf("policies: %s enforces NetworkPolicies itself", r.CNI))
-		}
 	} else if !slices.Contains(proxies, r.Proxy) {
 		faults = append(faults, fmt.Errorf("proxy mode %q: want one of %s", r.Proxy, strings.Join(proxies, ", ")))
+	}
+	if r.Policies && r.enforces() {
+		faults = append(faults, fmt.Errorf("policies: %s enforces NetworkPolicies itself", r.CNI))
 	}
 	for _, l := range []string{r.DaemonCPUs, r.PodCPUs} {
 		if _, err := number.ParseCPUs(l); l != "" && err != nil {

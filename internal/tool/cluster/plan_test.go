@@ -18,6 +18,9 @@ func TestRequestCheckListsEveryFault(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "replaces kube-proxy") || !strings.Contains(err.Error(), "NetworkPolicies itself") {
 		t.Errorf("kube-proxy and kube-router beside Cilium: %v", err)
 	}
+	if err := (request{Name: "dev", Nodes: 2, CNI: kubeRouter, Proxy: "iptables", Policies: true}).check(); err == nil {
+		t.Error("kube-router beside itself is taken")
+	}
 	bad := request{Name: "a-b", Nodes: 0, CNI: "weave", Proxy: "ipvs", PodCPUs: "one"}
 	err = bad.check()
 	if err == nil {

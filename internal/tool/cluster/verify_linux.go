@@ -65,7 +65,7 @@ func (c *cluster) verify(ctx context.Context) (err error) {
 		{"exec, logs and port-forward", c.verifyStreams},
 		{"NetworkPolicies", c.verifyPolicies},
 	} {
-		if step.what == "NetworkPolicies" && (len(probes) < 2 || !c.has(policies) && !c.has(cilium)) {
+		if step.what == "NetworkPolicies" && (len(probes) < 2 || !c.has(kubeRouter) && !c.has(cilium)) {
 			continue
 		}
 		if err := step.do(ctx, probes, service); err != nil {

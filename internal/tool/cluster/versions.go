@@ -27,7 +27,7 @@ const (
 	kubeProxyImage = "registry.k8s.io/kube-proxy:v" + kubernetesVersion
 	flannelImage   = "ghcr.io/flannel-io/flannel:v" + flannelVersion
 	pluginImage    = "ghcr.io/flannel-io/flannel-cni-plugin:" + flannelPluginImage
-	// kubeRouterImage is that of the policy controller, as its own manifests name it.
+	// kubeRouterImage is named as in its own manifests.
 	kubeRouterImage = "docker.io/cloudnativelabs/kube-router:v" + kubeRouterVersion
 	// Cilium's are those of its chart.
 	ciliumImage   = "quay.io/cilium/cilium:v" + ciliumVersion
@@ -36,10 +36,10 @@ const (
 
 // What only some clusters have, and what is built for them alone.
 const (
-	flannel   = "flannel"
-	cilium    = "cilium"
-	kubeProxy = "kube-proxy"
-	policies  = "policies"
+	flannel    = "flannel"
+	cilium     = "cilium"
+	kubeProxy  = "kube-proxy"
+	kubeRouter = "kube-router"
 )
 
 // clang is the compiler of Cilium's own image.
@@ -83,7 +83,7 @@ var staging = strings.Fields(`api apiextensions-apiserver apimachinery apiserver
 	sample-cli-plugin sample-controller streaming`)
 
 // imageRevision counts changes of what is put into images; the rest of the cache stays as it is.
-const imageRevision = 2
+const imageRevision = 3
 
 // components in the order in which they are built: the quick ones first.
 var components = []component{
@@ -119,11 +119,11 @@ var components = []component{
 	},
 	{
 		// The fork of K3s: the checksum database has no available version of the upstream module.
-		name: "kube-router", module: "github.com/cloudnativelabs/kube-router/v2", version: kubeRouterVersion,
+		name: kubeRouter, module: "github.com/cloudnativelabs/kube-router/v2", version: kubeRouterVersion,
 		fork:     "github.com/k3s-io/kube-router/v2",
 		packages: []string{"github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"},
 		ldflags:  "-X github.com/cloudnativelabs/kube-router/v2/pkg/version.Version=v" + kubeRouterVersion,
-		only:     policies,
+		only:     kubeRouter,
 	},
 	{
 		// The version of gobgp is the release after the commit that Cilium asks for. Of the module of multi-cluster Services
