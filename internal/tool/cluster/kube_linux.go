@@ -241,19 +241,29 @@ func (c *cluster) waitReady(ctx context.Context) error {
 	if _, err := c.kubectl(ctx, "", "wait", "--timeout="+nodesTimeout.String(), "--for=condition=Ready", "nodes", "--all"); err != nil {
 		return err
 	}
-	if !c.has(flannel) {
-		return nil
-	}
-	return poll(ctx, pollEvery, nodesTimeout, func(context.Context) error { return c.flannelReady() })
+	return poll(ctx, pollEvery, nodesTimeout, c.connected)
 }
 
-// flannelReady checks that every node has the file that flannel's plugin needs. Nodes report ready earlier; a pod that
-// starts then fails, and the kubelet tries again ten seconds later.
-func (c *cluster) flannelReady() error {
+// connected checks what the daemons of a CNI do after their nodes report ready. Without the file that flannel's plugin needs a pod
+// that starts fails, and the kubelet tries again ten seconds later. kube-router's daemons take seconds to tell each other their routes.
+func (c *cluster) connected(ctx context.Context) error {
 	pids := holders(c.Name)
 	for _, n := range c.nodes() {
-		if _, err := os.Stat(fmt.Sprintf("/proc/%d/root/run/flannel/subnet.env", pids[n.Name])); err != nil {
-			return fmt.Errorf("flannel on %s: %w", n.Name, err)
+		switch {
+		case c.has(flannel):
+			if _, err := os.Stat(fmt.Sprintf("/proc/%d/root/run/flannel/subnet.env", pids[n.Name])); err != nil {
+				return fmt.Errorf("flannel on %s: %w", n.Name, err)
+			}
+		case c.CNI == kubeRouter:
+			for _, family := range []string{"-4", "-6"} {
+				routes, err := output(exec.CommandContext(ctx, "nsenter", "--net", fmt.Sprintf("--target=%d", pids[n.Name]), "ip", family, "route", "show", "proto", "17"))
+				if err != nil {
+					return err
+				}
+				if got := strings.Count(routes, " via "); got < c.Nodes-1 {
+					return fmt.Errorf("kube-router on %s: %d of %d routes to other nodes, ip %s", n.Name, got, c.Nodes-1, family)
+				}
+			}
 		}
 	}
 	return nil
