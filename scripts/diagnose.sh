@@ -42,7 +42,7 @@ fault() {
 }
 
 wanted=$*
-for name in nothing mtu conntrack_full policy cpu_limit backend lossy shaper delay checksum checksum_outer asymmetric starved; do
+for name in $(sed -n 's/^fault \([a-z0-9_]*\) .*/\1/p' "$0"); do
 	eval "plant_$name() { :; }; clean_$name() { :; }; prefix_$name() { \"\$@\"; }"
 done
 
@@ -73,7 +73,9 @@ plant_starved() {
 	done
 }
 clean_starved() { kill $burners; }
-# corrupt PLACE PROTOCOL: a program flips a bit in one of 50 packets that eth0 receives. Without offloads the packets have checksums.
+# unloaded switches off what leaves checksums to a NIC: the packets then have them.
+unloaded() { for place in node-1 node-2 node-1/pod-1 node-2/pod-1; do at $place ethtool -K eth0 tx off; done; }
+# corrupt PLACE PROTOCOL: a program flips a bit in one of 50 packets that eth0 receives.
 corrupt() {
 	cat >"$dir/flip.c" <<-'END'
 		#include <linux/bpf.h>
@@ -93,15 +95,56 @@ corrupt() {
 			put(s, s->len - 1, &b, 1, 0);
 			return TC_ACT_OK;
 		}
-		char license[] __attribute__((section("license"), used)) = "GPL";
+		char terms[] __attribute__((section("license"), used)) = "GPL";
 	END
 	clang -O2 -g -target bpf -DPROTO="$2" -I/usr/include/"$(uname -m)"-linux-gnu -c "$dir/flip.c" -o "$dir/flip.o"
-	for place in node-1 node-2 node-1/pod-1 node-2/pod-1; do at $place ethtool -K eth0 tx off; done
 	at "$1" tc qdisc add dev eth0 clsact
 	at "$1" tc filter add dev eth0 ingress bpf da obj "$dir/flip.o" sec tc
 }
-plant_checksum() { corrupt node-2 6; }
-plant_checksum_outer() { corrupt node-2 17; }
+plant_checksum() { unloaded; corrupt node-2 6; }
+plant_checksum_outer() { unloaded; corrupt node-2 17; }
+plant_flipped() { corrupt node-2/pod-1 6; }
+plant_flipped_udp() { corrupt node-1/pod-1 17; }
+# plant_tunnel sends a wrong checksum in the outer header of VXLAN.
+plant_tunnel() {
+	cat >"$dir/outer.c" <<-'END'
+		#include <linux/bpf.h>
+		#include <linux/pkt_cls.h>
+		static long (*get)(const void *, unsigned, void *, unsigned) = (void *)26;
+		static long (*put)(void *, unsigned, const void *, unsigned, unsigned long) = (void *)9;
+		__attribute__((section("tc"), used)) int outer(struct __sk_buff *s) {
+			unsigned char proto = 0;
+			unsigned short port = 0, sum = 0x1234;
+			get(s, 23, &proto, 1);
+			get(s, 36, &port, 2);
+			if (proto == 17 && (port == __builtin_bswap16(4789) || port == __builtin_bswap16(8472)))
+				put(s, 40, &sum, 2, 0);
+			return TC_ACT_OK;
+		}
+		char terms[] __attribute__((section("license"), used)) = "GPL";
+	END
+	clang -O2 -g -target bpf -I/usr/include/"$(uname -m)"-linux-gnu -c "$dir/outer.c" -o "$dir/outer.o"
+	unloaded
+	at node-2 tc qdisc add dev eth0 clsact
+	at node-2 tc filter add dev eth0 egress bpf da obj "$dir/outer.o" sec tc
+}
+drop() { place=$1; shift; at "$place" iptables -t mangle -A "$@" -j DROP; }
+plant_large() { drop node-2 PREROUTING -i eth0 -m length --length 1000: -m statistic --mode random --probability 0.05; }
+plant_udp() { drop node-2 PREROUTING -i eth0 -p udp -m statistic --mode random --probability 0.02; }
+plant_both_ways() { for node in node-1 node-2; do drop $node PREROUTING -i eth0 -m statistic --mode random --probability 0.01; done; }
+plant_syn() { drop node-1 FORWARD -p tcp --syn -d "$(address node-1/pod-1)"; }
+plant_hole() { drop node-1 PREROUTING -i eth0 -m length --length 1401:; }
+# veth PLACE: the other end of a pod's device, on its node.
+veth() { "$program" lab exec --lab "$lab" "${1%/*}" -- ip -o route get "$(address "$1")" | sed 's/.* dev \([^ ]*\) .*/\1/'; }
+address() { "$program" lab exec --lab "$lab" "$1" -- ip -o -4 addr show dev eth0 | sed 's/.* inet \([0-9.]*\).*/\1/'; }
+plant_pod_shaper() { at node-2 tc qdisc add dev "$(veth node-2/pod-1)" root tbf rate 100mbit burst 64k latency 50ms; }
+plant_pod_limit() { drop node-2 FORWARD -d "$(address node-2/pod-1)" -m hashlimit --hashlimit-name pod --hashlimit-above 500/sec --hashlimit-burst 100; }
+plant_proxy() {
+	at node-2 iptables -t nat -N KUBE-SERVICES
+	at node-2 iptables -t nat -A PREROUTING -j KUBE-SERVICES
+	at node-2 iptables -t nat -N KUBE-SVC-ERIFXISQEP7F7OF4
+	at node-2 iptables -t nat -A KUBE-SERVICES -d 10.96.0.10/32 -p tcp --dport 53 -j KUBE-SVC-ERIFXISQEP7F7OF4
+}
 
 echo '| fault | profile | answer | right | exit code, time |'
 echo '|---|---|---|---|---|'
@@ -114,8 +157,25 @@ fault backend flannel-vxlan service backend 'one of two backends is down'
 fault lossy flannel-host-gw node loss 'a rule drops 1 % at a NIC'
 fault shaper flannel-vxlan node shaper 'a NIC at 100 Mbit/s (tbf)'
 fault delay canal node round-trip 'each node sends 10 ms later' --delay 10ms
+fault node_delay canal node round-trip 'one node sends 2 ms later' --plant node-2=delay:2ms
+fault one_way canal node round-trip 'one node sends 0.8 ms later' --plant node-2=delay:800us
+fault round_3 flannel-vxlan node round-trip 'each node sends 3 ms later' --delay 3ms
+fault round_20 calico-vxlan node round-trip 'each node sends 10 ms later' --delay 10ms
+fault round_80 cilium-native node round-trip 'each node sends 40 ms later' --delay 40ms
+fault round_200 flannel-vxlan node round-trip 'each node sends 100 ms later' --delay 100ms
 fault checksum flannel-host-gw node checksum 'one bit of 2 % of TCP packets at a NIC'
 fault checksum_outer calico-vxlan node checksum 'one bit of 2 % of UDP packets at a NIC, VXLAN among them'
+fault flipped flannel-host-gw cni checksum "one bit of 2 % of TCP packets at a pod's device"
+fault flipped_udp calico-vxlan cni checksum "one bit of 2 % of UDP packets at a pod's device"
+fault tunnel flannel-vxlan cni checksum 'one node sends VXLAN with wrong outer checksums'
+fault large flannel-host-gw node loss 'a rule drops 5 % of packets of 1,000 bytes and more at a NIC'
+fault udp canal node loss 'a rule drops 2 % of UDP at a NIC'
+fault both_ways flannel-host-gw node loss 'a rule drops 1 % at the NICs of both nodes'
+fault syn calico-vxlan cni unreachable 'a rule drops new TCP connections to the pods of one node'
+fault hole flannel-host-gw node mtu 'packets of more than 1,400 bytes vanish one way at a NIC'
+fault pod_shaper calico-vxlan cni shaper "100 Mbit/s at a pod's veth (tbf)"
+fault pod_limit flannel-vxlan cni loss 'a rule limits one pod to 500 packets/s'
+fault proxy calico-nftables service proxy-modes 'one node has the rules of two modes of kube-proxy'
 fault asymmetric flannel-host-gw node asymmetric 'one node answers by a router'
 fault starved canal prober starved 'three busy loops on the CPU of the load'
 exit $bad

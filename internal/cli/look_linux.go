@@ -19,19 +19,24 @@ type lookArgs struct {
 	options    inspect.Options
 	echo, port uint16
 	mtu, send  string
-	wire       string
-	count      bool
-	serve      uint16
-	dial       []string
-	mark       string
-	during     time.Duration
+	messages   struct {
+		to     string
+		length int
+	}
+	wire   string
+	count  bool
+	serve  uint16
+	dial   []string
+	mark   string
+	during time.Duration
 }
 
 const lookLong = `Print one JSON document of what is visible of the network here: kernel, devices, routes, rules, BPF programs, and what
 may not be seen, with the reason. A run starts it in its pods.
 
-With --echo, --mtu, --send or --wire it does one thing with other places instead: answer marked datagrams, find the
-largest packet that gets through to one who does, send such datagrams, or see on a device in what they are wrapped. With
+With --echo, --mtu, --content, --send or --wire it does one thing with other places instead: answer marked datagrams,
+find the largest packet that gets through, compare the content of messages, send marked datagrams, or see on a device in
+what they are wrapped. With
 --count it prints what the kernel has counted here, and what limits or drops packets; --serve accepts connections, --dial
 connects.`
 
@@ -45,6 +50,8 @@ func (p *program) lookCommand() *cobra.Command {
 	f.StringVar(&a.options.CNI, "cni", "/etc/cni/net.d", "`directory` of CNI configuration")
 	f.Uint16Var(&a.echo, "echo", 0, "answer marked datagrams on this UDP `port`")
 	f.StringVar(&a.mtu, "mtu", "", "find the largest packet that gets through to `address:port`")
+	f.StringVar(&a.messages.to, "content", "", "send messages with known content to `address:port`")
+	f.IntVar(&a.messages.length, "length", 1280, "with --content: the largest packet in `bytes`")
 	f.StringVar(&a.send, "send", "", "send marked datagrams to `address:port`")
 	f.StringVar(&a.wire, "wire", "", "see which frames of `device` carry the mark")
 	f.Uint16Var(&a.serve, "serve", 0, "accept connections on this TCP `port`")
@@ -53,7 +60,7 @@ func (p *program) lookCommand() *cobra.Command {
 	f.Uint16Var(&a.port, "port", 0, "with --wire: the UDP `port` of frames that nothing is wrapped around")
 	f.StringVar(&a.mark, "mark", "", "what the datagrams begin with: `hex`, 8 bytes or more")
 	f.DurationVar(&a.during, "for", 10*time.Second, "how long --echo, --send and --wire run")
-	cmd.MarkFlagsMutuallyExclusive("count", "serve", "dial", "echo", "mtu", "send", "wire")
+	cmd.MarkFlagsMutuallyExclusive("count", "serve", "dial", "echo", "mtu", "content", "send", "wire")
 	return cmd
 }
 
@@ -65,7 +72,7 @@ func (p *program) look(cmd *cobra.Command, a lookArgs) error {
 	limit, stop := context.WithTimeoutCause(ctx, a.during, errEnough)
 	defer stop()
 	mark, bad := hex.DecodeString(a.mark)
-	to, wrong := netip.ParseAddrPort(a.mtu + a.send)
+	to, wrong := netip.ParseAddrPort(a.mtu + a.messages.to + a.send)
 	var seen any
 	var err error
 	switch {
@@ -75,7 +82,7 @@ func (p *program) look(cmd *cobra.Command, a lookArgs) error {
 		seen, err = map[string]bool{"served": true}, inspect.Accept(limit, int(a.serve))
 	case len(a.dial) > 0:
 		seen = inspect.Dial(ctx, a.dial)
-	case a.echo == 0 && a.mtu == "" && a.send == "" && a.wire == "":
+	case a.echo == 0 && a.mtu == "" && a.messages.to == "" && a.send == "" && a.wire == "":
 		seen, err = inspect.Gather(ctx, a.options)
 	case bad != nil:
 		return usageOf(cmd, fmt.Errorf("--mark: %w", bad))
@@ -93,6 +100,8 @@ func (p *program) look(cmd *cobra.Command, a lookArgs) error {
 		return usageOf(cmd, wrong)
 	case a.mtu != "":
 		seen, err = inspect.PathMTU(ctx, to, mark)
+	case a.messages.to != "":
+		seen, err = inspect.Content(ctx, to, mark, a.messages.length)
 	default:
 		seen, err = inspect.Send(limit, to, mark)
 	}

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// lookTime bounds one look, sizeTime a search for packet sizes: sizes that vanish take 0.75 s each.
+	// lookTime bounds one look, sizeTime a search for packet sizes (sizes that vanish take 0.75 s each) with the messages after it.
 	lookTime = 15 * time.Second
-	sizeTime = 30 * time.Second
+	sizeTime = 60 * time.Second
 	// echoPort is a UDP port that no server of a trial listens on.
 	echoPort = "19412"
 )
@@ -37,11 +37,13 @@ type examination struct {
 	places []env.Place
 	before map[string]netstate.Account
 	mu     sync.Mutex
+	// turn has one send messages at a time, so that they do not crowd each other out.
+	turn sync.Mutex
 	// missing says what could not be seen.
 	missing []string
 }
 
-// Begin reads the accounts of all places of routes. The returned function reads them again after the trials, tries packet sizes and
+// Begin reads the accounts of all places of routes. After the trials the returned function tries packet sizes, reads the accounts again and
 // fills in the evidence, which says what could not be read.
 func Begin(ctx context.Context, site env.Looker, routes []plan.Route) (end func(context.Context, *diagnose.Evidence)) {
 	x := &examination{site: site, routes: routes}
@@ -61,12 +63,15 @@ func Begin(ctx context.Context, site env.Looker, routes []plan.Route) (end func(
 }
 
 func (x *examination) end(ctx context.Context, e *diagnose.Evidence) {
-	after := x.accounts(ctx)
 	e.Sizes = x.sizes(ctx)
 	e.Backends = x.backends(ctx)
+	after := x.accounts(ctx)
 	for _, p := range x.places {
 		before, had := x.before[p.Name]
 		now, has := after[p.Name]
+		if p.Node == "" {
+			now.Proxies = nil // no node has Services to serve there
+		}
 		if had && has {
 			e.Places = append(e.Places, diagnose.Place{Name: p.Name, Pod: p.Pod, Account: now.Since(before)})
 		}
@@ -111,7 +116,8 @@ func (x *examination) accounts(ctx context.Context) map[string]netstate.Account 
 	return all
 }
 
-// sizes tries packet sizes on all direct paths at the same time, from both ends: each tries what its own device may send.
+// sizes tries packet sizes on all direct paths at the same time, from both ends: each tries what its own device may send. Then one
+// after the other sends messages.
 func (x *examination) sizes(ctx context.Context) []diagnose.Size {
 	var wait sync.WaitGroup
 	var all []diagnose.Size
@@ -148,18 +154,33 @@ func (x *examination) size(ctx context.Context, from, to env.Place) (s diagnose.
 		_, err := x.site.Look(answering, to.Name, "--echo", echoPort, "--mark", text, "--for", sizeTime.String())
 		answered <- err
 	}()
-	out, err := x.site.Look(limit, from.Name, "--mtu", net.JoinHostPort(to.Address, echoPort), "--mark", text)
+	target := net.JoinHostPort(to.Address, echoPort)
+	out, err := x.site.Look(limit, from.Name, "--mtu", target, "--mark", text)
+	if err == nil {
+		err = json.Unmarshal(out, &s.PathMTU)
+	}
+	if err == nil {
+		s.Content, err = x.content(limit, from.Name, target, text, min(s.There, s.Back))
+	}
 	hangUp()
 	if ended := <-answered; err != nil && ended != nil && !errors.Is(ended, context.Canceled) {
 		err = ended
-	}
-	if err == nil {
-		err = json.Unmarshal(out, &s.PathMTU)
 	}
 	if err != nil {
 		s.Failed = strings.ReplaceAll(flat(err), text, "MARK")
 	}
 	return s
+}
+
+// content has one place send messages to the Echo at another, in packets of at most length bytes.
+func (x *examination) content(ctx context.Context, from, target, mark string, length int) (c netstate.Content, err error) {
+	x.turn.Lock()
+	defer x.turn.Unlock()
+	out, err := x.site.Look(ctx, from, "--content", target, "--mark", mark, "--length", strconv.Itoa(length))
+	if err == nil {
+		err = json.Unmarshal(out, &c)
+	}
+	return c, err
 }
 
 // backends has a pod connect to a Service and to each of its backends.

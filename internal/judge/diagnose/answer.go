@@ -104,7 +104,8 @@ type rule struct {
 var rules = []rule{
 	{"cpu-limit", cpuLimit}, {"cpu-steal", cpuSteal}, {"mtu", mtu}, {"checksum", checksum}, {"conntrack-full", conntrackFull},
 	{"unreachable", unreachable}, {"backend", backend}, {"shaper", shaper}, {"conntrack-race", conntrackRace}, {"loss", loss},
-	{"drops", drops}, {"starved", starved}, {"rate", rate}, {"round-trip", roundTrip}, {"asymmetric", asymmetric}, {"overhead", overhead}, {"service", service},
+	{"round-trip", roundTrip}, {"drops", drops}, {"starved", starved}, {"rate", rate}, {"asymmetric", asymmetric}, {"proxy-modes", proxyModes},
+	{"overhead", overhead}, {"service", service},
 }
 
 // Judge returns the answer.

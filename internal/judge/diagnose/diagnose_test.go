@@ -19,7 +19,7 @@ func healthy() *Evidence {
 		for _, noise := range []float64{1, 1.1, 0.95} {
 			for name, v := range map[string]float64{
 				"ping rtt.min": trip, "ping rtt.p50": trip, "rr rtt.min": 0.9 * trip, "rr rtt.p50": trip, "rr rtt.p99": 3 * trip,
-				"crr connect_time.p50": 2 * trip, "stream goodput": bulk, "stream reverse goodput": bulk, "udp frame_loss_rate": 0,
+				"crr connect_time.min": 1.8 * trip, "crr connect_time.p50": 2 * trip, "stream goodput": bulk, "stream reverse goodput": bulk, "udp frame_loss_rate": 0,
 			} {
 				t.Values[name] = append(t.Values[name], noise*v)
 			}
@@ -35,10 +35,33 @@ func healthy() *Evidence {
 	for _, name := range []string{"node-1/pod-1", "node-2/pod-1", "node-1", "node-2"} {
 		e.Places = append(e.Places, Place{Name: name, Pod: strings.Contains(name, "/"), Account: netstate.Account{Counters: map[string]int64{}, Tracked: 900, TrackedMax: 262144}})
 	}
+	for i := range e.Places {
+		if !e.Places[i].Pod {
+			e.Places[i].Proxies = []string{"iptables"}
+		}
+	}
+	sent := netstate.Traffic{Sent: 1024}
+	all := netstate.Exchange{There: sent, Back: sent}
 	for _, p := range []plan.Path{HostPath, PodPath} {
-		e.Sizes = append(e.Sizes, Size{Path: p, From: "a", To: "b", PathMTU: netstate.PathMTU{There: 1450, Back: 1450, Own: 1450}})
+		for _, way := range [][2]string{{"a", "b"}, {"b", "a"}} {
+			e.Sizes = append(e.Sizes, Size{Path: p, From: way[0], To: way[1], PathMTU: netstate.PathMTU{There: 1450, Back: 1450, Own: 1450},
+				Content: netstate.Content{Small: all, Large: all, Blocks: netstate.Exchange{There: netstate.Traffic{Sent: 256}, Back: netstate.Traffic{Sent: 256}}, Dials: netstate.Dialled{Times: make([]int64, 20)}}})
+		}
 	}
 	return e
+}
+
+// far adds to all round trips of paths.
+func far(e *Evidence, ns float64, paths ...plan.Path) {
+	for _, p := range paths {
+		for name, values := range e.Paths[p].Values {
+			for i := range values {
+				if strings.Contains(name, "rtt") || strings.Contains(name, "connect_time") {
+					values[i] += ns
+				}
+			}
+		}
+	}
 }
 
 // scale multiplies a metric of the given paths.
@@ -68,7 +91,7 @@ func TestJudge(t *testing.T) {
 		"pods wait 2 ms more": {func(e *Evidence) {
 			scale(e, 80, times, PodPath, ServicePath)
 		}, CNI, "round-trip", "pods"},
-		"nodes are far apart": {func(e *Evidence) { scale(e, 1500, times, all...) }, Node, "round-trip", "18.0 ms between hosts"},
+		"nodes are far apart": {func(e *Evidence) { far(e, 18e6, all...) }, Node, "round-trip", "18.0 ms between hosts"},
 		"pods take three times as long, and more": {func(e *Evidence) {
 			scale(e, 8, times, PodPath, ServicePath)
 		}, CNI, "overhead", "200 µs"},
@@ -89,10 +112,10 @@ func TestJudge(t *testing.T) {
 		}, Node, "checksum", "node-2"},
 		"IPv6 counts them apart": {func(e *Evidence) { e.Places[1].Counters["Udp6InCsumErrors"] = 9 }, CNI, "checksum", "Udp6InCsumErrors"},
 		"a pod's MTU is too large": {func(e *Evidence) {
-			e.Sizes[1].Own, e.Sizes[1].Silent = 9000, true
+			e.Sizes[2].Own, e.Sizes[2].Silent = 9000, true
 			e.Paths[PodPath].Succeeded["stream"], e.Paths[PodPath].Failed["stream"] = 0, 3
 		}, CNI, "mtu", "1450 bytes pass"},
-		"a router says what passes": {func(e *Evidence) { e.Sizes[1].Own = 1500 }, Fine, "", ""},
+		"a router says what passes": {func(e *Evidence) { e.Sizes[2].Own = 1500 }, Fine, "", ""},
 		"the table is full": {func(e *Evidence) {
 			e.Places[2].Tracked = 262140
 			e.Paths[PodPath].Succeeded["crr"], e.Paths[PodPath].Failed["crr"] = 0, 3
@@ -100,7 +123,7 @@ func TestJudge(t *testing.T) {
 		"the table refused some": {func(e *Evidence) { e.Places[2].Counters["conntrack.drop"] = 12 }, Node, "conntrack-full", "12 new connections"},
 		"collisions": {func(e *Evidence) {
 			e.Places[2].Counters["conntrack.drop"], e.Places[2].Counters["conntrack.insert_failed"] = 12, 12
-			e.Paths[ServicePath].Counters["Tcp.RetransSegs"] = 40
+			e.Paths[ServicePath].Counters["Tcp.RetransSegs"] = 400
 		}, Node, "conntrack-race", "12"},
 		"pods do not answer": {func(e *Evidence) {
 			for k := range e.Paths[PodPath].Succeeded {
@@ -160,6 +183,98 @@ func TestJudge(t *testing.T) {
 		"one backend": {func(e *Evidence) {
 			e.Backends = []Backend{{"", netstate.Dialled{}}, {"web-1", netstate.Dialled{To: "10.0.0.1:80", Times: []int64{20_000}}}, {"web-2", netstate.Dialled{To: "10.0.0.2:80", Failed: map[string]int{"timeout": 20}}}}
 		}, Service, "backend", "web-2"},
+		"a bit of what a pod receives, past the last check": {func(e *Evidence) {
+			e.Sizes[2].Content.Blocks.There.Wrong, e.Sizes[3].Content.Blocks.Back.Wrong = 5, 4
+		}, CNI, "checksum", "a to b: 9 of 512 blocks of a stream"},
+		"one message of a node": {func(e *Evidence) { e.Sizes[1].Content.Small.There.Wrong = 1 }, Node, "checksum", "b to a: 1 of 4096 datagrams"},
+		"wrong checksums outside of a tunnel": {func(e *Evidence) {
+			e.Places[2].Counters["Udp.InCsumErrors"] = 900
+			for k := range e.Paths[PodPath].Succeeded {
+				e.Paths[PodPath].Succeeded[k], e.Paths[PodPath].Failed[k] = 0, 3
+			}
+			e.Paths[PodPath].Values = nil
+			e.Sizes[2].Failed, e.Sizes[3].Failed = "no answer from 10.0.0.1", "no answer from 10.0.0.2"
+		}, CNI, "checksum", "node-1 Udp.InCsumErrors 900"},
+		"large packets alone, one way": {func(e *Evidence) {
+			for i := range e.Sizes {
+				if e.Sizes[i].From == "a" {
+					e.Sizes[i].Content.Large.There.Lost = 50
+				} else {
+					e.Sizes[i].Content.Large.Back.Lost = 50
+				}
+				scale(e, 0.05, rates, all...)
+				e.Paths[HostPath].Prober.Foreign, e.Paths[HostPath].Prober.Own = 7*time.Second, 10*time.Second
+			}
+		}, Node, "loss", "large datagrams from a to b"},
+		"both ways": {func(e *Evidence) {
+			for i := range e.Sizes {
+				e.Sizes[i].Content.Small.There.Lost, e.Sizes[i].Content.Small.Back.Lost = 12, 9
+			}
+		}, Node, "loss", "both ways"},
+		"one way": {func(e *Evidence) {
+			e.Paths[PodPath].Datagrams.Lost = 150
+			e.Sizes[2].Content.Small.There.Lost, e.Sizes[3].Content.Large.Back.Lost = 12, 9
+		}, CNI, "loss", "one way alone, from a to b"},
+		"connections begun at the other end": {func(e *Evidence) {
+			e.Sizes[3].Content.Dials = netstate.Dialled{Failed: map[string]int{"timeout": 20}}
+		}, CNI, "unreachable", "20 of 20 new connections from b to a failed"},
+		"everything begun at the other end": {func(e *Evidence) {
+			e.Sizes[3].Failed = "no answer from 10.0.0.1:19412 within 10s"
+		}, CNI, "unreachable", "from b to a"},
+		"a look that fails is no fault": {func(e *Evidence) { e.Sizes[3].Failed = "exec: the pod has gone" }, Fine, "", ""},
+		"an MTU one way": {func(e *Evidence) {
+			for i := range e.Sizes {
+				e.Sizes[i].Silent = true
+			}
+			e.Sizes[2].There, e.Sizes[3].Back = 1400, 1400
+		}, CNI, "mtu", "1400 bytes pass one way (a to b)"},
+		"a shaper of one pod": {func(e *Evidence) {
+			e.Places[2].Shapers = []netstate.Shaper{{Device: "veth1", Kind: "tbf", Rate: 100e6}}
+			scale(e, 95e6/11e9, rates, PodPath)
+			e.Paths[PodPath].Prober.Foreign, e.Paths[PodPath].Prober.Own = 5*time.Second, 10*time.Second
+		}, CNI, "shaper", "tbf on veth1"},
+		"rules of two modes":                  {func(e *Evidence) { e.Places[3].Proxies = []string{"nftables", "iptables"} }, Service, "proxy-modes", "node-1 iptables, node-2 nftables and iptables"},
+		"a node has no rules":                 {func(e *Evidence) { e.Places[3].Proxies = []string{} }, Service, "proxy-modes", "node-2 none"},
+		"rules of a node that cannot be read": {func(e *Evidence) { e.Places[3].Proxies = nil }, Fine, "", ""},
+		"one backend is 5 ms late": {func(e *Evidence) {
+			e.Backends = []Backend{{"", netstate.Dialled{}}, {"web-1", netstate.Dialled{To: "10.0.0.1:80", Times: []int64{20_000, 90_000_000}}}, {"web-2", netstate.Dialled{To: "10.0.0.2:80", Times: []int64{5_020_000}}}}
+		}, Service, "backend", "web-2"},
+		"a backend on the other node, which is far away": {func(e *Evidence) {
+			far(e, 5e6, all...)
+			e.Backends = []Backend{{"web-1", netstate.Dialled{Times: []int64{20_000}}}, {"web-2", netstate.Dialled{Times: []int64{5_100_000}}}}
+		}, Node, "round-trip", "5.01 ms between hosts"},
+		"0.8 ms one way":                       {func(e *Evidence) { far(e, 0.8e6, all...) }, Node, "round-trip", "between hosts"},
+		"0.4 ms are another zone":              {func(e *Evidence) { far(e, 0.4e6, all...) }, Fine, "", ""},
+		"5 ms between pods that are far apart": {func(e *Evidence) { far(e, 20e6, all...); far(e, 25e6, PodPath) }, CNI, "round-trip", "between pods"},
+		"200 ms, with slow streams, drops of them and a busy machine": {func(e *Evidence) {
+			far(e, 200e6, all...)
+			scale(e, 0.0005, rates, all...)
+			e.Places[2].Counters["eth0.tx_dropped"] = 5000
+			for _, p := range all {
+				e.Paths[p].Prober.Disturbed, e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 18, 6*time.Second, 10*time.Second
+				e.Paths[p].Counters["Tcp.RetransSegs"], e.Paths[p].Counters["TcpExt.TCPLossProbes"] = 300, 290
+			}
+		}, Node, "round-trip", "200 ms between hosts"},
+		"200 ms, and no echo and no request in half a second": {func(e *Evidence) {
+			far(e, 200e6, all...)
+			for _, p := range all {
+				e.Paths[p].Succeeded["ping"], e.Paths[p].Failed["ping"] = 0, 3
+				for name := range e.Paths[p].Values {
+					if strings.Contains(name, "rtt") {
+						delete(e.Paths[p].Values, name)
+					}
+				}
+			}
+			e.Backends = []Backend{{"web-1", netstate.Dialled{Times: []int64{20_000}}}, {"web-2", netstate.Dialled{Times: []int64{200_000_000}}}}
+		}, Node, "round-trip", "200 ms between hosts"},
+		"segments sent again because an answer was late": {func(e *Evidence) {
+			e.Paths[PodPath].Counters["Tcp.RetransSegs"] = 100
+		}, Fine, "", ""},
+		"TCP alone loses one percent": {func(e *Evidence) {
+			for _, p := range all {
+				e.Paths[p].Counters["Tcp.RetransSegs"] = 600
+			}
+		}, Node, "loss", "segments of requests"},
 		"hops differ":                     {func(e *Evidence) { e.Sizes[0].HopsThere, e.Sizes[0].HopsBack = 1, 2 }, Node, "asymmetric", "pass 1 hops there and 2 back"},
 		"the Service's path is slow":      {func(e *Evidence) { scale(e, 30, times, ServicePath) }, Service, "service", "through the Service"},
 		"a path was not measured":         {func(e *Evidence) { delete(e.Paths, PodPath) }, Undecided, "", "not measured"},

@@ -63,12 +63,14 @@ type Place struct {
 	netstate.Account
 }
 
-// Size is the largest packet that passes from one end of a path to the other and back. Failed is why it is not known.
+// Size is the largest packet that passes from one end of a path to the other and back, and what became of messages with known
+// content. Failed is why it is not known.
 type Size struct {
 	Path     plan.Path
 	From, To string
 	netstate.PathMTU
-	Failed string
+	Content netstate.Content
+	Failed  string
 }
 
 // Backend is one address behind a Service; Name is "" for the Service itself.

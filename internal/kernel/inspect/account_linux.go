@@ -58,6 +58,12 @@ func Count() (netstate.Account, error) {
 	if err := a.filters(); err != nil {
 		a.missing("netfilter rules that drop", err)
 	}
+	if names, tables, err := nftChains(); err == nil { // the rules before have said so
+		chains := netstate.Count(names)
+		chains.Tables = tables
+		_, none := netlink.LinkByName("kube-ipvs0")
+		a.Proxies = chains.ProxyModes(none == nil)
+	}
 	return a.Account, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -26,6 +27,9 @@ const (
 	answers = 'r'
 	// tooBig says that an answer of that size does not leave the machine.
 	tooBig = 'b'
+	// checks is a question that counts, and whose content is compared; its answer has the counts. tells asks for them alone.
+	checks = 'c'
+	tells  = 't'
 )
 
 // Sizes of the headers before a datagram, in bytes.
@@ -46,21 +50,45 @@ type datagram struct {
 	// to is where an answer goes, ttl the TTL that the question had at its end; 0 is unknown.
 	to  netip.AddrPort
 	ttl byte
+	// heard are the counts of the questions that the Echo has heard from here.
+	heard heard
 }
 
-// encode writes d with the mark, filled up with zeros to length bytes where that is more.
+// heard counts checks at an Echo: those that came, those with another content, and those that its socket had no room for.
+type heard struct{ came, wrong, overrun uint32 }
+
+// filling is what datagrams and blocks are filled up with, from a place that depends on their number.
+var filling = func() []byte {
+	b := make([]byte, 1<<16)
+	_, _ = rand.NewChaCha8([32]byte{'c', 'n', 'i'}).Read(b) // it never fails
+	return append(b, b...)
+}()
+
+// fill returns n bytes of the filling of a number; n is 65,536 at most.
+func fill(number uint32, n int) []byte {
+	at := int(number*7919) % (len(filling) / 2)
+	return filling[at : at+n]
+}
+
+// asking says whether d is a question.
+func (d datagram) asking() bool { return d.kind == asks || d.kind == checks || d.kind == tells }
+
+// encode writes d with the mark, filled up to length bytes where that is more.
 func (d datagram) encode(mark []byte, length int) []byte {
 	b := append([]byte(nil), mark...)
 	b = append(b, d.kind)
 	b = binary.BigEndian.AppendUint32(b, d.number)
 	b = binary.BigEndian.AppendUint32(b, d.size)
-	if d.kind != asks {
+	if !d.asking() {
 		text := d.to.String()
 		b = append(b, byte(len(text)))
 		b = append(append(b, text...), d.ttl)
+		for _, n := range []uint32{d.heard.came, d.heard.wrong, d.heard.overrun} {
+			b = binary.BigEndian.AppendUint32(b, n)
+		}
 	}
 	if len(b) < length {
-		b = append(b, make([]byte, length-len(b))...)
+		b = append(b, fill(d.number, length-len(b))...)
 	}
 	return b
 }
@@ -68,31 +96,37 @@ func (d datagram) encode(mark []byte, length int) []byte {
 // errForeign means that a datagram is not of this run.
 var errForeign = errors.New("a datagram without the mark")
 
-func decode(mark, b []byte) (datagram, error) {
+// decode reads a datagram. The rest of b is its filling.
+func decode(mark, b []byte) (d datagram, filled []byte, err error) {
 	rest, ok := bytes.CutPrefix(b, mark)
 	if !ok {
-		return datagram{}, errForeign
+		return d, nil, errForeign
 	}
 	if len(rest) < header {
-		return datagram{}, fmt.Errorf("a datagram of %d bytes is cut short", len(b))
+		return d, nil, fmt.Errorf("a datagram of %d bytes is cut short", len(b))
 	}
-	d := datagram{kind: rest[0], number: binary.BigEndian.Uint32(rest[1:]), size: binary.BigEndian.Uint32(rest[5:])}
-	switch rest = rest[header:]; {
-	case d.kind == asks:
-		return d, nil
-	case d.kind != answers && d.kind != tooBig:
-		return datagram{}, fmt.Errorf("a datagram of unknown kind %q", d.kind)
-	case len(rest) == 0 || len(rest) < 1+int(rest[0]):
-		return datagram{}, fmt.Errorf("an answer of %d bytes is cut short", len(b))
-	default:
-		to, err := netip.ParseAddrPort(string(rest[1 : 1+int(rest[0])]))
-		d.to = to
-		if end := 1 + int(rest[0]); len(rest) > end {
-			d.ttl = rest[end]
-		}
-		return d, err
+	d = datagram{kind: rest[0], number: binary.BigEndian.Uint32(rest[1:]), size: binary.BigEndian.Uint32(rest[5:])}
+	rest = rest[header:]
+	if d.asking() {
+		return d, rest, nil
 	}
+	if d.kind != answers && d.kind != tooBig {
+		return d, nil, fmt.Errorf("a datagram of unknown kind %q", d.kind)
+	}
+	const after = 1 + 3*4 // TTL and counts
+	if len(rest) == 0 || len(rest) < 1+int(rest[0])+after {
+		return d, nil, fmt.Errorf("an answer of %d bytes is cut short", len(b))
+	}
+	end := 1 + int(rest[0])
+	d.to, err = netip.ParseAddrPort(string(rest[1:end]))
+	d.ttl = rest[end]
+	counts := rest[end+1:]
+	d.heard = heard{binary.BigEndian.Uint32(counts), binary.BigEndian.Uint32(counts[4:]), binary.BigEndian.Uint32(counts[8:])}
+	return d, rest[end+after:], err
 }
+
+// as says whether a filling is that of a number.
+func as(number uint32, filled []byte) bool { return bytes.Equal(filled, fill(number, len(filled))) }
 
 // Protocols and ports that identify a wrapping.
 const (

@@ -19,8 +19,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/vishvananda/netlink"
 
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
@@ -57,6 +60,8 @@ func role(verb, arg string) int {
 		seen, err = PathMTU(limit, netip.MustParseAddrPort(arg), mark)
 	case "mtu":
 		seen, err = PathMTU(ctx, netip.MustParseAddrPort(arg), mark)
+	case "content":
+		seen, err = Content(ctx, netip.MustParseAddrPort(arg), mark, 1500)
 	case "send":
 		limit, end := context.WithTimeout(ctx, 400*time.Millisecond)
 		defer end()
@@ -243,6 +248,76 @@ func TestPathMTUWithoutAnswer(t *testing.T) {
 	var got netstate.PathMTU
 	if err := wait(t, a, "mtu-briefly", "10.9.0.2:7777", &got); err == nil || !strings.Contains(err.Error(), "no answer from 10.9.0.2:7777") {
 		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+// TestContent: what is flipped, lost or held back on the wire is counted in the direction in which it was.
+func TestContent(t *testing.T) {
+	for name, plant := range map[string]struct {
+		program asm.Instructions
+		right   func(netstate.Content) bool
+	}{
+		"nothing": {nil, func(c netstate.Content) bool {
+			clean := netstate.Exchange{There: netstate.Traffic{Sent: messages}, Back: netstate.Traffic{Sent: messages}}
+			return c.Small == clean && c.Large == clean && c.Blocks.There.Sent > 0 && c.Blocks.There.Wrong+c.Blocks.Back.Wrong == 0 && len(c.Dials.Times) == dials
+		}},
+		// As a device does behind which no checksum is looked at again.
+		"a bit of every packet there": {asm.Instructions{
+			asm.Mov.Reg(asm.R6, asm.R1),
+			asm.LoadMem(asm.R2, asm.R1, 0, asm.Word), // the frame's length
+			asm.JLT.Imm(asm.R2, 100, "passes"),
+			asm.Sub.Imm(asm.R2, 1),
+			asm.Mov.Reg(asm.R7, asm.R2),
+			asm.Mov.Reg(asm.R3, asm.RFP),
+			asm.Add.Imm(asm.R3, -8),
+			asm.Mov.Imm(asm.R4, 1),
+			asm.FnSkbLoadBytes.Call(),
+			asm.LoadMem(asm.R1, asm.RFP, -8, asm.Byte),
+			asm.Xor.Imm(asm.R1, 1),
+			asm.StoreMem(asm.RFP, -8, asm.R1, asm.Byte),
+			asm.Mov.Reg(asm.R1, asm.R6),
+			asm.Mov.Reg(asm.R2, asm.R7),
+			asm.Mov.Reg(asm.R3, asm.RFP),
+			asm.Add.Imm(asm.R3, -8),
+			asm.Mov.Imm(asm.R4, 1),
+			asm.Mov.Imm(asm.R5, 0),
+			asm.FnSkbStoreBytes.Call(),
+			asm.Mov.Imm(asm.R0, -1).WithSymbol("passes"),
+			asm.Return(),
+		}, func(c netstate.Content) bool {
+			return c.Small.There.Wrong == messages && c.Large.There.Wrong == messages && c.Blocks.There.Wrong > 0 &&
+				c.Small.Back.Wrong+c.Large.Back.Wrong+c.Blocks.Back.Wrong == 0
+		}},
+		"large packets there": {asm.Instructions{
+			asm.LoadMem(asm.R2, asm.R1, 0, asm.Word),
+			asm.JLT.Imm(asm.R2, 1000, "passes"),
+			asm.Mov.Imm(asm.R0, 2), // TC_ACT_SHOT
+			asm.Return(),
+			asm.Mov.Imm(asm.R0, -1).WithSymbol("passes"),
+			asm.Return(),
+		}, func(c netstate.Content) bool {
+			return c.Small.There.Lost+c.Small.Back.Lost+c.Large.Back.Lost == 0 && c.Large.There.Lost == messages && len(c.Dials.Times) == dials
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := wired(t)
+			if plant.program != nil {
+				program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "GPL", Instructions: plant.program})
+				must(t, err)
+				defer program.Close()
+				at, err := attach.Device(b, "eth0", attach.Ingress, program)
+				must(t, err)
+				defer at.Close()
+			}
+			end := start(t, b, "echo", "")
+			var got netstate.Content
+			must(t, wait(t, a, "content", "10.9.0.2:7777", &got))
+			var n int
+			end(&n)
+			if !plant.right(got) {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -24,7 +25,7 @@ import (
 const (
 	// contactTime bounds the wait for the first answer: the other end may only just have been started.
 	contactTime = 10 * time.Second
-	// tryTime is how long one datagram has to be answered, tries how often a size is tried before it is too large.
+	// tryTime is how long one datagram has to be answered at least, tries how often a size is tried before it is too large.
 	tryTime = 250 * time.Millisecond
 	tries   = 3
 	// sendTime lies between two datagrams of Send.
@@ -70,18 +71,29 @@ func control(options ...option) func(network, address string, c syscall.RawConn)
 	}
 }
 
-// receive reads a datagram and the TTL that it came with, 0 if the kernel does not say so.
-func receive(conn *net.UDPConn, buf []byte) (n int, from netip.AddrPort, ttl byte, err error) {
-	var control [64]byte
-	n, size, _, from, err := conn.ReadMsgUDPAddrPort(buf, control[:])
+// received is what the kernel says of a datagram: who sent it, with which TTL it came (0 if unknown), and how many before it found
+// no room in the socket since it was opened.
+type received struct {
+	n       int
+	from    netip.AddrPort
+	ttl     byte
+	overrun uint32
+}
+
+func receive(conn *net.UDPConn, buf []byte) (r received, err error) {
+	var control [128]byte
+	var size int
+	r.n, size, _, r.from, err = conn.ReadMsgUDPAddrPort(buf, control[:])
 	messages, _ := unix.ParseSocketControlMessage(control[:size]) // without one there is no TTL
 	for _, m := range messages {
-		h := m.Header
-		if len(m.Data) > 0 && (h.Level == unix.IPPROTO_IP && h.Type == unix.IP_TTL || h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_HOPLIMIT) {
-			ttl = m.Data[0] // of a little-endian number below 256
+		switch h := m.Header; {
+		case len(m.Data) > 0 && (h.Level == unix.IPPROTO_IP && h.Type == unix.IP_TTL || h.Level == unix.IPPROTO_IPV6 && h.Type == unix.IPV6_HOPLIMIT):
+			r.ttl = m.Data[0] // of a little-endian number below 256
+		case len(m.Data) >= 4 && h.Level == unix.SOL_SOCKET && h.Type == unix.SO_RXQ_OVFL:
+			r.overrun = binary.NativeEndian.Uint32(m.Data)
 		}
 	}
-	return n, from, ttl, err
+	return r, err
 }
 
 // firstTTL is the TTL of Linux's own packets.
@@ -103,7 +115,8 @@ func icmp(err error) bool {
 	}, no)
 }
 
-// Echo answers datagrams with the mark on a UDP port of all addresses until ctx ends. It returns how many.
+// Echo answers datagrams with the mark on a UDP port of all addresses until ctx ends, and takes streams with the mark on the
+// TCP port of the same number. It returns how many datagrams it answered.
 func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 	config := net.ListenConfig{Control: control(noFragments, reports, hops)}
 	socket, err := config.ListenPacket(ctx, "udp", ":"+strconv.Itoa(port))
@@ -111,13 +124,22 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 		return 0, err
 	}
 	defer socket.Close()
+	streams, err := config.Listen(ctx, "tcp", ":"+strconv.Itoa(port))
+	if err != nil {
+		return 0, err
+	}
+	defer serve(ctx, streams, mark)()
 	defer context.AfterFunc(ctx, func() { _ = socket.SetReadDeadline(time.Unix(1, 0)) })() // a closed socket has ended as well
 	conn := socket.(*net.UDPConn)                                                          // by the network asked for
+	if err := roomy(conn); err != nil {
+		return 0, err
+	}
 	answered := 0
 	buf := make([]byte, most+1)
 	var last question
+	ears := listeners{}
 	for {
-		n, from, ttl, err := receive(conn, buf)
+		r, err := receive(conn, buf)
 		switch {
 		case ctx.Err() != nil:
 			return answered, nil
@@ -129,12 +151,36 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 		case err != nil:
 			return answered, err
 		}
-		if q, err := decode(mark, buf[:n]); err == nil && q.kind == asks {
-			last = question{datagram{kind: answers, number: q.number, size: uint32(n), to: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), ttl: ttl}, from}
+		q, filled, err := decode(mark, buf[:r.n])
+		if h := ears.hear(r, q, filled, err); err == nil && q.asking() {
+			last = question{datagram{kind: answers, number: q.number, size: uint32(r.n), to: netip.AddrPortFrom(r.from.Addr().Unmap(), r.from.Port()), ttl: r.ttl, heard: h}, r.from}
 			last.answer(conn, mark, int(q.size))
 			answered++
 		}
 	}
+}
+
+// listeners are what an Echo has heard from each that sent it a check.
+type listeners map[netip.AddrPort]*heard
+
+// hear counts a datagram; failed is why it could not be read.
+func (l listeners) hear(r received, q datagram, filled []byte, failed error) heard {
+	h := l[r.from]
+	if h == nil && (failed != nil || q.kind != checks) {
+		return heard{}
+	}
+	if h == nil {
+		h = &heard{}
+		l[r.from] = h
+	}
+	h.overrun = r.overrun
+	if failed != nil || q.kind == checks {
+		h.came++
+	}
+	if failed != nil || q.kind == checks && !as(q.number, filled) {
+		h.wrong++
+	}
+	return *h
 }
 
 // question is what an Echo was asked last: who asked, and the answer.
@@ -168,8 +214,9 @@ type asker struct {
 	// seen is how the other end sees us; silent whether anything vanished without a word.
 	seen   netip.AddrPort
 	silent bool
-	// there and back are how many hops the last question and its answer took.
+	// there and back are how many hops the last question and its answer took, patience how long an answer is waited for.
 	there, back int
+	patience    time.Duration
 }
 
 func dial(ctx context.Context, to netip.AddrPort, mark []byte) (*asker, error) {
@@ -178,7 +225,7 @@ func dial(ctx context.Context, to netip.AddrPort, mark []byte) (*asker, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &asker{conn: conn.(*net.UDPConn), mark: mark, buf: make([]byte, most+1), over: headerIPv4}
+	a := &asker{conn: conn.(*net.UDPConn), mark: mark, buf: make([]byte, most+1), over: headerIPv4, patience: tryTime}
 	if to.Addr().Unmap().Is6() {
 		a.over = headerIPv6
 	}
@@ -208,7 +255,7 @@ func (a *asker) ask(length, size int, d time.Duration) (outcome, error) {
 		return silence, err
 	}
 	for {
-		n, _, ttl, err := receive(a.conn, a.buf)
+		got, err := receive(a.conn, a.buf)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return silence, nil
@@ -221,29 +268,31 @@ func (a *asker) ask(length, size int, d time.Duration) (outcome, error) {
 		case err != nil:
 			return silence, err
 		}
-		r, err := decode(a.mark, a.buf[:n])
+		r, _, err := decode(a.mark, a.buf[:got.n])
 		if err != nil || r.number != q.number {
 			continue
 		}
-		a.seen, a.there, a.back = r.to, hopsOf(r.ttl), hopsOf(ttl)
-		if r.kind == tooBig || int(r.size) != max(length, len(a.mark)+header) || n < size {
+		a.seen, a.there, a.back = r.to, hopsOf(r.ttl), hopsOf(got.ttl)
+		if r.kind == tooBig || int(r.size) != max(length, len(a.mark)+header) || got.n < size {
 			return refused, nil
 		}
 		return through, nil
 	}
 }
 
-// contact waits for the first answer.
+// contact waits for the first answer, longer each time: the way may be long. It then knows how long answers take.
 func (a *asker) contact(ctx context.Context) error {
 	limit, stop := context.WithTimeout(ctx, contactTime)
 	defer stop()
 	began := time.Now()
-	for limit.Err() == nil {
-		got, err := a.ask(0, 0, tryTime)
+	for n := time.Duration(0); limit.Err() == nil; n++ {
+		asked := time.Now()
+		got, err := a.ask(0, 0, (1+n/4)*tryTime)
 		if err != nil {
 			return err
 		}
 		if got == through {
+			a.patience = max(tryTime, 3*time.Since(asked))
 			return nil
 		}
 	}
@@ -262,7 +311,7 @@ func (a *asker) largest(ctx context.Context, least, most int, back bool) (int, e
 			if ctx.Err() != nil {
 				return false, context.Cause(ctx)
 			}
-			got, err := a.ask(length, size, tryTime)
+			got, err := a.ask(length, size, a.patience)
 			if err != nil || got != silence {
 				return got == through, err
 			}

@@ -29,15 +29,21 @@ func TestParseMax(t *testing.T) {
 
 func TestDatagram(t *testing.T) {
 	to := netip.MustParseAddrPort("[fd00::1]:4000")
-	for _, d := range []datagram{{kind: asks, number: 7, size: 1472}, {kind: answers, number: 1 << 31, size: 8, to: to}, {kind: tooBig, to: to}} {
+	for _, d := range []datagram{{kind: asks, number: 7, size: 1472}, {kind: answers, number: 1 << 31, size: 8, to: to}, {kind: tooBig, to: to}, {kind: checks, number: 9}, {kind: answers, to: to, heard: heard{7, 1, 2}}} {
 		for _, length := range []int{0, 40, 1472} {
 			b := d.encode([]byte("12345678"), length)
-			got, err := decode([]byte("12345678"), b)
-			if err != nil || got != d || len(b) < length {
+			got, filled, err := decode([]byte("12345678"), b)
+			if err != nil || got != d || len(b) < length || !as(d.number, filled) {
 				t.Errorf("%+v in %d bytes: %+v, %v", d, len(b), got, err)
 			}
-			if _, err := decode([]byte("another-mark"), b); err != errForeign {
+			if _, _, err := decode([]byte("another-mark"), b); err != errForeign {
 				t.Errorf("a foreign mark: %v", err)
+			}
+			if len(filled) > 0 {
+				b[len(b)-1] ^= 1
+				if _, filled, _ = decode([]byte("12345678"), b); as(d.number, filled) {
+					t.Errorf("%+v in %d bytes: the last bit is another, and it is not seen", d, len(b))
+				}
 			}
 		}
 	}
@@ -46,11 +52,11 @@ func TestDatagram(t *testing.T) {
 func FuzzDatagram(f *testing.F) {
 	f.Add(datagram{kind: answers, to: netip.MustParseAddrPort("1.2.3.4:5")}.encode([]byte("12345678"), 0))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		d, err := decode([]byte("12345678"), b)
+		d, _, err := decode([]byte("12345678"), b)
 		if err != nil {
 			return
 		}
-		again, err := decode([]byte("12345678"), d.encode([]byte("12345678"), 0))
+		again, _, err := decode([]byte("12345678"), d.encode([]byte("12345678"), 0))
 		if err != nil || again != d {
 			t.Errorf("%+v becomes %+v, %v", d, again, err)
 		}

@@ -18,6 +18,8 @@ type Account struct {
 	// Shapers are queueing disciplines that limit, delay or lose, Filters rules that drop.
 	Shapers []Shaper `json:"shapers,omitempty"`
 	Filters []Filter `json:"filters,omitempty"`
+	// Proxies are the modes of kube-proxy whose rules are here, nil if unknown.
+	Proxies []string `json:"proxies"`
 	// Unproven is what could not be seen.
 	Unproven []Unproven `json:"unproven,omitempty"`
 }

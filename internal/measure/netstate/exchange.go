@@ -72,3 +72,31 @@ type Wrapping struct {
 	Destination string `json:"destination"`
 	Frames      int    `json:"frames"`
 }
+
+// Content is what became of messages with known content to an Echo and back (`cnibench look --content`).
+type Content struct {
+	// Small and Large are datagrams: of 128 bytes, and the largest that pass. Blocks are parts of a TCP stream.
+	Small  Exchange `json:"small"`
+	Large  Exchange `json:"large"`
+	Blocks Exchange `json:"blocks"`
+	// Dials are TCP connections to the Echo.
+	Dials Dialled `json:"dials"`
+}
+
+// Exchange counts messages both ways.
+type Exchange struct {
+	There Traffic `json:"there"`
+	Back  Traffic `json:"back"`
+}
+
+// Traffic counts messages one way: those sent, those that did not arrive, and those that arrived with another content.
+type Traffic struct {
+	Sent  int `json:"sent"`
+	Lost  int `json:"lost,omitempty"`
+	Wrong int `json:"wrong,omitempty"`
+}
+
+// Plus returns the sum.
+func (t Traffic) Plus(u Traffic) Traffic {
+	return Traffic{t.Sent + u.Sent, t.Lost + u.Lost, t.Wrong + u.Wrong}
+}

@@ -195,6 +195,22 @@ var prefixes = []struct{ Prefix, Owner string }{
 	{"CNI-", "the CNI plugins"}, {"WEAVE-", "weave"}, {"ANTREA-", "antrea"}, {"AWS-", "the AWS VPC CNI"}, {"ISTIO_", "istio"},
 }
 
+// ProxyModes returns the modes of kube-proxy whose rules are here; device is whether that of ipvs exists. kubelet too has chains that
+// begin with KUBE-, so only those of Services count.
+func (c *Chains) ProxyModes(device bool) []string {
+	modes := []string{}
+	if device {
+		return append(modes, "ipvs") // which has chains of the others
+	}
+	if slices.Contains(c.Tables, "ip kube-proxy") || slices.Contains(c.Tables, "ip6 kube-proxy") {
+		modes = append(modes, "nftables")
+	}
+	if c.Services > 0 {
+		modes = append(modes, "iptables")
+	}
+	return modes
+}
+
 // Count returns how many chains there are by prefix, and those of Services.
 func Count(chains []string) *Chains {
 	c := &Chains{Prefixes: map[string]int{}}

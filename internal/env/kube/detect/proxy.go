@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/config"
+	"github.com/cnibench/cnibench/internal/measure/netstate"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -114,20 +115,15 @@ func (d *detective) proxyPods() (mode, pods configClaim) {
 	return configClaim{Source: "its mode is not in a ConfigMap that could be read"}, pods
 }
 
-// proxyTrace returns the mode of kube-proxy's rules on a node, "" without such rules. kubelet too has chains that begin
-// with KUBE-, so only those of Services count.
+// proxyTrace returns the mode of kube-proxy's rules on a node, "" without such rules.
 func proxyTrace(h seenAtEnd) string {
-	if _, ok := h.Device("kube-ipvs0"); ok {
-		return "ipvs"
+	_, device := h.Device("kube-ipvs0")
+	chains := h.Chains
+	if chains == nil {
+		chains = &netstate.Chains{}
 	}
-	if h.Chains == nil {
-		return ""
-	}
-	switch {
-	case slices.Contains(h.Chains.Tables, "ip kube-proxy"), slices.Contains(h.Chains.Tables, "ip6 kube-proxy"):
-		return "nftables"
-	case h.Chains.Services > 0:
-		return "iptables"
+	if modes := chains.ProxyModes(device); len(modes) > 0 {
+		return modes[0]
 	}
 	return ""
 }

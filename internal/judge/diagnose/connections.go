@@ -1,0 +1,198 @@
+package diagnose
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+func conntrackFull(e *Evidence) []Statement {
+	most := 0.0
+	for _, p := range e.Places {
+		refused := p.Counters["conntrack.drop"] - p.Counters["conntrack.insert_failed"]
+		early := p.Counters["conntrack.early_drop"]
+		use := float64(p.Tracked) / float64(max(p.TrackedMax, 1))
+		if p.TrackedMax > 0 {
+			most = max(most, use)
+		}
+		if refused >= fewErrors || early >= fewErrors || p.TrackedMax > 0 && use >= tableFull {
+			return proven(fault(Node, p.Name, "%d of %d entries are in use; %d new connections were dropped for it, %d old ones forgotten", p.Tracked, p.TrackedMax, max(refused, 0), early))
+		}
+	}
+	return cleared("at most %s of a node's entries are in use, and no connection was refused", number.Percent(most))
+}
+
+func conntrackRace(e *Evidence) []Statement {
+	n, at := e.count(func(_ Place, counter string) bool { return counter == "conntrack.insert_failed" })
+	for _, path := range Paths {
+		dead, _ := e.Paths[path].dead()
+		// A node counts the collisions of all its pods: without an effect on our trials they do not count.
+		if hurt := e.losses(path); n >= fewErrors && len(dead)+len(hurt) > 0 {
+			saw := fmt.Sprintf("%d new connections were dropped for it (insert_failed)", n)
+			return proven(fault(Node, at[0].Place.Name, "%s", strings.Join(append([]string{saw}, each.Of(hurt, func(l lost) string { return l.saw })...), "; ")))
+		}
+	}
+	return cleared("%d collisions (insert_failed)", n)
+}
+
+// filters lists the rules of netfilter that dropped packets while it was measured, the busiest first.
+func (e *Evidence) filters() (all []string, packets int64) {
+	type at struct {
+		place string
+		f     netstate.Filter
+	}
+	var met []at
+	for _, p := range e.Places {
+		for _, f := range p.Filters {
+			met = append(met, at{p.Name, f})
+			packets += f.Packets
+		}
+	}
+	slices.SortStableFunc(met, func(x, y at) int { return int(y.f.Packets - x.f.Packets) })
+	return each.Of(met[:min(len(met), 2)], func(a at) string {
+		return fmt.Sprintf("%s: rule %d of %s (%s, %d packets)", a.place, a.f.Place, a.f.Chain, a.f.Verdict, a.f.Packets)
+	}), packets
+}
+
+func unreachable(e *Evidence) []Statement {
+	if len(e.Paths) == 0 {
+		return unknown("no trial was measured")
+	}
+	rules, dropped := e.filters()
+	for _, path := range Paths {
+		dead, alive := e.Paths[path].dead()
+		// A stream hangs for other reasons, too, and no echo of a long way comes in time.
+		_, usual, _ := e.Paths[path].trip()
+		dead = slices.DeleteFunc(dead, func(k string) bool { return strings.HasPrefix(k, "stream") || k == "ping" && usual > lateEcho })
+		if len(dead) == 0 {
+			continue
+		}
+		why, _, _ := strings.Cut(e.Paths[path].Why[dead[0]], ":")
+		saw := fmt.Sprintf("%s: no answer to %s (%s)", path, strings.Join(dead, ", "), why)
+		if len(alive) > 0 {
+			saw += ", but to " + strings.Join(alive, ", ")
+		}
+		where := path.String()
+		if dropped >= fewErrors {
+			where = rules[0]
+			return proven(fault(side(path), where, "%s", saw))
+		}
+		return fault(side(path), where, "%s", saw)
+	}
+	for _, s := range e.Sizes {
+		saw := s.oneWay()
+		switch {
+		case saw == "":
+		case dropped >= fewErrors:
+			return proven(fault(side(s.Path), rules[0], "%s", saw))
+		default:
+			return fault(side(s.Path), way(s.From, s.To), "%s", saw)
+		}
+	}
+	for _, path := range Paths {
+		if why := e.Refused[path.String()]; strings.Contains(why, "did not pass its proof") && (path == HostPath || e.Paths[HostPath] != nil) {
+			return fault(side(path), path.String(), "%s", why)
+		}
+	}
+	return cleared("every path that is served answered")
+}
+
+// oneWay says that what one end begins does not get through, "" if it does. The trials begin at the other end.
+func (s Size) oneWay() string {
+	failed := 0
+	for _, n := range s.Content.Dials.Failed {
+		failed += n
+	}
+	switch {
+	case strings.Contains(s.Failed, "no answer from"):
+		return fmt.Sprintf("%s: no answer to datagrams from %s to %s", s.Path, s.From, s.To)
+	case failed > len(s.Content.Dials.Times):
+		return fmt.Sprintf("%s: %d of %d new connections from %s to %s failed (%s), and datagrams pass", s.Path, failed, failed+len(s.Content.Dials.Times), s.From, s.To,
+			strings.Join(slices.Sorted(maps.Keys(s.Content.Dials.Failed)), ", "))
+	}
+	return ""
+}
+
+// badBackend is the share of connections to a backend that may fail while the others take all.
+const badBackend = 0.25
+
+func backend(e *Evidence) []Statement {
+	failed := func(b Backend) (n int) {
+		for _, k := range b.Failed {
+			n += k
+		}
+		return n
+	}
+	var bad, good []string
+	for _, b := range e.Backends {
+		switch all := failed(b) + len(b.Times); {
+		case b.Name == "" || all == 0:
+		case float64(failed(b)) > badBackend*float64(all):
+			bad = append(bad, fmt.Sprintf("%s (%s) failed %d of %d connections (%s)", b.Name, b.To, failed(b), all, strings.Join(slices.Sorted(maps.Keys(b.Failed)), ", ")))
+		default:
+			good = append(good, b.Name)
+		}
+	}
+	switch {
+	case len(good)+len(bad) < 2:
+		return cleared("no Service with several backends was tried")
+	case len(bad) > 0 && len(good) > 0:
+		return proven(fault(Service, "", "%s; %s took all", strings.Join(bad, ", "), strings.Join(good, ", ")))
+	}
+	return e.slowBackend(len(good) + len(bad))
+}
+
+// slowBackend compares the shortest connect times of a Service's backends, of which all answer. One on another node may be a round trip
+// further away, and a CPU that is busy does not make the shortest of many longer.
+func (e *Evidence) slowBackend(n int) []Statement {
+	var fast, slow Backend
+	for _, b := range e.Backends {
+		if b.Name == "" || len(b.Times) == 0 {
+			continue
+		}
+		if fast.Name == "" || b.Times[0] < fast.Times[0] {
+			fast = b
+		}
+		if slow.Name == "" || b.Times[0] > slow.Times[0] {
+			slow = b
+		}
+	}
+	if slow.Name == fast.Name {
+		return cleared("%d backends of a Service behave alike", n)
+	}
+	least, _, _ := e.Paths[PodPath].trip()
+	most, few := float64(slow.Times[0]), float64(fast.Times[0])
+	saw := fmt.Sprintf("to connect takes %s at least to %s (%s), and %s to %s", nanoseconds(most), slow.Name, slow.To, nanoseconds(few), fast.Name)
+	if most-few > longTrip+2*least {
+		return fault(Service, slow.Name, "%s", saw)
+	}
+	return cleared("%d backends of a Service behave alike: %s", n, saw)
+}
+
+// proxyModes compares whose rules of Services the nodes have.
+func proxyModes(e *Evidence) []Statement {
+	var seen, modes []string
+	for _, p := range e.Places {
+		if p.Pod || p.Proxies == nil {
+			continue
+		}
+		text := strings.Join(p.Proxies, " and ")
+		if text == "" {
+			text = "none"
+		}
+		seen, modes = append(seen, p.Name+" "+text), append(modes, text)
+	}
+	if len(seen) == 0 {
+		return cleared("the rules of no node could be read")
+	}
+	slices.Sort(modes)
+	if modes = slices.Compact(modes); len(modes) > 1 || strings.Contains(modes[0], " and ") {
+		return proven(fault(Service, "", "%s", strings.Join(seen, ", ")))
+	}
+	return cleared("every node has the same: %s", strings.Join(seen, ", "))
+}

@@ -1,0 +1,256 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+func mtu(e *Evidence) []Statement {
+	var found, sizes []string
+	var bad []Statement
+	for _, s := range e.Sizes {
+		if s.Failed != "" {
+			found = append(found, fmt.Sprintf("%s to %s: %s", s.From, s.To, s.Failed))
+			continue
+		}
+		pass := min(s.There, s.Back)
+		sizes = append(sizes, fmt.Sprintf("%s %d bytes", s.Path, pass))
+		if pass < s.Own && s.Silent {
+			bad = append(bad, proven(fault(side(s.Path), s.From+" to "+s.To, "%s where the device has an MTU of %d; nothing says so to the sender", passing(s), s.Own))...)
+		}
+	}
+	slices.SortStableFunc(bad, func(x, y Statement) int { return strings.Compare(string(y.Verdict), string(x.Verdict)) }) // the node's before the CNI's
+	slices.Sort(sizes)
+	switch {
+	case len(bad) > 0:
+		return bad
+	case len(sizes) == 0:
+		return unknown("no packet sizes were tried: %s", strings.Join(found, "; "))
+	}
+	return cleared("packets of the devices' MTU pass, or a router says what passes: %s", strings.Join(slices.Compact(sizes), ", "))
+}
+
+// passing says what passes, and which way if it is one way alone.
+func passing(s Size) string {
+	switch {
+	case s.There < s.Back && s.Back >= s.Own:
+		return fmt.Sprintf("%d bytes pass one way (%s), and %d back", s.There, way(s.From, s.To), s.Back)
+	case s.Back < s.There && s.There >= s.Own:
+		return fmt.Sprintf("%d bytes pass one way (%s), and %d back", s.Back, way(s.To, s.From), s.There)
+	}
+	return fmt.Sprintf("%d bytes pass (%d there, %d back)", min(s.There, s.Back), s.There, s.Back)
+}
+
+func way(from, to string) string { return from + " to " + to }
+
+// sent sums messages with known content by the way that they took.
+type sent struct {
+	path                 plan.Path
+	way                  string
+	small, large, blocks netstate.Traffic
+}
+
+// ways returns what was sent on a path each way.
+func (e *Evidence) ways(path plan.Path) (all []*sent) {
+	at := func(way string) *sent {
+		i := slices.IndexFunc(all, func(s *sent) bool { return s.way == way })
+		if i < 0 {
+			i, all = len(all), append(all, &sent{path: path, way: way})
+		}
+		return all[i]
+	}
+	for _, s := range e.Sizes {
+		if s.Path != path || s.Failed != "" {
+			continue
+		}
+		there, back, c := at(way(s.From, s.To)), at(way(s.To, s.From)), s.Content
+		there.small, back.small = there.small.Plus(c.Small.There), back.small.Plus(c.Small.Back)
+		there.large, back.large = there.large.Plus(c.Large.There), back.large.Plus(c.Large.Back)
+		there.blocks, back.blocks = there.blocks.Plus(c.Blocks.There), back.blocks.Plus(c.Blocks.Back)
+	}
+	return all
+}
+
+// changed says what arrived with another content on a path, each way.
+func (e *Evidence) changed(path plan.Path) (saw []string) {
+	for _, s := range e.ways(path) {
+		if d := s.small.Plus(s.large); d.Wrong > 0 {
+			saw = append(saw, fmt.Sprintf("%s: %d of %d datagrams", s.way, d.Wrong, d.Sent-d.Lost))
+		}
+		if s.blocks.Wrong > 0 {
+			saw = append(saw, fmt.Sprintf("%s: %d of %d blocks of a stream", s.way, s.blocks.Wrong, s.blocks.Sent))
+		}
+	}
+	return saw
+}
+
+// checksum finds packets that were damaged: those that a receiver dropped for their checksum, and those that came to a program because
+// no checksum was compared any more.
+func checksum(e *Evidence) []Statement {
+	n, at := e.count(func(_ Place, counter string) bool { return strings.HasSuffix(counter, "InCsumErrors") })
+	host, pod := e.changed(HostPath), e.changed(PodPath)
+	if n < fewErrors && len(host)+len(pod) == 0 {
+		return cleared("%d packets with a wrong checksum at %d places, and no message arrived with another content", n, len(e.Places))
+	}
+	verdict, where := CNI, ""
+	if t := e.Paths[HostPath]; t != nil && t.wrong() >= fewErrors || len(host) > 0 {
+		verdict = Node // the hosts' own packets are damaged, too
+	}
+	var saw []string
+	if n >= fewErrors {
+		saw, where = append(saw, fmt.Sprintf("%d packets were dropped for it: %s", n, among(at))), at[0].Place.Name
+	}
+	if all := slices.Concat(host, pod); len(all) > 0 {
+		saw = append(saw, "messages arrived with another content, and no checksum was wrong: "+strings.Join(all, ", "))
+	}
+	return proven(fault(verdict, where, "%s", strings.Join(saw, "; ")))
+}
+
+// wrong counts the packets with wrong checksums that the ends of a path have received.
+func (t *Trials) wrong() (n int64) {
+	for name, k := range t.Counters {
+		if strings.HasSuffix(name, "InCsumErrors") {
+			n += k
+		}
+	}
+	return n
+}
+
+// lost is a loss that was measured on a path.
+type lost struct {
+	path  plan.Path
+	share float64
+	saw   string
+}
+
+// losses lists the losses on a path, the largest first: of datagrams and echoes, of messages each way, of segments of single requests.
+func (e *Evidence) losses(path plan.Path) (all []lost) {
+	t := e.Paths[path]
+	if t == nil {
+		return nil
+	}
+	add := func(n, of uint64, much float64, what string) {
+		share := Lossy{of, n}.share()
+		if n >= fewPackets && share >= much {
+			all = append(all, lost{path, share, fmt.Sprintf("%s of %d %s", number.Percent(share), of, what)})
+		}
+	}
+	add(t.Datagrams.Lost, t.Datagrams.Sent, lostMuch, fmt.Sprintf("datagrams (%s)", path))
+	for _, s := range e.ways(path) {
+		add(uint64(s.small.Lost), uint64(s.small.Sent), lostMuch, "small datagrams from "+s.way)
+		add(uint64(s.large.Lost), uint64(s.large.Sent), lostMuch, "large datagrams from "+s.way)
+	}
+	much := resentMuch
+	if len(all) == 0 && t.Datagrams.Sent > 1/resentMuch {
+		much = resentAlone
+	}
+	if e.starved() == "" { // an echo that waits for a CPU counts as lost, and a segment is sent again
+		add(t.Echoes.Lost, t.Echoes.Sent, lostMuch, fmt.Sprintf("echoes (%s)", path))
+		// A probe is sent when an acknowledgement is late; it counts as a loss if it repaired one.
+		again := t.Counters["Tcp.RetransSegs"] - t.Counters["TcpExt.TCPLossProbes"] + t.Counters["TcpExt.TCPLossProbeRecovery"]
+		add(uint64(max(0, again)), uint64(max(0, t.Counters["Tcp.OutSegs"])), much, fmt.Sprintf("segments of requests (%s), sent again", path))
+	}
+	slices.SortStableFunc(all, func(a, b lost) int { return cmp.Compare(b.share, a.share) })
+	return all
+}
+
+// oneWay says whether messages are lost one way or both ways, "" without a loss.
+func (e *Evidence) oneWay() string {
+	for _, path := range Paths {
+		ways := e.ways(path)
+		if len(ways) != 2 {
+			continue
+		}
+		a, b := ways[0].small.Plus(ways[0].large), ways[1].small.Plus(ways[1].large)
+		if a.Lost < b.Lost {
+			a, b, ways[0] = b, a, ways[1]
+		}
+		switch {
+		case a.Lost < fewPackets:
+		case 5*b.Lost < a.Lost:
+			return "one way alone, from " + ways[0].way
+		default:
+			return "both ways"
+		}
+	}
+	return ""
+}
+
+func loss(e *Evidence) []Statement {
+	host, pod, behind := e.losses(HostPath), e.losses(PodPath), e.losses(ServicePath)
+	tried := uint64(0)
+	for _, t := range e.Paths {
+		tried += t.Datagrams.Sent + t.Echoes.Sent
+	}
+	if tried == 0 {
+		return unknown("no datagram was sent and counted")
+	}
+	all := slices.Concat(host, pod, behind)
+	if len(all) == 0 {
+		return cleared("of %d datagrams and echoes no path lost more than %s", tried, number.Percent(lostMuch))
+	}
+	verdict := Service
+	switch {
+	case len(host) > 0 && (len(pod) == 0 || 3*host[0].share > pod[0].share):
+		verdict = Node
+	case len(pod) > 0:
+		verdict = CNI
+	}
+	saw := strings.Join(each.Of(all[:min(len(all), 3)], func(l lost) string { return l.saw }), ", ")
+	if ways := e.oneWay(); ways != "" {
+		saw += "; " + ways
+	}
+	where, direct := all[0].path.String(), false
+	rules, dropped := e.filters()
+	n, at := e.dropCounts()
+	switch {
+	case dropped >= fewPackets:
+		where, direct = rules[0], true
+	case n >= fewPackets:
+		where = among(at[:1]) // of streams, too, which overrun queues
+	}
+	return []Statement{{State: Fault, Verdict: verdict, Where: where, Saw: saw, Proven: direct}}
+}
+
+// dropCounts sums the counters of drops of devices and backlogs.
+func (e *Evidence) dropCounts() (int64, []At) {
+	return e.count(func(_ Place, counter string) bool {
+		return counter == "softnet.dropped" || strings.HasSuffix(counter, ".rx_dropped") || strings.HasSuffix(counter, ".tx_dropped") ||
+			strings.HasSuffix(counter, ".rx_errors") || strings.HasSuffix(counter, ".tx_errors") || strings.HasSuffix(counter, ".rx_frame")
+	})
+}
+
+// manyDrops is how many drops of a device or a backlog are a fault without a measured loss: bulk overruns queues now and then.
+const manyDrops = 1000
+
+func drops(e *Evidence) []Statement {
+	n, at := e.dropCounts()
+	if n >= manyDrops {
+		return proven(fault(at[0].Place.side(), at[0].Place.Name, "%d packets: %s", n, among(at)))
+	}
+	saw := fmt.Sprintf("devices and backlogs dropped %d packets", n)
+	if n > 0 {
+		saw += ": " + among(at)
+	}
+	return cleared("%s", saw)
+}
+
+func asymmetric(e *Evidence) []Statement {
+	for _, s := range e.Sizes {
+		if s.HopsThere != s.HopsBack && s.HopsThere > 0 && s.HopsBack > 0 {
+			return proven(fault(side(s.Path), s.From+" to "+s.To, "packets pass %d hops there and %d back", s.HopsThere, s.HopsBack))
+		}
+	}
+	n, at := e.count(func(_ Place, counter string) bool { return counter == "TcpExt.IPReversePathFilter" })
+	if n >= fewErrors {
+		return proven(fault(Node, at[0].Place.Name, "%d packets were dropped because their source is not routed to where they came from (rp_filter)", n))
+	}
+	return cleared("as many hops there as back, and no source address came from a wrong device")
+}

@@ -1,0 +1,185 @@
+package diagnose
+
+import (
+	"fmt"
+
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+)
+
+// standing says in words what a shaper does.
+func standing(s netstate.Shaper) string {
+	text := s.Kind + " on " + s.Device
+	if s.Rate > 0 {
+		text += " with " + bits(s.Rate)
+	}
+	if s.Says != "" {
+		text += ": " + s.Says
+	}
+	return text
+}
+
+// shaper finds a queueing discipline that explains what was measured: a rate that the bulk of a path does not exceed, or one that
+// delays or loses by intention. Bulk at just its rate needs no quiet machine.
+func shaper(e *Evidence) []Statement {
+	for _, p := range e.Places {
+		for _, s := range p.Shapers {
+			if s.Rate == 0 {
+				return proven(fault(p.side(), p.Name, "%s", standing(s)))
+			}
+			for _, path := range Paths {
+				for _, kind := range []string{"stream", "stream reverse"} {
+					got, ok := e.Paths[path].median(kind, "goodput")
+					if !ok || got < 0.6*s.Rate || got > 1.05*s.Rate {
+						continue
+					}
+					verdict := p.side()
+					if path != HostPath {
+						verdict = CNI // what is between hosts is not limited
+					}
+					return proven(fault(verdict, p.Name, "%s; a stream (%s) got %s, no more", standing(s), path, bits(got)))
+				}
+			}
+		}
+	}
+	return cleared("no queueing discipline on the path delays, loses or holds a stream to its rate")
+}
+
+// slowLine is a rate in bit/s that no NIC of a server of this century is below.
+const slowLine = 0.9e9
+
+func rate(e *Evidence) []Statement {
+	there, ok := e.Paths[HostPath].median("stream", "goodput")
+	back, also := e.Paths[HostPath].median("stream reverse", "goodput")
+	if !ok || !also {
+		return unknown("no stream between the hosts was measured both ways")
+	}
+	if why := e.starved(); why != "" {
+		return unknown("%s", why)
+	}
+	speed := 0
+	for _, p := range e.Places {
+		for _, s := range p.SpeedMbit {
+			if !p.Pod && s > 0 && (speed == 0 || s < speed) {
+				speed = s
+			}
+		}
+	}
+	if long, _, _ := e.Paths[HostPath].trip(); long > longTrip {
+		return unknown("streams are short, and the round trip is long: %s there and %s back", bits(there), bits(back))
+	}
+	least := min(there, back)
+	saw := fmt.Sprintf("a stream between the hosts gets %s there and %s back", bits(there), bits(back))
+	switch {
+	case speed > 0 && least < 0.5e6*float64(speed):
+		return fault(Node, "", "%s; the NIC has %s", saw, bits(1e6*float64(speed)))
+	case 3*least < max(there, back):
+		return fault(Node, "", "%s", saw)
+	case least < slowLine:
+		return fault(Node, "", "%s", saw)
+	}
+	return cleared("%s", saw)
+}
+
+const (
+	// longTrip is a round trip in ns that nodes of one place stay below: a switch takes 1 us, a zone of a cloud 500 us.
+	longTrip = 0.6e6
+	// queuedTrip is a usual round trip that is long although the shortest is not.
+	queuedTrip = 1e6
+	// ownTrip is what a CNI may add to a round trip in ns at least, whatever the hosts take. It was chosen, and not measured.
+	ownTrip = 60e3
+)
+
+// lateEcho is a round trip in ns with which a trial of echoes may end before the first has come back.
+const lateEcho = 50e6
+
+// trip returns the shortest and the usual round trip on a path: of requests and echoes, or where the way is so long that half a second
+// has too few of them, of connections.
+func (t *Trials) trip() (least, usual float64, ok bool) {
+	for _, m := range []struct{ kind, name string }{{"rr", "rtt"}, {"ping", "rtt"}, {"crr", "connect_time"}} {
+		l, has := t.median(m.kind, m.name+".min")
+		u, too := t.median(m.kind, m.name+".p50")
+		if has && too && (!ok || m.kind != "crr" && u < usual) {
+			least, usual, ok = l, u, true
+		}
+	}
+	return least, usual, ok
+}
+
+// allowed is how much longer a round trip between pods may be than one between hosts: as much again twice, or what encapsulation and
+// the processing of both ends take.
+func (e *Evidence) allowed(host float64) float64 {
+	if e.Encapsulation == "wireguard" {
+		return max(4*host, 4*ownTrip)
+	}
+	return max(2*host, ownTrip)
+}
+
+func roundTrip(e *Evidence) []Statement {
+	hostLeast, host, ok := e.Paths[HostPath].trip()
+	podLeast, pod, also := e.Paths[PodPath].trip()
+	if !ok || !also {
+		return unknown("the round trip of a path was not measured")
+	}
+	saw := fmt.Sprintf("%s between hosts (at least %s), %s between pods (at least %s)", nanoseconds(host), nanoseconds(hostLeast), nanoseconds(pod), nanoseconds(podLeast))
+	// The shortest of thousands is what the path takes when no other work has the CPUs: it needs no quiet machine.
+	more := podLeast - hostLeast
+	switch {
+	case more > max(0.5e6, 0.2*hostLeast, e.allowed(min(hostLeast, longTrip))) && (hostLeast < longTrip || more > hostLeast):
+		return fault(CNI, PodPath.String(), "%s", saw)
+	case hostLeast > longTrip:
+		return fault(Node, HostPath.String(), "%s", saw)
+	}
+	if why := e.starved(); why != "" {
+		return unknown("%s; %s", saw, why)
+	}
+	if host > queuedTrip {
+		return fault(Node, HostPath.String(), "%s; the usual one waits, the shortest does not: a queue", saw)
+	}
+	return cleared("%s", saw)
+}
+
+func overhead(e *Evidence) []Statement {
+	host, ok := e.Paths[HostPath].median("rr", "rtt.p50")
+	pod, also := e.Paths[PodPath].median("rr", "rtt.p50")
+	hostBulk, bulk := e.Paths[HostPath].median("stream", "goodput")
+	podBulk, both := e.Paths[PodPath].median("stream", "goodput")
+	if !ok || !also {
+		return unknown("requests were not measured on both paths")
+	}
+	if why := e.starved(); why != "" {
+		return unknown("%s", why)
+	}
+	saw := fmt.Sprintf("requests take %s between pods and %s between hosts", nanoseconds(pod), nanoseconds(host))
+	least := 0.2
+	if e.Encapsulation == "wireguard" {
+		least = 0.02 // encryption costs as much as everything else together
+	}
+	if bulk && both {
+		saw += fmt.Sprintf("; a stream gets %s and %s", bits(podBulk), bits(hostBulk))
+	}
+	noise := max(e.Paths[HostPath].spread("rr", "rtt.p50"), e.Paths[PodPath].spread("rr", "rtt.p50"))
+	switch {
+	case pod-host > e.allowed(host)+noise*pod:
+		return fault(CNI, PodPath.String(), "%s", saw)
+	case bulk && both && podBulk < least*hostBulk && host < longTrip: // a short stream over a long way has no rate of its own
+		return fault(CNI, PodPath.String(), "%s", saw)
+	}
+	return cleared("%s", saw)
+}
+
+func service(e *Evidence) []Statement {
+	direct, ok := e.Paths[PodPath].median("crr", "connect_time.p50")
+	through, also := e.Paths[ServicePath].median("crr", "connect_time.p50")
+	if !ok || !also {
+		return cleared("no Service was tried, or no connection came about")
+	}
+	if why := e.starved(); why != "" {
+		return unknown("%s", why)
+	}
+	saw := fmt.Sprintf("to connect takes %s through the Service and %s to the pod", nanoseconds(through), nanoseconds(direct))
+	noise := max(e.Paths[ServicePath].spread("crr", "connect_time.p50"), e.Paths[PodPath].spread("crr", "connect_time.p50"))
+	if through-direct > e.allowed(direct)+noise*through {
+		return fault(Service, ServicePath.String(), "%s", saw)
+	}
+	return cleared("%s", saw)
+}

@@ -1,0 +1,263 @@
+package inspect
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/measure/netstate"
+)
+
+const (
+	// messages are how many datagrams of each size are sent, one every paceTime: slow enough for a line of 100 Mbit/s.
+	messages, paceTime = 1024, time.Millisecond
+	// smallMessage is the length of a small one.
+	smallMessage = 128
+	// lateTime is how long the last answers have: a busy machine answers late, and that is not a loss.
+	lateTime = 2 * time.Second
+	// socketRoom is what a socket keeps of datagrams that were not read yet, so that one that waits for a CPU loses none.
+	socketRoom = 4 << 20
+	// blocks are how many parts of a stream are sent each way, blockTime how long at most.
+	blocks, blockTime = 256, 2 * time.Second
+	// blockLength is that of a part with its first byte, which says that it is one.
+	blockLength = 1 << 16
+	isBlock     = 0xa5
+	isEnd       = 0x5a
+)
+
+// roomy gives a socket room, and has it say what it had no room for.
+func roomy(conn *net.UDPConn) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		_ = sock.SetReceiveBuffer(int(fd), socketRoom) // as much as it may have
+		failed = os.NewSyscallError("setsockopt RXQ_OVFL", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1))
+	})
+	return errors.Join(err, failed)
+}
+
+// Content sends messages with known content to an Echo, which sends others back: datagrams, the large ones in packets of length
+// bytes, parts of a stream, and connections.
+func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (netstate.Content, error) {
+	a, err := dial(ctx, to, mark)
+	if err != nil {
+		return netstate.Content{}, err
+	}
+	defer a.conn.Close()
+	if err := errors.Join(roomy(a.conn), a.contact(ctx)); err != nil {
+		return netstate.Content{}, err
+	}
+	var c netstate.Content
+	if c.Small, err = a.exchange(ctx, smallMessage); err != nil {
+		return c, err
+	}
+	if c.Large, err = a.exchange(ctx, max(length-a.over, smallMessage)); err != nil {
+		return c, err
+	}
+	c.Dials = dialEach(ctx, to.String())
+	if len(c.Dials.Times) > 0 {
+		c.Blocks, err = stream(ctx, to, mark)
+	}
+	return c, err
+}
+
+// exchange sends datagrams of length bytes and counts their answers of the same length.
+func (a *asker) exchange(ctx context.Context, length int) (e netstate.Exchange, err error) {
+	before, err := a.told()
+	if err != nil {
+		return e, err
+	}
+	first := a.number + 1
+	var answered, wrong, overrun atomic.Int64
+	began, done := time.Now(), make(chan error, 1)
+	if err := a.conn.SetReadDeadline(began.Add(messages*paceTime + lateTime + 4*a.patience)); err != nil {
+		return e, err
+	}
+	go func() {
+		for answered.Load() < messages {
+			r, err := receive(a.conn, a.buf)
+			switch {
+			case errors.Is(err, os.ErrDeadlineExceeded):
+				done <- nil
+				return
+			case icmp(err):
+				continue
+			case err != nil:
+				done <- err
+				return
+			}
+			overrun.Store(max(overrun.Load(), int64(r.overrun)))
+			d, filled, err := decode(a.mark, a.buf[:r.n])
+			switch {
+			case err != nil || d.kind != answers || d.number-first >= messages:
+				if err == nil { // an answer to an earlier question
+					continue
+				}
+				wrong.Add(1)
+			case !as(d.number, filled):
+				wrong.Add(1)
+			}
+			answered.Add(1)
+		}
+		done <- nil
+	}()
+	for i := range messages {
+		a.number++
+		q := datagram{kind: checks, number: a.number, size: uint32(length)}
+		if _, err := a.conn.Write(q.encode(a.mark, length)); err != nil && !icmp(err) {
+			_ = a.conn.SetReadDeadline(time.Now()) // which ends the reader
+			return e, errors.Join(err, <-done)
+		}
+		pause(ctx, time.Until(began.Add(time.Duration(i+1)*paceTime)))
+	}
+	if err := <-done; err != nil {
+		return e, err
+	}
+	after, err := a.told()
+	came := int(after.came - before.came)
+	e.There = netstate.Traffic{Sent: messages, Lost: max(0, messages-came-int(after.overrun-before.overrun)), Wrong: int(after.wrong - before.wrong)}
+	e.Back = netstate.Traffic{Sent: came, Lost: max(0, came-int(answered.Load()+overrun.Load())), Wrong: int(wrong.Load())}
+	return e, err
+}
+
+// told asks what the Echo has heard, until it answers.
+func (a *asker) told() (heard, error) {
+	for range 20 {
+		a.number++
+		if err := a.conn.SetReadDeadline(time.Now().Add(a.patience)); err != nil {
+			return heard{}, err
+		}
+		if _, err := a.conn.Write(datagram{kind: tells, number: a.number}.encode(a.mark, 0)); err != nil && !icmp(err) {
+			return heard{}, err
+		}
+		for {
+			r, err := receive(a.conn, a.buf)
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				break
+			}
+			if err != nil && !icmp(err) {
+				return heard{}, err
+			}
+			if d, _, bad := decode(a.mark, a.buf[:r.n]); err == nil && bad == nil && d.kind == answers && d.number == a.number {
+				return d.heard, nil
+			}
+		}
+	}
+	return heard{}, fmt.Errorf("no answer from %s", a.conn.RemoteAddr())
+}
+
+// serve takes streams until ctx ends. The returned function waits for the end.
+func serve(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
+	var all sync.WaitGroup
+	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			all.Go(func() {
+				defer c.Close()
+				defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
+				_ = mirror(c, mark) // its client has the error
+			})
+		}
+	})
+	return func() {
+		if stop() {
+			_ = l.Close()
+		}
+		all.Wait()
+	}
+}
+
+// mirror takes the parts of one stream, says how they came, and sends others.
+func mirror(c net.Conn, mark []byte) error {
+	got := make([]byte, len(mark))
+	if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, mark) {
+		return errors.Join(err, errForeign)
+	}
+	t, err := take(c)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Write(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(t.Sent)), uint32(t.Wrong))); err != nil {
+		return err
+	}
+	return give(c)
+}
+
+// give sends the parts of a stream and its end.
+func give(c net.Conn) error {
+	began := time.Now()
+	for n := uint32(0); n < blocks && time.Since(began) < blockTime; n++ {
+		if _, err := c.Write(append([]byte{isBlock}, fill(n, blockLength-1)...)); err != nil {
+			return err
+		}
+	}
+	_, err := c.Write([]byte{isEnd})
+	return err
+}
+
+// take reads the parts of a stream up to its end.
+func take(c net.Conn) (t netstate.Traffic, err error) {
+	part := make([]byte, blockLength)
+	for n := uint32(0); ; n++ {
+		if _, err := io.ReadFull(c, part[:1]); err != nil {
+			return t, err
+		}
+		if part[0] == isEnd {
+			return t, nil
+		}
+		if _, err := io.ReadFull(c, part[1:]); err != nil {
+			return t, err
+		}
+		t.Sent++
+		if part[0] != isBlock || !as(n, part[1:]) {
+			t.Wrong++
+		}
+	}
+}
+
+// stream sends the parts of a stream to an Echo and takes those that it sends. What a deadline cuts off is not counted.
+func stream(ctx context.Context, to netip.AddrPort, mark []byte) (e netstate.Exchange, err error) {
+	c, err := (&net.Dialer{Timeout: contactTime}).DialContext(ctx, "tcp", to.String())
+	if err != nil {
+		return e, nil // the connections before have said so
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(4 * blockTime)); err != nil {
+		return e, err
+	}
+	counts := make([]byte, 8)
+	_, err = c.Write(mark)
+	if err == nil {
+		err = give(c)
+	}
+	if err == nil {
+		_, err = io.ReadFull(c, counts)
+	}
+	if err == nil {
+		e.There = netstate.Traffic{Sent: int(binary.BigEndian.Uint32(counts)), Wrong: int(binary.BigEndian.Uint32(counts[4:]))}
+		e.Back, err = take(c)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return e, nil // a stream that hangs is found by its own trial
+	}
+	return e, err
+}
