@@ -12,6 +12,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/external/csv"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -123,7 +124,11 @@ func checked(f adapter.Format, batch Batch, err error) (Batch, error) {
 		err = batch.Check()
 	}
 	if err != nil {
-		return Batch{}, advice.With(fmt.Errorf("as %s: %w", f.Name, err), cmp.Or(advice.Of(err), csvWay))
+		way := cmp.Or(advice.Of(err), csvWay)
+		if f.Name == csv.Tool.Formats[0].Name {
+			way = advice.Of(err)
+		}
+		return Batch{}, advice.With(fmt.Errorf("as %s: %w", f.Name, err), way)
 	}
 	return batch, nil
 }

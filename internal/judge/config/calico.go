@@ -44,6 +44,7 @@ var (
 	}
 	felixVariables = map[string]string{
 		"FELIX_BPFENABLED": "bpfEnabled", "FELIX_NFTABLESMODE": "nftablesMode", "FELIX_WIREGUARDENABLED": "wireguardEnabled",
+		"FELIX_VXLANMTU": "vxlanMTU", "FELIX_IPINIPMTU": "ipipMTU", "FELIX_WIREGUARDMTU": "wireguardMTU",
 		"FELIX_BPFEXTERNALSERVICEMODE": "bpfExternalServiceMode", "FELIX_FEATUREDETECTOVERRIDE": "featureDetectOverride",
 	}
 )
@@ -75,6 +76,9 @@ type calicoState struct {
 	// encapsulation is that of the first pool as the Installation spells it, "" if there is no pool.
 	encapsulation string
 	pool          value
+	// six says that the pool is of IPv6. others are pools with another encapsulation.
+	six    bool
+	others []string
 }
 
 func (j *judge) judgeCalico() {
@@ -132,32 +136,48 @@ func canonical(text string, names ...string) string {
 
 // calicoPools finds the encapsulation: that of IPPool objects, or of the pool that the operator makes of the Installation.
 func (j *judge) calicoPools(c *calicoState) {
-	for i, p := range j.pools {
-		vxlan, ipip := p.at("vxlanMode"), p.at("ipipMode")
-		off := func(v value) bool { return v.is("Never") || v.is("Off") || v.text == "" }
-		if !off(vxlan) && !off(ipip) {
+	off := func(v value) bool { return v.is("Never") || v.is("Off") || v.text == "" }
+	for _, p := range j.pools {
+		if vxlan, ipip := p.at("vxlanMode"), p.at("ipipMode"); !off(vxlan) && !off(ipip) {
 			j.find("both-encapsulations", vxlan, "vxlanMode: %s and ipipMode: %s", vxlan.text, ipip.text)
 		}
-		if i > 0 {
-			continue
-		}
-		c.encapsulation, c.pool = "None", vxlan
-		for _, m := range []struct {
-			name string
-			mode value
-		}{{"VXLAN", vxlan}, {"IPIP", ipip}} {
-			switch {
-			case m.mode.is("Always"):
-				c.encapsulation, c.pool = m.name, m.mode
-			case m.mode.is("CrossSubnet") && c.encapsulation == "None":
-				c.encapsulation, c.pool = m.name+"CrossSubnet", m.mode
-			}
+	}
+	// Pods get addresses of the pools that are not disabled. Those of IPv6 are judged if there are no others.
+	active := slices.DeleteFunc(slices.Clone(j.pools), func(p *values) bool { return p.at("disabled").on() })
+	slices.SortStableFunc(active, func(a, b *values) int {
+		return cmp.Compare(strings.Count(a.at("cidr").text, ":"), strings.Count(b.at("cidr").text, ":"))
+	})
+	for i, p := range active {
+		encapsulation, at := encapsulationOf(p)
+		switch six := strings.Contains(p.at("cidr").text, ":"); {
+		case i == 0:
+			c.encapsulation, c.pool, c.six = encapsulation, at, six
+		case encapsulation != c.encapsulation && six == c.six:
+			c.others = append(c.others, "pool "+p.at("cidr").text+" has encapsulation "+encapsulation)
 		}
 	}
-	if len(j.pools) == 0 && c.inst != nil {
+	if len(active) == 0 && c.inst != nil {
 		c.pool = c.inst.at("calicoNetwork.ipPools.0.encapsulation")
 		c.encapsulation = canonical(c.pool.text, "None", "IPIP", "VXLAN", "IPIPCrossSubnet", "VXLANCrossSubnet")
 	}
+}
+
+// encapsulationOf returns the encapsulation of a pool as the Installation spells it, and what says it.
+func encapsulationOf(p *values) (string, value) {
+	vxlan, ipip := p.at("vxlanMode"), p.at("ipipMode")
+	encapsulation, at := "None", vxlan
+	for _, m := range []struct {
+		name string
+		mode value
+	}{{"VXLAN", vxlan}, {"IPIP", ipip}} {
+		switch {
+		case m.mode.is("Always"):
+			encapsulation, at = m.name, m.mode
+		case m.mode.is("CrossSubnet") && encapsulation == "None":
+			encapsulation, at = m.name+"CrossSubnet", m.mode
+		}
+	}
+	return encapsulation, at
 }
 
 func (j *judge) showCalico(c calicoState) {
@@ -183,10 +203,26 @@ func (j *judge) showCalico(c calicoState) {
 	j.showGiven(calico, c.felix, "wireguardEnabled", "featureDetectOverride", "nftablesMode")
 }
 
+// felixWrites are the defaults of settings of the eBPF dataplane. Felix and the operator write some of them into the object:
+// they are not what a user asked for.
+var felixWrites = map[string]string{
+	"bpfConnectTimeLoadBalancing": "TCP", "bpfHostNetworkedNATWithoutCTLB": "Enabled", "bpfExternalServiceMode": "Tunnel",
+	"bpfKubeProxyIptablesCleanupEnabled": "true", "bpfKubeProxyEndpointSlicesEnabled": "true", "bpfKubeProxyMinSyncPeriod": "1s", "bpfEnforceRPF": "Loose",
+	"bpfHostConntrackBypass": "true", "bpfPolicyDebugEnabled": "true", "bpfExtToServiceConnmark": "0", "bpfRedirectToPeer": "Enabled", "bpfProfiling": "Disabled",
+	"bpfAttachType": "TCX", "bpfConntrackCleanupMode": "Auto", "bpfConntrackLogLevel": "Off", "bpfJITHardening": "Auto", "bpfExportBufferSizeMB": "1",
+	"bpfMapSizeNATFrontend": "65536", "bpfMapSizeNATBackend": "262144", "bpfMapSizeNATAffinity": "65536", "bpfMapSizeRoute": "262144", "bpfMapSizeConntrack": "512000",
+	"bpfMapSizeIPSets": "1048576", "bpfMapSizeIfState": "1000", "bpfPSNATPorts": "20000:29999",
+}
+
+// unaskedBPF reports a setting of the eBPF dataplane that is a default, or that another dataplane reads, too.
+func unaskedBPF(g value) bool {
+	return slices.Contains([]string{"bpfEnabled", "bpfLogLevel", "bpfDisableUnprivileged"}, g.path) || g.text == "" || g.is(felixWrites[g.path])
+}
+
 // notBPF reports settings of the eBPF dataplane that another dataplane does not read.
 func (j *judge) notBPF(c calicoState) {
 	for _, g := range c.felix.leaves {
-		if strings.HasPrefix(g.path, "bpf") && g.given() && !slices.Contains([]string{"bpfEnabled", "bpfLogLevel", "bpfDisableUnprivileged"}, g.path) {
+		if strings.HasPrefix(g.path, "bpf") && g.given() && !unaskedBPF(g) {
 			j.find("not-used", g, "%s: %s with dataplane %s", g.path, g.text, c.dataplane)
 		}
 	}
@@ -230,6 +266,9 @@ func (j *judge) calicoNetwork(c calicoState) {
 		j.find("checksum-software", g, "featureDetectOverride: %s", g.text)
 	}
 	j.room(calico, c.inst.at("calicoNetwork.mtu"), c.layers())
+	for _, l := range c.layers() { // Felix's own are those of the devices
+		j.room(calico, c.felix.at(map[string]string{"VXLAN": "vxlanMTU", "IPIP": "ipipMTU", "WireGuard": "wireguardMTU"}[l.name]), []layerOf{l})
+	}
 }
 
 // layers returns what surrounds a packet between nodes.
@@ -237,7 +276,11 @@ func (c calicoState) layers() []layerOf {
 	var layers []layerOf
 	switch strings.TrimSuffix(c.encapsulation, "CrossSubnet") {
 	case "VXLAN":
-		layers = append(layers, layerOf{"VXLAN", vxlanBytes})
+		bytes := vxlanBytes
+		if c.six {
+			bytes += longerIPv6
+		}
+		layers = append(layers, layerOf{"VXLAN", bytes})
 	case "IPIP":
 		layers = append(layers, layerOf{"IPIP", ipipBytes})
 	}
@@ -274,7 +317,7 @@ func (j *judge) calicoProfile(c calicoState) {
 		j.unmatched("Calico, dataplane " + c.dataplane + ", encapsulation " + c.encapsulation + ": no profile describes it")
 		return
 	}
-	var but []string
+	but := c.others
 	if c.dataplane == "BPF" && j.proxyState().runs == yes && !j.managed(c) {
 		but = append(but, "kube-proxy runs beside it")
 	}

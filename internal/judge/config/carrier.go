@@ -18,6 +18,10 @@ type carrier struct {
 	// values are a mapping, or a text that holds one under key.
 	values *position.Node
 	key    string
+	// sets are mappings of single values over those, as helm --set gives them.
+	sets []*position.Node
+	// elsewhere says where further values are that the object does not have, "" if it has all.
+	elsewhere string
 	// required says that the object has no other purpose than its values.
 	required bool
 }
@@ -28,39 +32,140 @@ func carrierOf(kind string, n *position.Node) (c carrier, ok bool) {
 	switch kind {
 	case "HelmChartConfig", "HelmChart": // RKE2, K3s
 		name := n.ScalarAt("metadata", "name")
-		return carrier{path.Base(cmp.Or(spec.ScalarAt("chart"), name)), spec.ScalarAt("version"), spec.At("valuesContent"), "valuesContent", kind == "HelmChartConfig"}, true
+		return carrier{chart: path.Base(cmp.Or(spec.ScalarAt("chart"), name)), version: spec.ScalarAt("version"), values: spec.At("valuesContent"),
+			key: "valuesContent", sets: setsOf(spec.At("set")), required: kind == "HelmChartConfig"}, true
 	case "CiliumConfig": // the operator of OLM
 		return carrier{chart: cilium, values: spec}, true
 	case "HelmRelease": // Flux
 		at := spec.At("chart", "spec")
-		return carrier{chart: path.Base(cmp.Or(at.ScalarAt("chart"), spec.ScalarAt("chartRef", "name"))), version: at.ScalarAt("version"), values: spec.At("values")}, true
+		c := carrier{chart: path.Base(cmp.Or(at.ScalarAt("chart"), spec.ScalarAt("chartRef", "name"))), version: at.ScalarAt("version"), values: spec.At("values")}
+		c.elsewhere = namesIn(spec.At("valuesFrom"), "kind", "name")
+		return c, true
 	case "HelmChartProxy": // Cluster API
-		return carrier{spec.ScalarAt("chartName"), spec.ScalarAt("version"), spec.At("valuesTemplate"), "valuesTemplate", false}, true
+		return carrier{chart: spec.ScalarAt("chartName"), version: spec.ScalarAt("version"), values: spec.At("valuesTemplate"), key: "valuesTemplate"}, true
 	case "Application": // Argo CD
 		return ofArgo(spec)
 	case "ApplicationSet":
 		return ofArgo(spec.At("template", "spec"))
+	case "Kustomization":
+		return ofList(n.At("helmCharts"), func(item *position.Node) carrier {
+			return carrier{chart: item.ScalarAt("name"), version: item.ScalarAt("version"), values: item.At("valuesInline"), elsewhere: item.ScalarAt("valuesFile")}
+		})
+	case "Bundle": // Fleet
+		return ofFleet(spec.At("helm"))
 	}
 	return carrier{}, false
 }
 
-// ofArgo returns the first source of an Application of Argo CD that is a chart.
+// bareCarrier returns the values in a document without a kind that installs charts: of helmfile, or fleet.yaml.
+func bareCarrier(n *position.Node) (c carrier, ok bool) {
+	if n.At("releases") != nil {
+		return ofList(n.At("releases"), func(item *position.Node) carrier {
+			c := carrier{chart: path.Base(item.ScalarAt("chart")), version: item.ScalarAt("version")}
+			if values := item.At("values"); values != nil && values.Kind == position.List {
+				for _, v := range values.Items {
+					switch {
+					case v.Kind == position.Scalar:
+						c.elsewhere = v.Text
+					case c.values == nil:
+						c.values = v
+					default:
+						c.sets = append(c.sets, v)
+					}
+				}
+			}
+			return c
+		})
+	}
+	if n.At("helm", "chart") == nil {
+		return carrier{}, false
+	}
+	return ofFleet(n.At("helm"))
+}
+
+func ofFleet(helm *position.Node) (carrier, bool) {
+	c := carrier{chart: path.Base(helm.ScalarAt("chart")), version: helm.ScalarAt("version"), values: helm.At("values")}
+	c.elsewhere = cmp.Or(namesIn(helm.At("valuesFiles")), namesIn(helm.At("valuesFrom"), "configMapKeyRef", "name"))
+	return c, configures(c.chart)
+}
+
+// ofList returns the first item of a list whose chart is that of a CNI.
+func ofList(list *position.Node, read func(item *position.Node) carrier) (carrier, bool) {
+	if list == nil || list.Kind != position.List {
+		return carrier{}, false
+	}
+	for _, item := range list.Items {
+		if c := read(item); configures(c.chart) {
+			return c, true
+		}
+	}
+	return carrier{}, false
+}
+
+// ofArgo returns the first source of an Application of Argo CD that is a chart of a CNI, by its name or that of its folder in git.
 func ofArgo(spec *position.Node) (carrier, bool) {
 	sources := []*position.Node{spec.At("source")}
 	if several := spec.At("sources"); several != nil && several.Kind == position.List {
 		sources = append(sources, several.Items...)
 	}
 	for _, s := range sources {
+		helm := s.At("helm")
+		c := carrier{chart: path.Base(s.ScalarAt("chart")), version: s.ScalarAt("targetRevision"), values: helm.At("valuesObject"), sets: setsOf(helm.At("parameters")), elsewhere: namesIn(helm.At("valueFiles"))}
 		if s.ScalarAt("chart") == "" {
-			continue
+			c.chart, c.version = path.Base(s.ScalarAt("path")), ""
+			c.elsewhere = strings.TrimPrefix(c.elsewhere+", the chart in git: "+s.ScalarAt("path"), ", ")
 		}
-		c := carrier{chart: path.Base(s.ScalarAt("chart")), version: s.ScalarAt("targetRevision"), values: s.At("helm", "valuesObject")}
 		if c.values == nil {
-			c.values, c.key = s.At("helm", "values"), "values"
+			c.values, c.key = helm.At("values"), "values"
 		}
-		return c, true
+		if configures(c.chart) {
+			return c, true
+		}
 	}
 	return carrier{}, false
+}
+
+// namesIn returns the items of a list, or what they have at some keys, as one text.
+func namesIn(list *position.Node, keys ...string) string {
+	if list == nil || list.Kind != position.List {
+		return ""
+	}
+	var names []string
+	for _, item := range list.Items {
+		name := item.Text
+		for _, key := range keys {
+			name = strings.TrimSpace(name + " " + item.ScalarAt(key))
+		}
+		names = append(names, name)
+	}
+	return few(names)
+}
+
+// setsOf returns values that are given one by one, as a mapping of paths or as a list of name and value.
+func setsOf(n *position.Node) (sets []*position.Node) {
+	switch {
+	case n == nil:
+	case n.Kind == position.Mapping:
+		for i, key := range n.Keys {
+			sets = append(sets, nested(key.Name, n.Items[i]))
+		}
+	case n.Kind == position.List:
+		for _, item := range n.Items {
+			if v := item.At("value"); v != nil {
+				sets = append(sets, nested(item.ScalarAt("name"), v))
+			}
+		}
+	}
+	return sets
+}
+
+// nested returns a mapping that has a value at a path with dots.
+func nested(at string, v *position.Node) *position.Node {
+	keys := strings.Split(at, ".")
+	for _, key := range slices.Backward(keys) {
+		v = &position.Node{Kind: position.Mapping, Line: v.Line, Keys: []position.Key{{Name: key, Line: v.Line}}, Items: []*position.Node{v}}
+	}
+	return v
 }
 
 // configures reports whether a chart is that of a CNI.
@@ -91,17 +196,20 @@ func (j *judge) carried(c carrier, s source, n *position.Node) (string, bool) {
 		j.addUnread(of)
 		return unreadWhy(of), true
 	}
-	if c.values == nil || c.key != "" && c.values.Kind != position.Scalar {
-		if c.required {
-			*j.faults = append(*j.faults, position.Fault{File: s.name, Line: n.Line, Field: "spec." + c.key, Message: "want the values as a block (" + c.key + ": |-)"})
-		}
+	text := c.key != "" && c.values != nil && c.values.Kind == position.Scalar
+	if c.required && !text && len(c.sets) == 0 {
+		*j.faults = append(*j.faults, position.Fault{File: s.name, Line: n.Line, Field: "spec." + c.key, Message: "want the values as a block (" + c.key + ": |-)"})
 		return "", false
 	}
 	if strings.HasPrefix(n.ScalarAt("kind"), "HelmChart") && c.key == "valuesContent" {
 		j.helm = append(j.helm, value{path: c.chart, text: c.chart, origin: Given, by: s.by(n)})
 	}
+	if strings.Contains(c.version, "{{") || strings.Contains(c.version, "$") { // a template's
+		c.version = ""
+	}
+	c.version = strings.TrimLeft(c.version, "~^>= ")
 	version := c.version
-	if version == "" && c.key == "" {
+	if version == "" && c.key == "" && c.values != nil {
 		version = versionShown(c.chart, layer{s, c.values})
 	}
 	why := j.noChart(c.chart, version)
@@ -119,10 +227,20 @@ func (j *judge) carried(c carrier, s source, n *position.Node) (string, bool) {
 		}
 		return true
 	}
-	if c.key == "" {
-		return why, c.values.Kind == position.Mapping && take(s, c.values)
+	switch {
+	case c.elsewhere != "": // what is not given here may be given there
+		return strings.TrimPrefix(why+"; ", "; ") + "further values are elsewhere (" + c.elsewhere + "): give them all as one file", true
+	case text:
+		j.within(s, c.key, c.values, take)
+	case c.values != nil && c.values.Kind == position.Mapping:
+		take(s, c.values)
+	case len(c.sets) == 0 && why != "":
+		return "it has no values of its own, so that those of the chart are in force: give it with --chart " + c.chart + "-VERSION.tgz", true
 	}
-	return why, j.within(s, c.key, c.values, take)
+	for _, set := range c.sets {
+		take(s, set)
+	}
+	return why, true
 }
 
 // noChart returns why the values of the chart called name cannot be judged, "" if the chart is at hand. version is the chart's,

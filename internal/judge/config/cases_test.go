@@ -42,6 +42,29 @@ func TestFiles(t *testing.T) {
 		{"installation-1440.yaml", Known{}, "", "calico-vxlan", []string{"underlay MTU required 1490"}, false},
 		{"installation-1440.yaml", Known{Underlay: 1400}, "mtu-too-large", "calico-vxlan", []string{"50 for VXLAN leave 1350 of the underlay's 1400"}, false},
 		{"installation-1440.yaml", Known{Underlay: 1490}, "", "calico-vxlan", nil, false},
+		// What people export, paste and keep in git.
+		{"felix-exported.yaml", Known{}, "", "", []string{"dataplane Iptables"}, false},
+		{"felix-of-node.yaml", Known{}, "", "", []string{"it is of one node (worker-1)"}, true},
+		{"felix-vxlan-mtu.yaml", Known{}, "mtu-too-large", "calico-vxlan", []string{"vxlanMTU: 1500, and 50 for VXLAN leave 1450"}, false},
+		{"pools-disabled.yaml", Known{}, "", "calico-vxlan", []string{"pool 10.2.0.0/16 has encapsulation None"}, false},
+		{"cilium-status.txt", Known{}, "", "cilium-vxlan", []string{"version 1.17", "host routing eBPF", "kube-proxy-replacement true cilium-status.txt:4"}, false},
+		{"cilium-status-native.txt", Known{}, "", "cilium-native-legacy", []string{"version 1.12", "host routing legacy", "masquerading iptables"}, false},
+		{"cilium-cli-status.txt", Known{}, "", "", []string{"which components run, and not how"}, true},
+		{"calicoctl-node-status.txt", Known{}, "", "", []string{"which BGP peers are up"}, true},
+		{"cilium-config-view.txt", Known{}, "dsr-refused", "cilium-vxlan", []string{"output of cilium config view"}, false},
+		{"argo-parameters.yaml", Known{}, "masquerade-refused native-cidr", "", []string{"routing-mode native argo-parameters.yaml:11", "version 1.16"}, true},
+		{"argo-values-elsewhere.yaml", Known{}, "", "", []string{"further values are elsewhere ($values/cilium.yaml)"}, true},
+		{"argo-git.yaml", Known{}, "", "", []string{"the chart in git: charts/cilium"}, true},
+		{"argo-no-values.yaml", Known{}, "", "", []string{"it has no values of its own"}, true},
+		{"applicationset.yaml", Known{}, "masquerade-refused native-cidr", "", []string{"cilium-VERSION.tgz", "1.15 or later"}, true},
+		{"flux-values-from.yaml", Known{}, "", "", []string{"further values are elsewhere (ConfigMap cilium-values)"}, true},
+		{"helmchart-set.yaml", Known{}, "masquerade-refused masquerade-refused native-cidr", "", []string{"HelmChart cilium"}, true},
+		{"helmfile.yaml", Known{}, "masquerade-refused native-cidr", "", []string{"a file that installs chart cilium"}, true},
+		{"kustomization.yaml", Known{}, "masquerade-refused masquerade-refused native-cidr", "", []string{"Kustomization"}, true},
+		{"fleet.yaml", Known{}, "native-cidr", "", []string{"a file that installs chart cilium"}, true},
+		{"kube-router-port.yaml", Known{}, "agent-refuses agent-refuses agent-refuses cross-subnet pods-linear", "kube-router", []string{"not from 1024 to 65535", "there must be as many", "without enable-ipv6: true"}, false},
+		{"k3s-wireguard.yaml", Known{}, "flannel-backend", "", []string{"K3s has no backend wireguard"}, false},
+		{"k3s-tailscale.yaml", Known{}, "", "", []string{"flannel over Tailscale"}, false},
 		// Without their charts, values are judged as far as no other value can change.
 		{"values-route-source.yaml", Known{}, "masquerade-refused", "", []string{"chart cilium decides"}, true},
 		{"ciliumconfig.yaml", Known{}, "", "", []string{"CiliumConfig cilium", "chart cilium decides", "1.11 or older"}, true},
@@ -61,6 +84,30 @@ func TestFiles(t *testing.T) {
 			}
 			saysAll(t, r, c.says...)
 		})
+	}
+}
+
+// TestOneCluster: two objects that a cluster has once and that differ are of two clusters, and are not merged.
+func TestOneCluster(t *testing.T) {
+	configMap := func(mode string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cilium-config}\ndata: {routing-mode: " + mode + ", ipv4-native-routing-cidr: 10.0.0.0/8, auto-direct-node-routes: \"true\"}\n"
+	}
+	netConf := func(kind string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kube-flannel-cfg}\ndata:\n  net-conf.json: '{\"Network\": \"10.244.0.0/16\", \"Backend\": {\"Type\": \"" + kind + "\"}}'\n"
+	}
+	for _, c := range []struct{ text, says string }{
+		{configMap("native") + "---\n" + configMap("tunnel"), "in.yaml:6: a second ConfigMap cilium-config, which differs from that of line 1"},
+		{netConf("vxlan") + "---\n" + netConf("host-gw"), "a second net-conf.json"},
+		{configMap("native") + "---\n" + configMap("native"), ""},
+	} {
+		_, err := Check([]Input{{Name: "in.yaml", Text: c.text}}, Known{})
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s\nerror %v, want %q", c.text, err, c.says)
+		}
+	}
+	// A second file may be a patch.
+	if _, err := Check([]Input{{Name: "base.yaml", Text: configMap("tunnel")}, {Name: "patch.yaml", Text: configMap("native")}}, Known{}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -15,6 +15,9 @@ var (
 	}}
 )
 
+// k3sBackends are those that K3s knows since 1.26.
+var k3sBackends = []string{"vxlan", "host-gw", "wireguard-native", "tailscale", "none"}
+
 // podCIDR returns the cluster's CIDR of pods.
 func (j *judge) podCIDR() value {
 	switch {
@@ -58,6 +61,12 @@ func (j *judge) judgeDistribution() {
 		case g.is("none"):
 		case j.another():
 			j.find("two-cnis", g, "flannel-backend: %s (%s), and another CNI is configured", g.text, g.source())
+		case !slices.ContainsFunc(k3sBackends, g.is):
+			j.find("flannel-backend", g, "flannel-backend: %s, and K3s has %s", g.text, strings.Join(k3sBackends, ", "))
+			j.unmatched("none: K3s has no backend " + g.text)
+		case g.is("tailscale"):
+			j.wire("k3s", "wireguard", g, "wireguard", g)
+			j.unmatched("flannel over Tailscale: no profile describes it")
 		default:
 			j.netconf = netconfDefaults.fresh()
 			g.path = "Backend.Type"

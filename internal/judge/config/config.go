@@ -145,6 +145,9 @@ func Check(inputs []Input, known Known) (Report, error) {
 	for _, in := range inputs {
 		j.passed = nil
 		before := len(j.Documents)
+		if state(j, in) {
+			continue
+		}
 		for _, n := range position.Parse(position.Source{Name: in.Name, Text: in.Text}, &faults) {
 			switch s := (source{name: in.Name, unlined: in.Unlined}); {
 			case n.Kind == position.Mapping && len(n.Keys) > 0:
@@ -206,6 +209,8 @@ type judge struct {
 	chart  *Chart
 	// given are the values of the chart.
 	given []layer
+	// firsts are the objects that a cluster has once.
+	firsts map[string]first
 	// passed are the objects of an input that do not configure the network, beside the inputs that have no others.
 	passed []string
 	beside []Document

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -96,8 +97,13 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	}
 	switch kind {
 	case "Installation":
+		one(j, "Installation", s, n, n.At("spec"))
 		relevant = readInto(&j.installation, installationDefaults, s, "spec", n.At("spec"))
 	case "FelixConfiguration":
+		if strings.HasPrefix(name, "node.") {
+			return "it is of one node (" + strings.TrimPrefix(name, "node.") + "): give the one called default, or this one alone as default", true
+		}
+		one(j, "FelixConfiguration", s, n, n.At("spec"))
 		relevant = readInto(&j.felix, felixDefaults, s, "spec", n.At("spec"))
 	case "IPPool":
 		var pool *values
@@ -136,6 +142,32 @@ func readInto(v **values, defaults values, s source, root string, n *position.No
 	return true
 }
 
+// first is where an object that a cluster has once was read, and what it says.
+type first struct {
+	name string
+	line int
+	says []leaf
+}
+
+// one reports a second object of a kind that a cluster has once, in one input, that says something else than the first. A later input
+// may be a patch.
+func one(j *judge, what string, s source, n, says *position.Node) {
+	if s.chart != "" || s.unlined {
+		return
+	}
+	before, again := j.firsts[what]
+	now := first{s.name, n.Line, leaves(says, "")}
+	if j.firsts == nil {
+		j.firsts = map[string]first{}
+	}
+	j.firsts[what] = now
+	same := func(a, b leaf) bool { return a.path == b.path && a.text == b.text }
+	if again && before.name == s.name && !slices.EqualFunc(before.says, now.says, same) {
+		*j.faults = append(*j.faults, position.Fault{File: s.name, Line: n.Line,
+			Message: fmt.Sprintf("a second %s, which differs from that of line %d: give the configuration of one cluster", what, before.line)})
+	}
+}
+
 // within reads the YAML or JSON that the text of content holds.
 func (j *judge) within(s source, key string, content *position.Node, read func(s source, n *position.Node) bool) bool {
 	found := false
@@ -150,6 +182,7 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 	name, data := n.ScalarAt("metadata", "name"), n.At("data")
 	switch name {
 	case "cilium-config":
+		one(j, "ConfigMap cilium-config", s, n, data)
 		j.agentFiles = append(j.agentFiles, len(j.Documents))
 		return readInto(&j.agent, agentDefaults, s, "data", data)
 	case "kubernetes-services-endpoint":
@@ -164,8 +197,10 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 		found = j.within(s, key, content, func(s source, inner *position.Node) bool {
 			switch {
 			case key == "net-conf.json":
+				one(j, "net-conf.json", s, n, inner)
 				readInto(&j.netconf, netconfDefaults, s, "data."+key, inner)
 			case inner.ScalarAt("kind") == "KubeProxyConfiguration":
+				one(j, "KubeProxyConfiguration", s, n, inner)
 				readInto(&j.proxy, proxyDefaults, s, "data."+key, inner)
 			default:
 				return false
@@ -274,6 +309,7 @@ func (j *judge) bare(doc Document, s source, n *position.Node) {
 	}
 	cni := n.At("cni")
 	why, isForeign := foreign("", n)
+	carried, carries := bareCarrier(n)
 	switch {
 	case has("cniVersion"):
 		doc.Kind = "CNI configuration list"
@@ -291,6 +327,9 @@ func (j *judge) bare(doc Document, s source, n *position.Node) {
 		doc.Kind = "machine configuration of Talos"
 		j.talosFiles = append(j.talosFiles, len(j.Documents))
 		readInto(&j.talos, talosDefaults, s, "", n)
+	case carries:
+		doc.Kind = "a file that installs chart " + carried.chart
+		doc.NotJudged, _ = j.carried(carried, s, n)
 	case isForeign:
 		doc.Kind, doc.NotJudged = "a document without a kind", why
 	case j.chart != nil:

@@ -17,7 +17,7 @@ var kubeRouterDialect = dialect{
 	defaults: values{reader: kubeRouter, defaults: map[string]string{
 		"run-router": "true", "run-firewall": "true", "run-service-proxy": "true", "enable-overlay": "true", "overlay-type": "subnet", "overlay-encap": "ipip",
 		"overlay-encap-port": "5555", "auto-mtu": "true", "enable-pod-egress": "true", "masquerade-all": "false", "hairpin-mode": "false",
-		"enable-cni": "true", "enable-ibgp": "true", "use-nftables-for-netpol": "false", "plugins.0.mtu": "",
+		"enable-cni": "true", "enable-ibgp": "true", "enable-ipv4": "true", "enable-ipv6": "false", "peer-router-ips": "", "peer-router-asns": "", "use-nftables-for-netpol": "false", "plugins.0.mtu": "",
 	}},
 	shown: []string{"run-router", "run-firewall", "run-service-proxy", "enable-overlay", "overlay-type", "overlay-encap", "auto-mtu"},
 	judge: judgeKubeRouter,
@@ -26,6 +26,7 @@ var kubeRouterDialect = dialect{
 // kubeRouter judges kube-router's flags.
 func judgeKubeRouter(j *judge, v *values) {
 	var but []string
+	kubeRouterRefusals(j, v)
 	overlay, kind, encap := v.at("enable-overlay"), v.at("overlay-type"), v.at("overlay-encap")
 	tunnel := map[string]string{"ipip": "ipip", "fou": "gue"}[strings.ToLower(encap.text)]
 	switch {
@@ -68,6 +69,20 @@ func judgeKubeRouter(j *judge, v *values) {
 		unused(j, v, "with run-service-proxy: false", "masquerade-all", "hairpin-mode")
 	}
 	amounts(j, kubeRouter, "kube-router", but...)
+}
+
+// kubeRouterRefusals asks what kube-router asks at its start.
+func kubeRouterRefusals(j *judge, v *values) {
+	if four := v.at("enable-ipv4"); !four.on() && !v.at("enable-ipv6").on() {
+		agentRefuses(j, four, "without enable-ipv6: true")
+	}
+	if port, is := v.changed("overlay-encap-port"); is && (port.number() < 1024 || port.number() > 65535) {
+		agentRefuses(j, port, "is not from 1024 to 65535")
+	}
+	ips, numbers := v.at("peer-router-ips"), v.at("peer-router-asns")
+	if count := func(g value) int { return len(strings.FieldsFunc(g.text, func(r rune) bool { return r == ',' })) }; count(ips) != count(numbers) {
+		agentRefuses(j, ips, fmt.Sprintf("with peer-router-asns: %s: there must be as many", numbers.text))
+	}
 }
 
 // kindnetDialect is that of kindnet. The DaemonSet of kind has its name and none of its flags.
