@@ -20,7 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-const importLong = `Convert other tools' output to a result file, for report, compare and check. The contents tell the format:
+const importLong = `Convert other tools' output to a result file, for report, compare and check. The contents tell the format.
 
 %s
 Most output names neither profile nor path: give them for all files, or for each as PROFILE=FILE or PROFILE:PATH=FILE.

@@ -71,7 +71,7 @@ func (p *program) reproduceCommand() *cobra.Command {
 	}
 	r := &a.run
 	r.plan.article = &article
-	r.plan.declareSome(cmd, func(s plan.Setting) bool { return s.Flag != toolFlag && s.Flag != "load" })
+	r.plan.declareSome(cmd, ofRepeating)
 	f := cmd.Flags()
 	f.BoolVar(&article.exact, "exact", false, "windows, repetitions, tools and order of the article")
 	f.BoolVar(&article.own, "own", false, "send with the engine of cnibench alone, not with the article's tools")
@@ -92,9 +92,17 @@ func (p *program) reproduceCommand() *cobra.Command {
 	group(cmd, plan.GroupWhat, true, "exact", "own")
 	group(cmd, groupOutput, true, "output", "result", "fail-on", "format", "dry-run", "quiet")
 	group(cmd, groupOutput, false, "claims", "all", "force", "verbose")
-	hide(cmd, "sweep")
 	group(cmd, plan.GroupCluster, false, "kubeconfig", chartsFlag)
 	return cmd
+}
+
+// chosenByArticle are settings outside of the conditions of the lab that an article's plan chooses.
+var chosenByArticle = []string{toolFlag, "load", "concurrency", "flows", "message", "session-affinity", "service-annotations", "backend-cpu-limit"}
+
+// ofRepeating reports a setting that a repetition of an article may change: what of it is measured, for how long, and on which nodes. The
+// conditions are the article's.
+func ofRepeating(s plan.Setting) bool {
+	return s.Group() != plan.GroupLab && !slices.Contains(chosenByArticle, s.Flag)
 }
 
 func sourceIDs(c findings.Claims) []string {
