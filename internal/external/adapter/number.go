@@ -102,7 +102,13 @@ func Whole(v float64) int {
 }
 
 // ThreeDigits rounds a size to three digits, as tools print, so that repetitions agree.
-func ThreeDigits(v float64) int {
-	scale := math.Pow(10, math.Floor(math.Log10(max(v, 1)))-2)
+func ThreeDigits(v float64) int { return rounded(v, 2) }
+
+// TwoDigits rounds a rate to two digits, as people ask for them.
+func TwoDigits(v float64) int { return rounded(v, 1) }
+
+// rounded keeps so many digits behind the first.
+func rounded(v, digits float64) int {
+	scale := math.Pow(10, math.Floor(math.Log10(max(v, 1)))-digits)
 	return int(math.Round(math.Round(v/scale) * scale))
 }

@@ -81,6 +81,14 @@ func (n *neperRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 			r.Condition(key + "=" + v)
 		}
 	}
+	for _, key := range singles {
+		if v := n.keys[key]; v != "" && v != "1" && (counts || key == "num_ports") {
+			r.Condition(key + "=" + v)
+		}
+	}
+	if n.keys["ipv6"] == "1" || strings.Contains(n.keys["host"], ":") {
+		r.Condition("family=6")
+	}
 	if rate := n.keys["max_pacing_rate"]; strings.Trim(rate, "0.") != "" {
 		r.Warn(adapter.Paced, "the sender was held to %s B/s a flow", rate)
 	}
@@ -91,7 +99,11 @@ func (n *neperRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 }
 
 // settings are options that no workload has; 0 is their default.
-var settings = []string{"delay", "tcp_tx_delay", "tcp_fastopen", "max_pacing_rate", "no_delay", "nonblocking", "mark", "enable_udp", "skip_rx_copy", "zerocopy"}
+var settings = []string{"delay", "tcp_tx_delay", "tcp_fastopen", "max_pacing_rate", "no_delay", "nonblocking", "mark", "enable_udp", "skip_rx_copy", "zerocopy",
+	"pin_cpu", "async_connect", "noburst", "edge_trigger", "reuseaddr"}
+
+// singles are settings of which 1 is the default. Of transactions no workload is read that could have the flows and sizes.
+var singles = []string{"num_ports", "num_flows", "request_size", "response_size"}
 
 // numbers reads the values of keys, each into its place; one that is not there changes nothing.
 func (n *neperRun) numbers(keys []string, to ...*float64) error {

@@ -154,7 +154,7 @@ func (s *sockRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	}
 	if mean := r.Metrics[metric.RTT+".mean"]; s.window > 0 && mean > 0 && s.received*mean/1e9 < idle*s.window {
 		r.Warn(adapter.Paced, "the client sent less often than answers came (--mps): its rate is not a capacity")
-		r.Condition("rate=" + strconv.Itoa(adapter.ThreeDigits(s.received/s.window)))
+		r.Condition("rate=" + strconv.Itoa(adapter.TwoDigits(s.received/s.window)))
 	}
 	r.Work = s.total
 	if s.window > 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -166,6 +167,7 @@ func (r *wrkRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		out.Metrics = r.times.Metrics
 		out.Put(metric.Requests, r.requests)
 		if r.paced {
+			out.Condition("rate=" + strconv.Itoa(adapter.TwoDigits(r.rate)))
 			out.Warn(adapter.Paced, "wrk2 sends at the requested rate: its request rate is not a capacity")
 		}
 		out.Put(metric.RequestRate, r.rate*(1-r.bad/r.requests))
