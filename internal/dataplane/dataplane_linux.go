@@ -18,8 +18,8 @@ const NIC = "eth0"
 
 // Dataplane is one way to connect pods.
 type Dataplane interface {
-	// Arrange fills in PodCIDR, Blocks, Tunnel and Pods of the node with this number, counted from 1. All other fields of
-	// n are set.
+	// Arrange fills in PodCIDR, Blocks, Tunnel, Pods and Interfaces of the node with this number, counted from 1. All other
+	// fields of n are set.
 	Arrange(n *Node, number, pods int)
 	// Prepare returns the node's own devices and settings. It forwards packets already.
 	Prepare(n Node) []link.Thing
@@ -64,6 +64,19 @@ type Node struct {
 	// Tunnel has no Device without encapsulation.
 	Tunnel Tunnel
 	Pods   []Pod
+	// Interfaces are devices on the underlay besides the NIC, which have a router of their own there.
+	Interfaces []Interface
+}
+
+// Interface is a device of a node on the underlay besides its NIC. The kernel has no route to the underlay by it: the node sends
+// all to the router, and the network delivers it as that of a VPC does.
+type Interface struct {
+	// Name is, for example, "eth1".
+	Name string
+	// Addr is its address with the prefix length of the underlay, Pods holds the other addresses that the network delivers to it.
+	Addr netip.Prefix
+	MAC  net.HardwareAddr
+	Pods netip.Prefix
 }
 
 // Tunnel is a node's device that encapsulates.

@@ -65,7 +65,7 @@ const (
 func Default() Plan {
 	return Plan{
 		Environment: EnvLab,
-		Profiles:    Variants(profile.Names()...),
+		Profiles:    Variants(profile.Usual()...),
 		Paths:       append([]Path(nil), NinePaths...),
 		Workloads: []Workload{
 			Workload{Spec: Stream{}}.Normalize(),

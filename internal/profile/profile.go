@@ -51,9 +51,16 @@ type Profile struct {
 	// Fidelity is how its cost in the lab compares with that on a real cluster, nil if that was never measured.
 	Fidelity *Fidelity `yaml:"fidelity"`
 
+	use   `yaml:",inline"`
+	Signs `yaml:",inline"`
+}
+
+// use is where a profile is used.
+type use struct {
 	// DefaultOn are the platforms whose clusters have it if the user chooses no CNI, for example "EKS".
 	DefaultOn []string `yaml:"defaultOn"`
-	Signs     `yaml:",inline"`
+	// OnlyNamed says that a run without named profiles leaves it out.
+	OnlyNamed bool `yaml:"onlyNamed"`
 }
 
 // Signs are that by which detection recognises a profile.
@@ -190,6 +197,12 @@ func OfCNI(cni string) (Profile, bool) {
 		return Profile{}, false
 	}
 	return catalogue()[i], true
+}
+
+// Usual returns the names of the profiles that a run measures if it names none, in report order.
+func Usual() []string {
+	usual := slices.DeleteFunc(All(), func(p Profile) bool { return p.OnlyNamed })
+	return each.Of(usual, func(p Profile) string { return p.Name })
 }
 
 // Names returns the names of all profiles in report order.

@@ -41,8 +41,12 @@ type Expectation struct {
 
 // Signs are what some CNIs leave on a node.
 type Signs struct {
-	// PodRules says that each node has a routing rule for every pod.
+	// PodRules says that each node has a routing rule for every pod. PodTable is the table of a second rule for what the pod
+	// sends, and of one for the address of the node's second interface; 0 for none.
 	PodRules bool
+	PodTable int
+	// Leave are the devices by which the client's node, or the node that the client entered, sends packets to the wire, by path.
+	Leave map[plan.Path]string
 	// Marks are the marks of connections on the client's node, or on the node that the client entered, by path. Label is that of
 	// connections between pods, on every node that they cross; 0 for none.
 	Marks map[plan.Path]uint32

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/condition"
 )
@@ -24,7 +25,7 @@ func (s instanceSpec) announcer() int {
 
 // balance assigns load balancer addresses to the Services whose first backend is on the second node.
 func (s instanceSpec) balance(services []serviceSpec) {
-	if s.ProxyIPVS() {
+	if s.ProxyIPVS() || answersElsewhere(s) {
 		return
 	}
 	next := s.net.balanced
@@ -40,10 +41,18 @@ func (s instanceSpec) unbalanced(p plan.Path) string {
 	if p.To == plan.LoadBalancer && s.ProxyIPVS() {
 		return "the lab does not model addresses of load balancers under kube-proxy in ipvs mode"
 	}
+	if p.To == plan.LoadBalancer && answersElsewhere(s) {
+		return "externalTrafficPolicy Local: the answer leaves by the second interface, because only what enters at an address of the node has the mark; load balancers of AWS send to such an address"
+	}
 	if p.To == plan.LoadBalancer && len(s.Services) > 0 && !s.Balanced() {
 		return "the lab has no load balancer"
 	}
 	return ""
+}
+
+// answersElsewhere says whether pods would answer a load balancer's clients by another interface than that of the request.
+func answersElsewhere(s instanceSpec) bool {
+	return s.Lab.TrafficPolicy == condition.TrafficLocal && slices.ContainsFunc(s.Nodes, func(n dataplane.Node) bool { return len(n.Interfaces) > 0 })
 }
 
 // Balanced says whether any Service has a load balancer address.

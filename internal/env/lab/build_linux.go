@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
-	"github.com/cnibench/cnibench/internal/kernel/impair"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
@@ -262,7 +259,7 @@ func (b *builder) underlay(context.Context) error {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 	}
-	return nil
+	return b.interfaces()
 }
 
 // switchSettings keep netfilter out of the switch, which represents hardware.
@@ -279,7 +276,7 @@ func (b *builder) plug(h *Host, s hostSpec) error {
 	if err != nil {
 		return err
 	}
-	port, err := b.wire(s.Name)
+	port, err := b.wire(s.Name, s.Name)
 	if err != nil {
 		return err
 	}
@@ -401,8 +398,10 @@ func (b *builder) nics(context.Context) error {
 		if rate == 0 {
 			continue
 		}
-		if err := b.at[h].Shape(dataplane.NIC, rate); err != nil {
-			return fmt.Errorf("%s: %w", h.Name, err)
+		for _, dev := range b.inst.NICs(h) {
+			if err := b.at[h].Shape(dev, rate); err != nil {
+				return fmt.Errorf("%s: %w", h.Name, err)
+			}
 		}
 	}
 	return b.lossyLinks()
@@ -511,79 +510,4 @@ func (i *Instance) close() {
 	for _, n := range i.Nodes {
 		_ = n.group.Close()
 	}
-}
-
-// wire adds the link with delay and loss between a host's end in the switch and its port, and returns the name of the
-// port. Without delay and loss the end is the port. Pods that are connected to the switch have no such link. The link is
-// perfect until Impair.
-func (b *builder) wire(end string) (port string, err error) {
-	delay, loss := b.spec.Lab.Delay, b.spec.Lab.Loss
-	for _, p := range b.spec.Lab.Plants {
-		if p.Found([]string{end}) {
-			delay, loss = max(delay, p.Delay), max(loss, p.Loss)
-		}
-	}
-	if delay == 0 && loss == 0 {
-		return end, nil
-	}
-	inner, port := end+"-w", end+"-p"
-	at := b.at[b.inst.Switch]
-	if err := at.Add(link.Veth{Name: inner, Peer: port, MTU: b.spec.Lab.MTU}); err != nil {
-		return "", err
-	}
-	if err := errors.Join(at.Up(end), at.Up(inner)); err != nil {
-		return "", err
-	}
-	l, err := impair.Open(b.inst.Switch.NS, impair.Options{
-		A: end, B: inner, Delay: delay, Loss: loss, CPUs: b.place.aside,
-	})
-	if err != nil {
-		return "", fmt.Errorf("impaired link: %w", err)
-	}
-	b.inst.lines = append(b.inst.lines, l)
-	return port, nil
-}
-
-// lossyLinks prepares the loss of links by name: at the port of each of their nodes, of the frames for the other.
-func (b *builder) lossyLinks() error {
-	stations := map[string]net.HardwareAddr{}
-	for _, n := range b.spec.Nodes {
-		stations[n.Name] = n.MAC
-	}
-	for _, p := range b.spec.Lab.Plants {
-		for _, way := range [][2]string{{p.Node, p.Peer}, {p.Peer, p.Node}} {
-			if p.Peer == "" {
-				continue
-			}
-			l, err := impair.NewLossy(b.inst.Switch.NS, way[0], stations[way[1]], p.Loss)
-			if err != nil {
-				return err
-			}
-			b.inst.lines = append(b.inst.lines, l)
-		}
-	}
-	return nil
-}
-
-// lineRate is the rate of the NIC of a host in bit/s, 0 for an unshaped one.
-func (b *builder) lineRate(h *Host) float64 {
-	for _, p := range b.spec.Lab.Plants {
-		node, _, _ := strings.Cut(h.Name, "/")
-		if p.Rate > 0 && p.Node == node {
-			return p.Rate
-		}
-	}
-	return b.spec.Lab.LineRate
-}
-
-// impairment is a fault of a wire that is not in force until Impair.
-type impairment interface {
-	Impair() error
-	Close() error
-}
-
-// Impair brings the faults of the instance's wires into force. Self-tests run before, because their probes do not
-// repeat lost packets and do not wait for late ones.
-func (i *Instance) Impair() error {
-	return errors.Join(each.Of(i.lines, impairment.Impair)...)
 }

@@ -54,6 +54,9 @@ func drawNode(n dataplane.Node) string {
 	if n.PodCIDR.IsValid() {
 		text += fmt.Sprintf(", pods %v", n.PodCIDR)
 	}
+	for _, d := range n.Interfaces {
+		text += fmt.Sprintf(", %s %v", d.Name, d.Addr)
+	}
 	switch t := n.Tunnel; {
 	case t.Device == "":
 	case t.Port == 0:

@@ -85,7 +85,8 @@ type Node struct {
 
 	// programs is empty for a dataplane without BPF programs.
 	programs dataplane.Programs
-	// own runs the programs of a profile file, nil without them. attached are its BPF programs.
+	// own runs the programs of a profile file, nil without them. attached are its BPF programs, and the routers of the node's
+	// other interfaces.
 	own      *own.Node
 	attached []io.Closer
 	// before are the iptables rules that its programs made before kube-proxy's replaced them.

@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // The NIC model is a state of an instance, which a trial may change: both models are measured on the same devices, rules
@@ -96,7 +97,23 @@ func (i *Instance) merging(h *Host) *link.Merge {
 	if i.Spec.Lab.GRO == condition.GROOff || !slices.Contains(i.senders(), h) {
 		return nil
 	}
-	return &link.Merge{NIC: dataplane.NIC, UDP: i.Spec.Lab.GRO == condition.GROUDP}
+	return &link.Merge{NICs: i.NICs(h), UDP: i.Spec.Lab.GRO == condition.GROUDP}
+}
+
+// NICs returns the names of a host's devices on the underlay.
+func (i *Instance) NICs(h *Host) []string {
+	list := []string{dataplane.NIC}
+	for _, n := range i.Nodes {
+		if h == &n.Host {
+			list = append(list, each.Of(i.InterfacesOf(n), func(d dataplane.Interface) string { return d.Name })...)
+		}
+	}
+	return list
+}
+
+// InterfacesOf returns the devices of a node on the underlay besides its NIC.
+func (i *Instance) InterfacesOf(n *Node) []dataplane.Interface {
+	return i.Spec.Nodes[slices.Index(i.Nodes, n)].Interfaces
 }
 
 // senders are the nodes, and the pods that are connected to the switch and not to their node.

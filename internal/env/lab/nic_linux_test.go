@@ -73,7 +73,11 @@ func seesModel(t *testing.T, l *Lab, i *Instance, path string, model, base plan.
 		limited := len(h.cut.Kept) == 0 || h != client && h != i.Host(way.Server) // those of the path's ends are limited later
 		checkCutting(t, i, h, model == plan.NICWire && limited)
 	}
-	sends, wire := framesAt(t, client.NS), framesAt(t, arrives.NS)
+	entry := dataplane.NIC
+	if nics := i.NICs(arrives); p.From == plan.Pod {
+		entry = nics[len(nics)-1] // pods are on the last one
+	}
+	sends, wire := framesAt(t, client.NS, dataplane.NIC), framesAt(t, arrives.NS, entry)
 	before := outRequests(t, client.NS)
 	if err := carry(i, way, ends.Connected); err != nil {
 		t.Fatalf("%s %s: %v", path, model, err)
@@ -94,9 +98,9 @@ func seesModel(t *testing.T, l *Lab, i *Instance, path string, model, base plan.
 	}
 }
 
-func framesAt(t *testing.T, at *netns.NS) *capture.Capture {
+func framesAt(t *testing.T, at *netns.NS, dev string) *capture.Capture {
 	t.Helper()
-	c, err := capture.Open(at, capture.Options{Device: dataplane.NIC})
+	c, err := capture.Open(at, capture.Options{Device: dev})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -103,6 +103,9 @@ func describe(s instanceSpec) []byte {
 	for _, n := range s.Nodes {
 		fmt.Fprintf(&b, "%s %v %v MTU %d cluster %v pods %v blocks %v\n", n.Name, n.Addr, n.MAC, n.MTU, n.Cluster, n.PodCIDR, n.Blocks)
 		fmt.Fprintf(&b, "\ttunnel %+v\n", n.Tunnel)
+		for _, d := range n.Interfaces {
+			fmt.Fprintf(&b, "\t%+v\n", d)
+		}
 		for _, p := range n.Pods {
 			fmt.Fprintf(&b, "\t%+v\n", p)
 		}
@@ -283,7 +286,7 @@ func TestTrafficPolicyLocal(t *testing.T) {
 				t.Errorf("%s %s: %v, with the policy Cluster %v", name, p, err, before)
 			case p == entry[plan.Remote] && !errors.As(err, &not), p == entry[plan.Local] && before == nil && (err != nil) != (name == "sriov"):
 				t.Errorf("%s %s: %v", name, p, err)
-			case p.To == plan.LoadBalancer && (err != nil) != slices.Contains([]string{"raw", "macvlan", "ipvlan", "sriov"}, name):
+			case p.To == plan.LoadBalancer && (err != nil) != slices.Contains([]string{"raw", "macvlan", "ipvlan", "sriov", "aws-vpc-eni2"}, name):
 				t.Errorf("%s %s: %v", name, p, err)
 			case not != nil && before == nil && !strings.HasPrefix(not.Reason, "externalTrafficPolicy Local: "):
 				t.Errorf("%s %s: the reason is %q", name, p, not.Reason)

@@ -27,15 +27,15 @@ const (
 // Merge is what devices of a host do although they do not cut: those that receive from the wire merge frames (GRO), and the
 // others pass on whole what was merged.
 type Merge struct {
-	// NIC receives from the wire, and so do all tunnel devices.
-	NIC string
+	// NICs receive from the wire, and so do all tunnel devices.
+	NICs []string
 	// UDP says that packets of UDP are merged if they are forwarded.
 	UDP bool
 }
 
 // receives says whether a device receives from the wire. No device does without m.
 func (m *Merge) receives(l netlink.Link) bool {
-	return m != nil && (l.Attrs().Name == m.NIC || slices.Contains([]string{"vxlan", "ipip", "wireguard", "ip6tnl"}, l.Type()))
+	return m != nil && (slices.Contains(m.NICs, l.Attrs().Name) || slices.Contains([]string{"vxlan", "ipip", "wireguard", "ip6tnl"}, l.Type()))
 }
 
 // leaves says whether a feature of a device stays as it is.

@@ -37,7 +37,7 @@ func (a Address) add(h *Handle) error {
 	})
 }
 
-// Route is one entry of the main table. To add one that is there already is an error.
+// Route is one entry of a table. To add one that is there already is an error.
 type Route struct {
 	// To is the destination; 0.0.0.0/0 and ::/0 are the default routes.
 	To netip.Prefix
@@ -56,10 +56,12 @@ type Route struct {
 	MTU int
 	// Source is the preferred source address, none when invalid.
 	Source netip.Addr
+	// Table is the number of the table, 0 for the main one.
+	Table int
 }
 
 func (r Route) add(h *Handle) error {
-	entry := netlink.Route{Dst: ipNet(r.To), Gw: ip(r.Via), Src: ip(r.Source), MTU: r.MTU, Protocol: netlink.RouteProtocol(r.Protocol)}
+	entry := netlink.Route{Dst: ipNet(r.To), Gw: ip(r.Via), Src: ip(r.Source), MTU: r.MTU, Protocol: netlink.RouteProtocol(r.Protocol), Table: r.Table}
 	if r.Protocol == 0 {
 		entry.Protocol = ProtocolBoot
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // vpc is the AWS VPC CNI with pods on the node's first interface:
@@ -33,13 +34,18 @@ var (
 
 // Priorities of the plugin's routing rules.
 const (
-	podRule  = 512
-	markRule = 1024
+	podRule       = 512
+	markRule      = 1024
+	fromPodRule   = 1536
+	interfaceRule = 32765
 )
 
 func (vpc) Arrange(n *dataplane.Node, number, count int) {
 	n.AddPods(count, n.MTU, policy.AWSVeth, 11, func(i int) netip.Prefix { return dataplane.Single(podAddr(number, i)) })
 }
+
+// podRange has the addresses of a node's pods.
+func podRange(number int) netip.Prefix { return netip.PrefixFrom(podAddr(number, 0), 24).Masked() }
 
 // podAddr is the address of pod i, counted from 0, of the node with this number.
 func podAddr(number, i int) netip.Addr {
@@ -74,12 +80,13 @@ func (vpc) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.
 func hostMAC(p dataplane.Pod) net.HardwareAddr { return dataplane.MACOf(0x0e, 0x01, p.Addr.Addr()) }
 
 // JoinNodes has the VPC's answers for the pods of to.
-func (vpc) JoinNodes(_, to dataplane.Node) []link.Thing {
-	var answers []link.Thing
-	for _, p := range to.Pods {
-		answers = append(answers, link.StaticNeighbour{Dev: dataplane.NIC, Addr: p.Addr.Addr(), MAC: to.MAC})
-	}
-	return answers
+func (vpc) JoinNodes(_, to dataplane.Node) []link.Thing { return answers(to, to.MAC) }
+
+// answers are those of the VPC for the pods of a node, whose interface has the MAC address.
+func answers(to dataplane.Node, mac net.HardwareAddr) []link.Thing {
+	return each.Of(to.Pods, func(p dataplane.Pod) link.Thing {
+		return link.StaticNeighbour{Dev: dataplane.NIC, Addr: p.Addr.Addr(), MAC: mac}
+	})
 }
 
 func (vpc) Rules(n dataplane.Node, _ []dataplane.Node) policy.Node {

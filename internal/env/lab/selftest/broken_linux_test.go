@@ -112,6 +112,24 @@ var breakages = []breakage{
 		holds:   []string{"exchange" + cross, "exchange@pod-to-host/cross-node"},
 	},
 	{
+		name: "connections to Services marked before their translation", profile: "aws-vpc-eni2",
+		script:  `$IPTABLES -t mangle -I PREROUTING -i eni+ -d $VIP -j CONNMARK --set-xmark 0x80/0x80`,
+		notices: []string{"wire.device@pod-to-service/remote", "conntrack.mark@pod-to-service/remote"},
+		holds:   []string{"exchange@pod-to-service/remote", "wire.device" + cross, "wire.device@pod-to-external"},
+	},
+	{
+		name: "answers to clients from outside by the second interface", profile: "aws-vpc-eni2",
+		script:  `$IPTABLES -t mangle -F PREROUTING`,
+		notices: []string{"exchange@external-to-nodeport/local", "conntrack.mark@external-to-nodeport/local"},
+		holds:   []string{"exchange" + cross, "wire.device@pod-to-service/remote", "rules.pods"},
+	},
+	{
+		name: "a pod that sends by the first interface", profile: "aws-vpc-eni2",
+		script:  `ip rule del priority 1536 from $SELF`,
+		notices: []string{"rules.pods", "wire.device" + cross, "wire.device@pod-to-service/remote", "wire.mac" + cross},
+		holds:   []string{"exchange" + cross, "exchange@pod-to-service/remote"},
+	},
+	{
 		name: "connections that the policy agent would see again", profile: "kindnet",
 		script:  `nft flush chain inet kindnet-network-policies postrouting`,
 		notices: []string{"conntrack.label" + cross, "conntrack.label" + same},
@@ -502,6 +520,8 @@ var mistaken = []struct {
 	{"kindnet", "kindnetd", []string{"gateway", "source" + self}},
 	{"bridge", "kube-router", []string{"bridge", "firewall.egress" + cross, "route.remote", "rules.tunnel", "exchange" + self}},
 	{"azure", "aws-vpc", []string{"gateway.mac", "rules.pods", "conntrack.mark@pod-to-external"}},
+	{"aws-vpc", "aws-vpc-eni2", []string{"rules.pods", "wire.device" + cross, "wire.device@pod-to-service/remote"}},
+	{"aws-vpc-eni2", "aws-vpc", []string{"rules.pods", "wire.mac" + cross}},
 	{"aws-vpc", "ptp", []string{"gateway", "source@pod-to-self"}},
 	{"bridge", "calico-underlay", []string{"gateway", "proxy_arp", "policy.egress" + cross, "route.blackhole", "source@host-to-pod/same-node"}},
 	{"calico-vxlan", "calico-nftables", []string{"services.nft", "policy.egress" + cross, "policy.ingress" + cross}},

@@ -106,6 +106,9 @@ func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 	if mark, ok := x.Marks[path]; ok {
 		list = append(list, check{"conntrack.mark", path, "the mark of the connection", marked(path, mark)})
 	}
+	if dev, ok := x.Leave[path]; ok {
+		list = append(list, check{"wire.device", path, "the devices of the client's node, or of the entered one, that send to the wire", leaves(path, dev)})
+	}
 	if x.switched() && (path == expect.PodHostSame || path == expect.HostPodSame) {
 		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, "plain")})
 	}

@@ -137,7 +137,7 @@ func (s *scene) receiving(host *lab.Host, d link.Device) (string, bool) {
 		return "", false
 	}
 	// The stand-in for a tunnel is a veth.
-	if d.Name != nic && (s.want.tunnel == nil || d.Name != s.want.tunnel.device || d.Kind == "veth") {
+	if !slices.Contains(s.inst.NICs(host), d.Name) && (s.want.tunnel == nil || d.Name != s.want.tunnel.device || d.Kind == "veth") {
 		return "", true
 	}
 	if s.inst.Spec.Lab.GRO == condition.GROUDP {
@@ -461,9 +461,13 @@ func remote(_ context.Context, s *scene) finding {
 	})
 }
 
-// podRules compares the routing rules of each node with its pods: one for each, and one for marked packets.
+// podRules compares the routing rules of each node with its pods: one for each, and one for marked packets. Pods with a table of
+// their own have a second one each, and the interface has one.
 func podRules(_ context.Context, s *scene) finding {
-	const want = "one for each pod at 512, one for the mark at 1024"
+	want, table := "one for each pod at 512, one for the mark at 1024", s.want.PodTable
+	if table != 0 {
+		want += ", one for each pod at 1536, one for the interface at 32765"
+	}
 	return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 		list, err := link.At(n.NS, (*link.Handle).Policy)
 		if err != nil {
@@ -472,6 +476,12 @@ func podRules(_ context.Context, s *scene) finding {
 		missing := map[link.PolicyEntry]bool{{Priority: 1024, Words: fmt.Sprintf("fwmark %#[1]x/%#[1]x lookup main", policy.AWSMark)}: true}
 		for _, p := range n.Pods {
 			missing[link.PolicyEntry{Priority: 512, Words: fmt.Sprintf("to %s/32 lookup main", p.Addr)}] = true
+			if table != 0 {
+				missing[link.PolicyEntry{Priority: 1536, Words: fmt.Sprintf("from %s/32 lookup %d", p.Addr, table)}] = true
+			}
+		}
+		for _, d := range s.inst.InterfacesOf(n) {
+			missing[link.PolicyEntry{Priority: 32765, Words: fmt.Sprintf("from %s/32 lookup %d", d.Addr.Addr(), table)}] = true
 		}
 		others := 0
 		for _, r := range list {

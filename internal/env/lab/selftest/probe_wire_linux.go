@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 
+	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
+	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -180,7 +183,7 @@ func wireMAC(path plan.Path) inspection {
 		if s.want.Attach == nil || !s.want.Attach.OwnMAC {
 			owner = node
 		}
-		d, err := device(owner.NS, nic)
+		d, err := device(owner.NS, s.sender(path, owner))
 		if err != nil {
 			return failed("that of "+owner.Name, err)
 		}
@@ -200,6 +203,42 @@ func wireMAC(path plan.Path) inspection {
 			}
 		}
 		return finding{want: macOf(d.MAC, d.MAC, owner.Name), got: set(found, "nothing")}
+	}
+}
+
+// sender returns the device whose MAC address frames of a path have.
+func (s *scene) sender(path plan.Path, owner *lab.Host) string {
+	if dev, ok := s.want.Leave[path]; ok && slices.Contains(s.inst.NICs(owner), dev) {
+		return dev
+	}
+	return nic
+}
+
+// leaves checks by which devices the client's node, or the node that the client entered, sends packets to the wire.
+func leaves(path plan.Path, want string) inspection {
+	return func(_ context.Context, s *scene) finding {
+		t := s.trials[path]
+		if t == nil || t.server == nil {
+			return failed(want, errNoTraffic)
+		}
+		names := map[string]string{}
+		err := devices(s.inst.Nodes[t.entry].NS, func(_ *link.Handle, d link.Device) error {
+			names[d.MAC.String()] = d.Name
+			return nil
+		})
+		if err != nil {
+			return failed(want, err)
+		}
+		var found []string
+		for _, f := range t.wire {
+			if f.Ethernet == nil {
+				continue
+			}
+			if name := names[f.Ethernet.Source.String()]; slices.Contains(s.inst.NICs(&s.inst.Nodes[t.entry].Host), name) {
+				found = append(found, name)
+			}
+		}
+		return finding{want: want, got: set(found, "nothing")}
 	}
 }
 

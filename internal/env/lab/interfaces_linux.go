@@ -1,0 +1,83 @@
+package lab
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/dataplane"
+	"github.com/cnibench/cnibench/internal/kernel/bpf/vpc"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+)
+
+// underlayEnd is a device of a node on the underlay: the name of its end in the switch, and its own MAC address.
+type underlayEnd struct {
+	port string
+	mac  net.HardwareAddr
+}
+
+// underlayEnds returns those of a node, its NIC first.
+func underlayEnds(n dataplane.Node) []underlayEnd {
+	ends := []underlayEnd{{n.Name, n.MAC}}
+	for _, d := range n.Interfaces {
+		ends = append(ends, underlayEnd{portOf(n, d), d.MAC})
+	}
+	return ends
+}
+
+// portOf returns the name of the end of an interface in the switch.
+func portOf(n dataplane.Node, d dataplane.Interface) string { return n.Name + "-" + d.Name }
+
+// interfaces connects the nodes' other devices to the switch.
+func (b *builder) interfaces() error {
+	for k, n := range b.spec.Nodes {
+		for _, d := range n.Interfaces {
+			if err := b.plugInterface(b.inst.Nodes[k], n, d); err != nil {
+				return fmt.Errorf("%s: %s: %w", n.Name, d.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// plugInterface connects a node's other device to the switch. What it sends goes to the switch's address, and the router at
+// its port delivers it.
+func (b *builder) plugInterface(to *Node, n dataplane.Node, d dataplane.Interface) error {
+	at, sw := b.at[&to.Host], b.at[b.inst.Switch]
+	end := portOf(n, d)
+	if err := at.Add(link.Veth{Name: d.Name, MAC: d.MAC, Peer: end, PeerIn: sw, MTU: n.MTU}); err != nil {
+		return err
+	}
+	port, err := b.wire(end, n.Name)
+	if err != nil {
+		return err
+	}
+	if err := sw.Add(link.Port{Bridge: switchBridge, Dev: port}, link.ForwardingEntry{Dev: port, MAC: d.MAC}); err != nil {
+		return err
+	}
+	err = at.Add(link.Address{Dev: d.Name, Addr: d.Addr, NoRoute: true},
+		link.StaticNeighbour{Dev: d.Name, Addr: b.spec.net.switchAddr, MAC: b.spec.Switch.MAC})
+	if err != nil {
+		return err
+	}
+	router, err := vpc.Open(stations(b.spec.Nodes))
+	if err != nil {
+		return err
+	}
+	to.attached = append(to.attached, router)
+	return router.Attach(b.inst.Switch.NS, port)
+}
+
+// stations returns the MAC addresses to which the underlay delivers the addresses of nodes and pods.
+func stations(nodes []dataplane.Node) map[netip.Addr]net.HardwareAddr {
+	all := map[netip.Addr]net.HardwareAddr{}
+	for _, n := range nodes {
+		all[n.Addr.Addr()] = n.MAC
+		for _, d := range n.Interfaces {
+			for a := d.Pods.Masked().Addr(); d.Pods.Contains(a); a = a.Next() {
+				all[a] = d.MAC
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,46 @@
+package aws
+
+import (
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/dataplane"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+)
+
+// second is the AWS VPC CNI with pods on the node's second interface:
+//
+//	pod eth0 ── eni1a2b3c4d5e6 ─ node's stack, ip rules, table 2 ─ eth1 ── router of the VPC ── eth1 ─ … ── eth0 pod
+//
+// Everything is as with the first interface, but for the way out of a pod: a second routing rule for each pod sends its
+// packets to the table of the interface. That table has only the VPC's router, and no route to the VPC itself. Connections
+// with the mark leave by the first interface, because its rule comes before those of the pods.
+type second struct{ vpc }
+
+// The second interface: its device, and its routing table, which has the number of the interface.
+const (
+	secondDevice = "eth1"
+	secondTable  = 2
+)
+
+func (s second) Arrange(n *dataplane.Node, number, count int) {
+	s.vpc.Arrange(n, number, count)
+	own := dataplane.Nth(podRange(number), 1)
+	n.Interfaces = []dataplane.Interface{{
+		Name: secondDevice, Addr: netip.PrefixFrom(own, n.Addr.Bits()), MAC: dataplane.MACOf(0x02, 0x00, own), Pods: podRange(number),
+	}}
+}
+
+func (s second) Prepare(n dataplane.Node) []link.Thing {
+	router := dataplane.Nth(n.Addr, 1)
+	return append(s.vpc.Prepare(n),
+		link.Route{To: dataplane.Single(router), Dev: secondDevice, LinkScope: true, Table: secondTable},
+		link.Route{To: dataplane.Everywhere(router), Via: router, Dev: secondDevice, Table: secondTable},
+		link.Rule{Priority: interfaceRule, From: dataplane.Single(n.Interfaces[0].Addr.Addr()), Table: secondTable},
+	)
+}
+
+func (s second) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
+	return append(s.vpc.AttachPod(n, p, in), link.Rule{Priority: fromPodRule, From: p.Addr, Table: secondTable})
+}
+
+func (second) JoinNodes(_, to dataplane.Node) []link.Thing { return answers(to, to.Interfaces[0].MAC) }
