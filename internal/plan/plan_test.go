@@ -203,6 +203,8 @@ func TestValidate(t *testing.T) {
 		{"profile", func(p *Plan) { p.Profiles = []Variant{"calico-vxlam"} }, `profiles: unknown profile "calico-vxlam", did you mean "calico-vxlan"?`},
 		{"no profile", func(p *Plan) { p.Profiles = nil }, "profiles: none is given"},
 		{"profile twice", func(p *Plan) { p.Profiles = []Variant{"host", "host"} }, "profiles: host is given twice"},
+		{"platform", func(p *Plan) { p.Profiles = []Variant{"eks"} }, `profiles: unknown profile "eks": the default of EKS is aws-vpc`},
+		{"another platform", func(p *Plan) { p.Profiles = []Variant{"kind"} }, `profiles: unknown profile "kind": the default of kind is kindnetd`},
 		{"baseline", func(p *Plan) { p.Baseline = "x" }, `baseline: unknown profile "x"`},
 		{"no baseline", func(p *Plan) { p.Baseline = "" }, "baseline: none is given"},
 		{"no path", func(p *Plan) { p.Paths = nil }, "paths: none is given"},

@@ -150,6 +150,9 @@ func (fs *faults) validProfile(field string, v Variant, own ...string) {
 
 // wayOut says what to do about a name that no profile has.
 func wayOut(name string, own []string) string {
+	if platform, p, ok := profile.DefaultOf(name); ok {
+		return fmt.Sprintf(": the default of %s is %s", platform, p.Name)
+	}
 	names := append(profile.Names(), own...)
 	of := slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, name+"-") })
 	if c, ok := profile.LookupCNI(name); ok && !of {

@@ -199,6 +199,18 @@ func OfCNI(cni string) (Profile, bool) {
 	return catalogue()[i], true
 }
 
+// DefaultOf returns the platform of this name, in small or large letters, and the profile that it has as its default.
+func DefaultOf(name string) (platform string, p Profile, ok bool) {
+	for _, p := range catalogue() {
+		for _, platform := range p.DefaultOn {
+			if strings.EqualFold(platform, name) {
+				return platform, p, true
+			}
+		}
+	}
+	return "", Profile{}, false
+}
+
 // Usual returns the names of the profiles that a run measures if it names none, in report order.
 func Usual() []string {
 	usual := slices.DeleteFunc(All(), func(p Profile) bool { return p.OnlyNamed })
