@@ -3,6 +3,7 @@ package external
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -26,7 +27,7 @@ func Formats() (names, about []string) {
 
 // Detect returns the name of the format that b is in, or that a log has within it.
 func Detect(b []byte) (string, error) {
-	b = fromUTF16(b)
+	b = plain(b)
 	if ours(b) {
 		return "", errors.New("already a result of cnibench: use report, compare or check")
 	}
@@ -51,7 +52,7 @@ func Detect(b []byte) (string, error) {
 
 // Decode reads b in the format called name; "" detects it. Of a log it reads the output of tools within.
 func Decode(name string, b []byte) (Batch, error) {
-	b = fromUTF16(b)
+	b = plain(b)
 	if name == "" {
 		if _, err := Detect(b); err != nil {
 			return Batch{}, err
@@ -78,8 +79,19 @@ func Decode(name string, b []byte) (Batch, error) {
 	return Batch{}, advice.With(fmt.Errorf("unknown format %s", adapter.Quoted(name)), "leave out --from, or choose one of: "+strings.Join(names, ", "))
 }
 
-// fromUTF16 returns text that PowerShell wrote as UTF-16 as UTF-8; b if it is not of that form.
-func fromUTF16(b []byte) []byte {
+// plain returns the text of an input: unpacked from gzip, unless that holds an archive, without a byte order mark and carriage returns, and from UTF-16,
+// which PowerShell writes.
+func plain(b []byte) []byte {
+	const atTar = 257 // where an archive of tar names itself
+	if z, err := gzip.NewReader(bytes.NewReader(b)); err == nil {
+		text, err := io.ReadAll(io.LimitReader(z, adapter.MaxInput+1))
+		if err == nil && len(text) <= adapter.MaxInput && !bytes.HasPrefix(text[min(atTar, len(text)):], []byte("ustar")) {
+			b = text
+		}
+	}
+	if archive := bytes.HasPrefix(b, []byte{0x1f, 0x8b}); archive {
+		return b
+	}
 	var order binary.ByteOrder
 	switch {
 	case bytes.HasPrefix(b, []byte{0xff, 0xfe}):
@@ -87,14 +99,16 @@ func fromUTF16(b []byte) []byte {
 	case bytes.HasPrefix(b, []byte{0xfe, 0xff}):
 		order = binary.BigEndian
 	default:
-		return b
+		return unixLines(bytes.TrimPrefix(b, []byte("\ufeff")))
 	}
 	var units []uint16
 	for b = b[2:]; len(b) > 1; b = b[2:] {
 		units = append(units, order.Uint16(b))
 	}
-	return []byte(string(utf16.Decode(units)))
+	return unixLines([]byte(string(utf16.Decode(units))))
 }
+
+func unixLines(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")) }
 
 // decodeAs reads b in the format f, or what a log has within it in the format called inLog, "" for any.
 func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {

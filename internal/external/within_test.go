@@ -1,6 +1,8 @@
 package external
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"encoding/json"
 	"os"
@@ -256,6 +258,35 @@ func TestUTF16(t *testing.T) {
 		got, err := Decode("", b)
 		if a, b := string(dump(got, err)), string(dump(plain, nil)); a != b {
 			t.Errorf("%v: got\n%s\nwant\n%s", order, a, b)
+		}
+	}
+}
+
+// TestPacked: a mark at the begin, gzip and the line ends of Windows change nothing of what is read.
+func TestPacked(t *testing.T) {
+	names, _ := Formats()
+	for _, format := range names {
+		for _, name := range samples(t, format) {
+			text := sampleText(t, name)
+			plain, err := Decode("", []byte(text))
+			if err != nil {
+				continue
+			}
+			var packed bytes.Buffer
+			z := gzip.NewWriter(&packed)
+			if _, err := z.Write([]byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			if err := z.Close(); err != nil {
+				t.Fatal(err)
+			}
+			windows := strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
+			for what, b := range map[string][]byte{"a mark": []byte("\ufeff" + text), "gzip": packed.Bytes(), "CRLF": []byte(windows)} {
+				got, err := Decode("", b)
+				if a, b := string(dump(got, err)), string(dump(plain, nil)); a != b {
+					t.Errorf("%s with %s: got\n%s\nwant\n%s", name, what, a, b)
+				}
+			}
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/external/iperf3"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
@@ -236,7 +237,7 @@ var knbSetting = pattern.New("^([A-Z][A-Z0-9_]*)=\"([^\"$`\\\\]*)\"$")
 // knbEnv reads the settings of the file env.
 func knbEnv(b []byte) (map[string]string, error) {
 	if b == nil {
-		return nil, errors.New("the archive has no file env: it is not a knb archive")
+		return nil, advice.With(errors.New("the archive has no file env: it is not a knb archive"), "unpack it and give its files")
 	}
 	env := map[string]string{}
 	var fs adapter.Faults
