@@ -2,6 +2,7 @@ package external
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -127,7 +128,7 @@ var (
 func sources(text string) (found []*source) {
 	at := map[string]int{}
 	known := false
-	text = colours.ReplaceAllString(fromDocker(text), "")
+	text = colours.ReplaceAllString(fromJSONLog(text), "")
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		rest := times.ReplaceAllString(line, "")
@@ -154,23 +155,32 @@ func sources(text string) (found []*source) {
 	return found
 }
 
-// fromDocker returns what the lines of Docker's json-file hold; text if it is not of that form.
-func fromDocker(text string) string {
-	if !strings.HasPrefix(text, `{"log":`) {
+// fromJSONLog returns what the lines of a log hold of which each is an object: of Docker's json-file, of stern and of Loki. It returns
+// text if it is not of that form.
+func fromJSONLog(text string) string {
+	if !strings.HasPrefix(text, `{"`) {
 		return text
 	}
 	var out strings.Builder
 	for line := range strings.Lines(text) {
 		var entry struct {
-			Log *string `json:"log"`
+			Log, Message, Line     *string
+			PodName, ContainerName string
 		}
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		if json.Unmarshal([]byte(line), &entry) != nil || entry.Log == nil {
+		if json.Unmarshal([]byte(line), &entry) != nil {
 			return text
 		}
-		out.WriteString(*entry.Log)
+		said := cmp.Or(entry.Log, entry.Message, entry.Line)
+		if said == nil {
+			return text
+		}
+		if entry.PodName != "" {
+			fmt.Fprintf(&out, "[pod/%s/%s] ", entry.PodName, entry.ContainerName)
+		}
+		out.WriteString(strings.TrimSuffix(*said, "\n") + "\n")
 	}
 	return out.String()
 }

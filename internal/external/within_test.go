@@ -66,6 +66,31 @@ func TestLogs(t *testing.T) {
 	}
 }
 
+// TestJSONLogs: a log of which each line is an object, as Docker, stern and Loki write them, is what its lines hold.
+func TestJSONLogs(t *testing.T) {
+	for _, name := range []string{"iperf3/testdata/iperf3-text/tcp.txt", "iperf3/testdata/iperf3/tcp.json", "ping/testdata/ping/ping.txt"} {
+		text := sampleText(t, name)
+		plain, err := Decode("", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, form := range []string{`{"log":%s,"stream":"stdout"}`, `{"message":%s,"podName":"client-abc12","containerName":"iperf3"}`, `{"line":%s,"timestamp":"2026-11-26T14:53:01Z"}`} {
+			var log strings.Builder
+			for line := range strings.Lines(text) {
+				quoted, err := json.Marshal(line)
+				if err != nil {
+					t.Fatal(err)
+				}
+				log.WriteString(strings.Replace(form, "%s", string(quoted), 1) + "\n")
+			}
+			got, err := Decode("", []byte(log.String()))
+			if a, b := string(dump(got, err)), string(dump(plain, nil)); a != b {
+				t.Errorf("%s in %s: got\n%s\nwant\n%s", name, form, a, b)
+			}
+		}
+	}
+}
+
 // TestTextBetween: documents with text between are all read, and text that tells runs apart does so.
 func TestTextBetween(t *testing.T) {
 	doc := strings.TrimSpace(sampleText(t, "iperf3/testdata/iperf3/tcp.json"))
