@@ -77,8 +77,10 @@ func (c cache) build(ctx context.Context, w io.Writer, has func(string) bool) er
 			return fmt.Errorf("build %s %s: %w", comp.name, comp.version, err)
 		}
 	}
-	if err := c.pause(ctx, w); err != nil {
-		return fmt.Errorf("build the pause program: %w", err)
+	for _, program := range []string{"pause", resolver} {
+		if err := c.own(ctx, w, program); err != nil {
+			return fmt.Errorf("build our own program %s: %w", program, err)
+		}
 	}
 	return c.images(w, has)
 }
@@ -212,16 +214,16 @@ func moduleDir(ctx context.Context, src string, comp component) (string, error) 
 	return strings.TrimSpace(dir), err
 }
 
-// pausePackage is found from anywhere in the module.
-const pausePackage = "github.com/cnibench/cnibench/internal/tool/cluster/pause"
+// ownPackages is where our own programs of a cluster are, found from anywhere in the module.
+const ownPackages = "github.com/cnibench/cnibench/internal/tool/cluster/"
 
-// pause builds our own program for sandboxes; the Go tool knows when there is nothing to do.
-func (c cache) pause(ctx context.Context, w io.Writer) error {
-	if c.has("pause") {
+// own builds a program of ours; the Go tool knows when there is nothing to do.
+func (c cache) own(ctx context.Context, w io.Writer, program string) error {
+	if c.has(program) {
 		return nil
 	}
-	fmt.Fprintln(w, "building pause ...")
-	_, err := goTool(ctx, ".", "build", "-ldflags", "-s -w", "-o", c.bin("pause"), pausePackage)
+	fmt.Fprintf(w, "building %s ...\n", program)
+	_, err := goTool(ctx, ".", "build", "-ldflags", "-s -w", "-o", c.bin(program), ownPackages+program)
 	return advice.With(err, "run it in the directory of the module")
 }
 

@@ -31,12 +31,15 @@ type values struct {
 
 // constants are the same for every template and every cluster.
 type constants struct {
-	DNS, PodRanges, ServiceRanges                             string
-	PauseImage, KubeProxyImage, BusyboxImage, KubeRouterImage string
+	DNS, APIService, PodRanges, ServiceRanges                                string
+	PauseImage, KubeProxyImage, BusyboxImage, KubeRouterImage, ResolverImage string
 }
 
 func render(name string, v values) ([]byte, error) {
-	v.constants = constants{dnsService, podRanges, serviceRanges, pauseImage, kubeProxyImage, busyboxImage, kubeRouterImage}
+	v.constants = constants{
+		dnsService, apiService, podRanges, serviceRanges,
+		pauseImage, kubeProxyImage, busyboxImage, kubeRouterImage, resolverImage,
+	}
 	var b bytes.Buffer
 	err := templates.ExecuteTemplate(&b, name, v)
 	return b.Bytes(), err

@@ -34,7 +34,7 @@ func documents(t *testing.T, text []byte) []map[string]any {
 }
 
 func TestTemplatesAreWholeYAML(t *testing.T) {
-	for name, want := range map[string]int{"kubelet.yaml": 1, "kube-proxy.yaml": 4, "kube-router.yaml": 4, "probe.yaml": 3, "kubeconfig": 1} {
+	for name, want := range map[string]int{"kubelet.yaml": 1, "kube-proxy.yaml": 4, "kube-router.yaml": 4, "resolver.yaml": 2, "probe.yaml": 3, "kubeconfig": 1} {
 		text, err := render(name, values{Cluster: "c", Server: "10.0.0.1:1", User: "u", Proxy: "nftables", Namespace: "ns"})
 		if err != nil {
 			t.Fatal(err)

@@ -39,6 +39,7 @@ func (c cache) allImages() []image {
 	links := func(applets ...string) func(*fileSet) { return func(files *fileSet) { files.busybox(c, applets...) } }
 	return []image{
 		{name: "pause", ref: pauseImage, entrypoint: []string{"/pause"}, add: program("/pause", alone)},
+		{name: resolver, ref: resolverImage, only: resolver, entrypoint: []string{"/resolver"}, add: program("/resolver", alone)},
 		// For pods of tests.
 		{name: "busybox", ref: busyboxImage, entrypoint: []string{"/bin/sh"}, add: links("sh", "cat", "cp", "echo", "env", "httpd", "id", "ip", "ls",
 			"nc", "ping", "sleep", "tail", "timeout", "traceroute", "true", "wget")},

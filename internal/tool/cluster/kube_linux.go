@@ -111,7 +111,7 @@ func (c *cluster) importInto(ctx context.Context, node string, archives []string
 	return nil
 }
 
-// connectPods installs kube-proxy, the CNI, and kube-router as the CNI or beside it.
+// connectPods installs kube-proxy, the CNI, kube-router as the CNI or beside it, and the name server.
 func (c *cluster) connectPods(ctx context.Context, began time.Time) error {
 	server := netip.AddrPortFrom(c.nodes()[0].Addr4, apiPort).String()
 	apply := func(what string) error {
@@ -130,7 +130,10 @@ func (c *cluster) connectPods(ctx context.Context, began time.Time) error {
 	if err := c.installCNI(ctx, began); err != nil {
 		return err
 	}
-	return apply(kubeRouter) // it ends if its CNI configuration is not there
+	if err := apply(kubeRouter); err != nil { // it ends if its CNI configuration is not there
+		return err
+	}
+	return apply(resolver)
 }
 
 func (c *cluster) installCNI(ctx context.Context, began time.Time) error {
@@ -226,6 +229,7 @@ func (c *cluster) waitReady(ctx context.Context) error {
 	for _, s := range []struct{ only, set string }{
 		{kubeProxy, "-n=kube-system daemonset/kube-proxy"}, {kubeRouter, "-n=kube-system daemonset/kube-router"},
 		{flannel, "-n=kube-flannel daemonset/kube-flannel-ds"}, {cilium, "-n=kube-system daemonset/cilium"},
+		{resolver, "-n=kube-system daemonset/resolver"},
 	} {
 		if !c.has(s.only) || c.CNI == noCNI && s.only != kubeProxy {
 			continue

@@ -78,6 +78,8 @@ func (r request) has(what string) bool {
 		return r.Policies || r.CNI == kubeRouter
 	case kubeProxy:
 		return r.Proxy != ""
+	case resolver:
+		return r.CNI != noCNI // its pods would wait for a network
 	}
 	return r.CNI == noCNI || strings.HasPrefix(r.CNI, what)
 }

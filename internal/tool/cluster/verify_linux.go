@@ -61,7 +61,7 @@ func (c *cluster) verify(ctx context.Context) (err error) {
 		do   func(context.Context, []probe, target) error
 	}{
 		{"pod to pod, all pairs, both families", c.verifyPods},
-		{"pod, node and outside to Service", c.verifyService},
+		{"pod, node and outside to Service, the name of the API server", c.verifyService},
 		{"exec, logs and port-forward", c.verifyStreams},
 		{"NetworkPolicies", c.verifyPolicies},
 	} {
@@ -204,6 +204,9 @@ func (c *cluster) verifyService(ctx context.Context, probes []probe, service tar
 		out, err := c.podExec(ctx, from, "", fetchAll(inside)...)
 		if err := everyNode(out, err, len(inside), nodes); err != nil {
 			return fmt.Errorf("ClusterIP from the pod on %s: %w", from.Node, err)
+		}
+		if out, err = c.podExec(ctx, from, "", "busybox", "nslookup", "kubernetes.default.svc.cluster.local"); err != nil || !strings.Contains(out, apiService) {
+			return fmt.Errorf("name of the API server from the pod on %s: got %q, %w", from.Node, out, err)
 		}
 		out, err = c.inNode(ctx, from.Node, append([]string{"busybox"}, fetchAll(inside)...)...)
 		if err := everyNode(out, err, len(inside), nodes); err != nil {

@@ -24,6 +24,7 @@ const (
 const (
 	pauseImage     = "cnibench.local/pause:1"
 	busyboxImage   = "cnibench.local/busybox:1"
+	resolverImage  = "cnibench.local/resolver:1"
 	kubeProxyImage = "registry.k8s.io/kube-proxy:v" + kubernetesVersion
 	flannelImage   = "ghcr.io/flannel-io/flannel:v" + flannelVersion
 	pluginImage    = "ghcr.io/flannel-io/flannel-cni-plugin:" + flannelPluginImage
@@ -40,6 +41,7 @@ const (
 	cilium     = "cilium"
 	kubeProxy  = "kube-proxy"
 	kubeRouter = "kube-router"
+	resolver   = "resolver"
 )
 
 // clang is the compiler of Cilium's own image.

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// TestResolver asks by Go's own resolver, over UDP and TCP.
+func TestResolver(t *testing.T) {
+	known, err := parseNames([]string{"a.svc.cluster.local=10.96.0.1", "six.svc.cluster.local.=fd00::1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tcp.Close()
+	go func() { _ = known.serveUDP(udp) }()
+	go func() { _ = known.serveTCP(tcp) }()
+	for network, at := range map[string]string{"udp": udp.LocalAddr().String(), "tcp": tcp.Addr().String()} {
+		r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, at)
+		}}
+		for name, want := range map[string]string{"A.svc.cluster.local.": "10.96.0.1", "six.svc.cluster.local.": "fd00::1", "b.svc.cluster.local.": ""} {
+			got, err := r.LookupNetIP(t.Context(), "ip", name)
+			dns, _ := err.(*net.DNSError)
+			if want == "" && (dns == nil || !dns.IsNotFound) || want != "" && !slices.Equal(got, []netip.Addr{netip.MustParseAddr(want)}) {
+				t.Errorf("%s by %s: %v, %v", name, network, got, err)
+			}
+		}
+	}
+}
+
+func TestBadNames(t *testing.T) {
+	for _, bad := range []string{"", "a", "=10.0.0.1", "a=b"} {
+		if _, err := parseNames([]string{bad}); err == nil {
+			t.Errorf("%q is taken", bad)
+		}
+	}
+	if run([]string{"5353"}) == nil {
+		t.Error("a resolver of nothing runs")
+	}
+}
+
+// FuzzAnswer: whatever comes, what is answered is a response with the query's number.
+func FuzzAnswer(f *testing.F) {
+	query := dnsmessage.Message{Header: dnsmessage.Header{ID: 7}, Questions: []dnsmessage.Question{{
+		Name: dnsmessage.MustNewName("a.local."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET,
+	}}}
+	text, err := query.Pack()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add([]byte("garbage"))
+	f.Fuzz(func(t *testing.T, query []byte) {
+		reply, err := names{"a.local.": netip.MustParseAddr("10.0.0.1")}.answer(query)
+		if err != nil {
+			return
+		}
+		var p dnsmessage.Parser
+		if head, err := p.Start(reply); err != nil || !head.Response || head.ID != uint16(query[0])<<8|uint16(query[1]) {
+			t.Errorf("%x: %v, %+v", query, err, head)
+		}
+	})
+}
