@@ -111,7 +111,7 @@ func (known names) exchange(c net.Conn) error {
 	return err
 }
 
-// answer returns the reply to a query of one question. It fails for what is no query.
+// answer returns the reply to a query of one question. It fails for anything else.
 func (known names) answer(query []byte) ([]byte, error) {
 	var p dnsmessage.Parser
 	head, err := p.Start(query)
