@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -76,7 +77,7 @@ type calicoState struct {
 	// encapsulation is that of the first pool as the Installation spells it, "" if there is no pool.
 	encapsulation string
 	pool          value
-	// six says that the pool is of IPv6. others are pools with another encapsulation.
+	// six says that a pool encapsulates IPv6 in IPv6. others are pools of IPv4 with another encapsulation.
 	six    bool
 	others []string
 }
@@ -149,17 +150,34 @@ func (j *judge) calicoPools(c *calicoState) {
 	})
 	for i, p := range active {
 		encapsulation, at := encapsulationOf(p)
-		switch six := strings.Contains(p.at("cidr").text, ":"); {
+		six := strings.Contains(p.at("cidr").text, ":")
+		c.six = c.six || six && strings.HasPrefix(encapsulation, "VXLAN")
+		switch {
 		case i == 0:
-			c.encapsulation, c.pool, c.six = encapsulation, at, six
-		case encapsulation != c.encapsulation && six == c.six:
+			c.encapsulation, c.pool = encapsulation, at
+		case encapsulation != c.encapsulation && !six:
 			c.others = append(c.others, "pool "+p.at("cidr").text+" has encapsulation "+encapsulation)
 		}
 	}
 	if len(active) == 0 && c.inst != nil {
-		c.pool = c.inst.at("calicoNetwork.ipPools.0.encapsulation")
+		c.pool = c.inst.at(c.poolOfOperator())
 		c.encapsulation = canonical(c.pool.text, "None", "IPIP", "VXLAN", "IPIPCrossSubnet", "VXLANCrossSubnet")
 	}
+}
+
+// poolOfOperator returns where the Installation says the encapsulation of its first pool of IPv4, or of its first without one.
+func (c *calicoState) poolOfOperator() string {
+	at := func(i int, field string) string { return fmt.Sprintf("calicoNetwork.ipPools.%d.%s", i, field) }
+	four := -1
+	for i := 0; c.inst.at(at(i, "cidr")).text != ""; i++ {
+		switch six := strings.Contains(c.inst.at(at(i, "cidr")).text, ":"); {
+		case six:
+			c.six = c.six || strings.HasPrefix(c.inst.at(at(i, "encapsulation")).text, "VXLAN")
+		case four < 0:
+			four = i
+		}
+	}
+	return at(max(four, 0), "encapsulation")
 }
 
 // encapsulationOf returns the encapsulation of a pool as the Installation spells it, and what says it.

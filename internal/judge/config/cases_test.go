@@ -42,6 +42,8 @@ func TestFiles(t *testing.T) {
 		{"installation-1440.yaml", Known{}, "", "calico-vxlan", []string{"underlay MTU required 1490"}, false},
 		{"installation-1440.yaml", Known{Underlay: 1400}, "mtu-too-large", "calico-vxlan", []string{"50 for VXLAN leave 1350 of the underlay's 1400"}, false},
 		{"installation-1440.yaml", Known{Underlay: 1490}, "", "calico-vxlan", nil, false},
+		{"cilium-beside-flannel.yaml", Known{}, "two-cnis", "cilium-vxlan", []string{"Cilium and flannel are configured"}, false},
+		{"installation-dual-stack.yaml", Known{}, "cross-subnet mtu-too-large", "calico-ebpf-underlay", []string{"encapsulation VXLANCrossSubnet", "70 for VXLAN leave 1430"}, false},
 		// What people export, paste and keep in git.
 		{"felix-exported.yaml", Known{}, "", "", []string{"dataplane Iptables"}, false},
 		{"felix-of-node.yaml", Known{}, "", "", []string{"it is of one node (worker-1)"}, true},

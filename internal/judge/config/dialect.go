@@ -225,8 +225,13 @@ func judgeSettled(j *judge) {
 			apart = append(apart, c.Title)
 		}
 	}
-	for title, is := range map[string]bool{"Cilium": j.agent != nil, "Calico": j.installation != nil} {
-		if is && len(apart) > 0 {
+	// Cilium may be chained to another, and Calico's policies stand over flannel.
+	ours := map[string]bool{
+		"Cilium": j.agent != nil, "Calico": j.installation != nil && !j.canal,
+		"flannel": j.netconf != nil && !j.canal && j.k3s == nil && j.talos == nil && j.agent != nil && j.agent.at("cni-chaining-mode").is("none"),
+	}
+	for title, is := range ours {
+		if is && (len(apart) > 0 || ours["flannel"]) {
 			apart = append(apart, title)
 		}
 	}
