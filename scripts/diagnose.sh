@@ -65,6 +65,8 @@ plant_cpu_limit() { mkdir "$group" && echo 100000 >"$group/cpu.cfs_period_us" &&
 prefix_cpu_limit() { (sh -c 'echo $PPID' >"$group/cgroup.procs" && "$@"); }
 clean_cpu_limit() { sleep 1; rmdir "$group"; }
 last=$(($(nproc) - 1))
+plant_busy() { sh -c 'while :; do :; done' & burner=$!; }
+clean_busy() { kill $burner; }
 plant_starved() {
 	burners=
 	for i in 1 2 3; do
@@ -75,7 +77,7 @@ plant_starved() {
 clean_starved() { kill $burners; }
 # unloaded switches off what leaves checksums to a NIC: the packets then have them.
 unloaded() { for place in node-1 node-2 node-1/pod-1 node-2/pod-1; do at $place ethtool -K eth0 tx off; done; }
-# corrupt PLACE PROTOCOL: a program flips a bit in one of 50 packets that eth0 receives.
+# corrupt PLACE PROTOCOL [DEVICE]: a program flips a bit in one of 50 packets that eth0 or another device receives.
 corrupt() {
 	cat >"$dir/flip.c" <<-'END'
 		#include <linux/bpf.h>
@@ -98,9 +100,85 @@ corrupt() {
 		char terms[] __attribute__((section("license"), used)) = "GPL";
 	END
 	clang -O2 -g -target bpf -DPROTO="$2" -I/usr/include/"$(uname -m)"-linux-gnu -c "$dir/flip.c" -o "$dir/flip.o"
-	at "$1" tc qdisc add dev eth0 clsact
-	at "$1" tc filter add dev eth0 ingress bpf da obj "$dir/flip.o" sec tc
+	at "$1" tc qdisc add dev "${3:-eth0}" clsact
+	at "$1" tc filter add dev "${3:-eth0}" ingress bpf da obj "$dir/flip.o" sec tc
 }
+# later PLACE US: what eth0 receives is taken by a program over a pair of devices, held, and put back. It needs no netem.
+later() {
+	cat >"$dir/hold.c" <<-'END'
+		#define _GNU_SOURCE
+		#include <arpa/inet.h>
+		#include <linux/if_packet.h>
+		#include <net/if.h>
+		#include <poll.h>
+		#include <stdlib.h>
+		#include <string.h>
+		#include <sys/socket.h>
+		#include <time.h>
+		#include <unistd.h>
+		static long long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 1000000000LL + t.tv_nsec; }
+		struct frame { struct frame *next; long long at; int n; char data[]; };
+		int main(int argc, char **argv) {
+			static char buf[70000];
+			struct frame *first = 0, **last = &first;
+			long long delay = atoll(argv[2]) * 1000;
+			int on = 1, room = 64 << 20, fd = socket(AF_PACKET, SOCK_RAW, htons(3));
+			struct sockaddr_ll at = {.sll_family = AF_PACKET, .sll_protocol = htons(3), .sll_ifindex = if_nametoindex(argv[1])};
+			setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on);
+			setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on);
+			setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
+			if (bind(fd, (void *)&at, sizeof at)) return 1;
+			for (;;) {
+				struct pollfd p = {fd, POLLIN};
+				long long wait = first ? first->at - now() : 20000000;
+				struct timespec t = {0, wait > 0 ? wait : 0};
+				int n;
+				ppoll(&p, 1, &t, 0);
+				while ((n = recv(fd, buf, sizeof buf, MSG_DONTWAIT)) > 0) {
+					struct frame *f = malloc(sizeof *f + n);
+					f->next = 0; f->at = now() + delay; f->n = n; memcpy(f->data, buf, n);
+					*last = f; last = &f->next;
+				}
+				for (struct frame *f; (f = first) && f->at <= now(); free(f)) {
+					(void)!write(fd, f->data, f->n);
+					if (!(first = f->next)) last = &first;
+				}
+			}
+		}
+	END
+	cat >"$dir/turn.c" <<-'END'
+		#include <linux/bpf.h>
+		#include <linux/pkt_cls.h>
+		static long (*to)(unsigned, unsigned long) = (void *)23;
+		__attribute__((section("out"), used)) int leave(struct __sk_buff *s) {
+			if (s->mark == 0xdd) {
+				s->mark = 0;
+				return TC_ACT_UNSPEC;
+			}
+			return to(HELD, 0);
+		}
+		__attribute__((section("in"), used)) int enter(struct __sk_buff *s) {
+			s->mark = 0xdd;
+			return to(DEVICE, BPF_F_INGRESS);
+		}
+		char terms[] __attribute__((section("license"), used)) = "GPL";
+	END
+	gcc -O2 -o "$dir/hold" "$dir/hold.c" || exit 1
+	at "$1" ip link add held type veth peer name hold
+	at "$1" sh -c 'ip link set held up; ip link set hold up; sysctl -qw net.ipv6.conf.held.disable_ipv6=1 net.ipv6.conf.hold.disable_ipv6=1'
+	index() { "$program" lab exec --lab "$lab" "$1" -- ip -o link show "$2" | sed 's/:.*//'; }
+	clang -O2 -g -target bpf -DHELD="$(index "$1" held)" -DDEVICE="$(index "$1" eth0)" -I/usr/include/"$(uname -m)"-linux-gnu -c "$dir/turn.c" -o "$dir/turn.o" || exit 1
+	for device in eth0:out held:in; do
+		at "$1" tc qdisc add dev ${device%:*} clsact
+		at "$1" tc filter add dev ${device%:*} ingress bpf da obj "$dir/turn.o" sec ${device#*:}
+	done
+	"$program" lab exec --lab "$lab" "$1" -- "$dir/hold" hold "$2" &
+	holder=$!
+}
+plant_backend_late() { later node-1/pod-2 5000; }
+plant_pod_late() { later node-2/pod-1 800; }
+plant_pod_later() { later node-2/pod-1 3000; }
+for name in backend_late pod_late pod_later; do eval "clean_$name() { kill \$holder; }"; done
 plant_checksum() { unloaded; corrupt node-2 6; }
 plant_checksum_outer() { unloaded; corrupt node-2 17; }
 plant_flipped() { corrupt node-2/pod-1 6; }
@@ -128,7 +206,7 @@ plant_tunnel() {
 	at node-2 tc qdisc add dev eth0 clsact
 	at node-2 tc filter add dev eth0 egress bpf da obj "$dir/outer.o" sec tc
 }
-drop() { place=$1; shift; at "$place" iptables -t mangle -A "$@" -j DROP; }
+drop() { place=$1; shift; at "$place" iptables -t mangle -I "$@" -j DROP; }
 plant_large() { drop node-2 PREROUTING -i eth0 -m length --length 1000: -m statistic --mode random --probability 0.05; }
 plant_udp() { drop node-2 PREROUTING -i eth0 -p udp -m statistic --mode random --probability 0.02; }
 plant_both_ways() { for node in node-1 node-2; do drop $node PREROUTING -i eth0 -m statistic --mode random --probability 0.01; done; }
@@ -149,6 +227,10 @@ plant_proxy() {
 echo '| fault | profile | answer | right | exit code, time |'
 echo '|---|---|---|---|---|'
 fault nothing canal fine '' 'nothing at all'
+fault nothing_cilium cilium-native fine '' 'nothing at all'
+fault nothing_calico calico-vxlan fine '' 'nothing at all'
+fault nothing_flannel flannel-vxlan fine '' 'nothing at all'
+fault busy canal fine '' 'nothing, beside a program that takes one CPU'
 fault mtu calico-vxlan cni mtu "a pod's MTU is 9000"
 fault conntrack_full calico-vxlan node conntrack-full '500 tracked connections at most'
 fault policy calico-vxlan cni unreachable 'a rule drops what goes to the pods of a node'
@@ -176,6 +258,9 @@ fault hole flannel-host-gw node mtu 'packets of more than 1,400 bytes vanish one
 fault pod_shaper calico-vxlan cni shaper "100 Mbit/s at a pod's veth (tbf)"
 fault pod_limit flannel-vxlan cni loss 'a rule limits one pod to 500 packets/s'
 fault proxy calico-nftables service proxy-modes 'one node has the rules of two modes of kube-proxy'
+fault backend_late flannel-vxlan service backend 'one of two backends receives 5 ms later'
+fault pod_late flannel-host-gw cni round-trip 'a pod receives 0.8 ms later'
+fault pod_later calico-vxlan cni round-trip 'a pod receives 3 ms later'
 fault asymmetric flannel-host-gw node asymmetric 'one node answers by a router'
 fault starved canal prober starved 'three busy loops on the CPU of the load'
 exit $bad

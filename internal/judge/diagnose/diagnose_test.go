@@ -252,7 +252,7 @@ func TestJudge(t *testing.T) {
 			e.Places[2].Counters["eth0.tx_dropped"] = 5000
 			for _, p := range all {
 				e.Paths[p].Prober.Disturbed, e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 18, 6*time.Second, 10*time.Second
-				e.Paths[p].Counters["Tcp.RetransSegs"], e.Paths[p].Counters["TcpExt.TCPLossProbes"] = 300, 290
+				e.Paths[p].Counters["Tcp.RetransSegs"], e.Paths[p].Counters["TcpExt.TCPDSACKRecv"] = 300, 290
 			}
 		}, Node, "round-trip", "200 ms between hosts"},
 		"200 ms, and no echo and no request in half a second": {func(e *Evidence) {

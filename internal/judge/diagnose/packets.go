@@ -151,12 +151,12 @@ func (e *Evidence) losses(path plan.Path) (all []lost) {
 	if len(all) == 0 && t.Datagrams.Sent > 1/resentMuch {
 		much = resentAlone
 	}
-	if e.starved() == "" { // an echo that waits for a CPU counts as lost, and a segment is sent again
+	if e.starved() == "" { // an echo that waits for a CPU counts as lost
 		add(t.Echoes.Lost, t.Echoes.Sent, lostMuch, fmt.Sprintf("echoes (%s)", path))
-		// A probe is sent when an acknowledgement is late; it counts as a loss if it repaired one.
-		again := t.Counters["Tcp.RetransSegs"] - t.Counters["TcpExt.TCPLossProbes"] + t.Counters["TcpExt.TCPLossProbeRecovery"]
-		add(uint64(max(0, again)), uint64(max(0, t.Counters["Tcp.OutSegs"])), much, fmt.Sprintf("segments of requests (%s), sent again", path))
 	}
+	// Of a segment that was sent again for a late answer alone the receiver says that it has it already.
+	again := t.Counters["Tcp.RetransSegs"] - t.Counters["TcpExt.TCPDSACKRecv"]
+	add(uint64(max(0, again)), uint64(max(0, t.Counters["Tcp.OutSegs"])), much, fmt.Sprintf("segments of requests (%s), sent again", path))
 	slices.SortStableFunc(all, func(a, b lost) int { return cmp.Compare(b.share, a.share) })
 	return all
 }

@@ -26,7 +26,7 @@ const (
 	// smallMessage is the length of a small one.
 	smallMessage = 128
 	// lateTime is how long the last answers have: a busy machine answers late, and that is not a loss.
-	lateTime = 2 * time.Second
+	lateTime = time.Second
 	// socketRoom is what a socket keeps of datagrams that were not read yet, so that one that waits for a CPU loses none.
 	socketRoom = 4 << 20
 	// blocks are how many parts of a stream are sent each way, blockTime how long at most.
@@ -85,7 +85,7 @@ func (a *asker) exchange(ctx context.Context, length int) (e netstate.Exchange, 
 	first := a.number + 1
 	var answered, wrong, overrun atomic.Int64
 	began, done := time.Now(), make(chan error, 1)
-	if err := a.conn.SetReadDeadline(began.Add(messages*paceTime + lateTime + 4*a.patience)); err != nil {
+	if err := a.conn.SetReadDeadline(began.Add(messages*paceTime + lateTime + 2*a.patience)); err != nil {
 		return e, err
 	}
 	go func() {
