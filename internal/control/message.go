@@ -37,7 +37,7 @@ import (
 )
 
 // Version of the protocol; both ends must have the same.
-const Version = 6
+const Version = 7
 
 // maxLine bounds one message in bytes; a longer line is an error.
 const maxLine = 16 << 20
@@ -110,11 +110,9 @@ type Prepare struct {
 	// says nothing of the path: counters are those of all CPUs. Without either they are not pinned.
 	CPUs   []int `json:"cpus,omitempty"`
 	Pinned []int `json:"pinned,omitempty"`
-	// Apart is true if the sides are on two machines, whose clocks drift apart.
-	Apart bool `json:"apart,omitempty"`
-	// Foremost asks for load threads that go before other programs on their CPUs, where they can. Trials that run at the same
-	// time would starve each other.
-	Foremost bool `json:"foremost,omitempty"`
+	// Seat is the place of this side among the members of a job; nil for no job.
+	Seat *Seat `json:"seat,omitempty"`
+	Manner
 	// Warmup is discarded; Window, at least 1 ms, counts. Interval is the length of a progress row, 0 for none.
 	Warmup   time.Duration `json:"warmup"`
 	Window   time.Duration `json:"window"`
@@ -129,6 +127,30 @@ type Prepare struct {
 	Setup time.Duration `json:"setup,omitempty"`
 	// Sampled asks for what tells samples of the CPUs apart: Observation.Threads and BeganNs.
 	Sampled bool `json:"sampled,omitempty"`
+}
+
+// Manner is how a side goes about its trial.
+type Manner struct {
+	// Apart is true if the sides are on two machines, whose clocks drift apart.
+	Apart bool `json:"apart,omitempty"`
+	// Foremost asks for load threads that go before other programs on their CPUs, where they can. Trials that run at the same
+	// time would starve each other.
+	Foremost bool `json:"foremost,omitempty"`
+}
+
+// Seat is the place of a member of a job. The first member directs the steps.
+type Seat struct {
+	Rank int `json:"rank"`
+	// Members are all members in order. A member dials those behind it, which listen already.
+	Members []Peer `json:"members"`
+}
+
+// Peer is a member of a job as the others see it.
+type Peer struct {
+	// Name is for people.
+	Name    string `json:"name"`
+	Address string `json:"address,omitempty"`
+	Port    int    `json:"port,omitempty"`
 }
 
 // Ready answers Prepare.

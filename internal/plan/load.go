@@ -67,8 +67,12 @@ func (f *faultList) pace(rate, load float64, arrival string) {
 	f.refuse(arrival == Saturate && (rate != 0 || load != 0), "arrival saturate takes no rate and no load: it sends as fast as responses come")
 }
 
-// Capacity returns the workload whose rate is the capacity that the load is a share of; false if w has no load.
+// Capacity returns the workload whose rate is the capacity that the load is a share of, or the rate of steps that a compute
+// share is relative to; false if w has neither.
 func (w Workload) Capacity() (Workload, bool) {
+	if w, ok := w.withoutCompute(); ok {
+		return w, true
+	}
 	if w.Traits().Load == 0 {
 		return Workload{}, false
 	}

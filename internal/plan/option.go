@@ -164,18 +164,17 @@ func ParseWorkload(s string) (Workload, error) {
 	}
 	w := Workload{Spec: k.zero}
 	given := map[string]bool{}
+	var faults []error
 	if has {
 		inner, closed := strings.CutSuffix(rest, ")")
 		if !closed {
 			return Workload{}, fmt.Errorf("workload %q lacks its closing parenthesis", s)
 		}
 		for part := range strings.SplitSeq(inner, ",") {
-			if err := w.setPart(strings.TrimSpace(part), given); err != nil {
-				return Workload{}, fmt.Errorf("workload %q: %w", s, err)
-			}
+			faults = append(faults, w.setPart(strings.TrimSpace(part), given))
 		}
 	}
-	if err := w.check(given); err != nil {
+	if err := errors.Join(append(faults, w.check(given))...); err != nil {
 		return Workload{}, fmt.Errorf("workload %q: %w", s, err)
 	}
 	return w.Normalize(), nil

@@ -17,10 +17,10 @@ const pairProfile = "calico-vxlan"
 
 // ForPairs returns p with what a run over pairs of nodes has where nothing is given: as many nodes as the lab has, two
 // repetitions, which are the two directions, and latency and rate of the hosts' network and the pods'. given reports whether
-// a setting was given, by its key.
+// a setting was given, by its key. A plan with jobs gets a node for each member.
 func (p Plan) ForPairs(given func(key string) bool) Plan {
 	if !p.Pairs.Given() {
-		return p
+		return p.forJobs(given)
 	}
 	set := func(key string, do func()) {
 		if !given(key) {
@@ -67,7 +67,7 @@ func (fs *faults) validPairs(p Plan) {
 		if w.Spec == nil {
 			continue
 		}
-		if is := w.Traits(); is.NewPods || is.Rests || is.Load > 0 {
+		if is := w.Traits(); is.NewPods || is.Rests || is.Load > 0 || is.Job.Members > 0 {
 			fs.Add("workloads", "%s is not measured between pairs of nodes", w)
 		}
 	}

@@ -20,6 +20,8 @@ type Route struct {
 	Rests bool
 	// NIC is the model of the NICs while it is measured, "" for that of the variant.
 	NIC NIC
+	// Members is how many members of a job there are, the client and the servers; 0 for no job.
+	Members int
 	// Pair are the nodes of the client and the server, zero for those that the environment chooses.
 	Pair mesh.Pair
 }
@@ -30,7 +32,7 @@ func Single(v Variant, p Path) Route { return Route{Variant: v, Path: p, Servers
 // Route returns the route of a case.
 func (c Case) Route() Route {
 	is := c.Workload.Traits()
-	return Route{Variant: c.Profile, Path: c.Path, Servers: c.Workload.Servers(c.Path), Rolled: c.Workload.Rolled(c.Path), NewPods: is.NewPods, Rests: is.Rests, NIC: is.NIC}
+	return Route{Variant: c.Profile, Path: c.Path, Servers: c.Workload.Servers(c.Path), Rolled: c.Workload.Rolled(c.Path), NewPods: is.NewPods, Rests: is.Rests, NIC: is.NIC, Members: is.Job.Members}
 }
 
 // Routes returns every route of a plan once: each variant on each path with one server, then the routes of the cases.
@@ -62,6 +64,8 @@ func (r Route) String() string {
 		return r.Path.String() + " with new pods"
 	case r.Rests:
 		return r.Path.String() + " at rest"
+	case r.Members > 0:
+		return fmt.Sprintf("%s with a job of %d members", r.Path, r.Members)
 	case r.Rolled:
 		return fmt.Sprintf("%s with %d backends that are rolled", r.Path, r.Servers)
 	case r.NIC != "":

@@ -37,6 +37,7 @@ func (p Plan) Validate() error {
 		}
 	}
 	fs.validPairs(p)
+	fs.validJobs(p)
 	fs.validSettings(p)
 	fs.validNumbers(p)
 	if p.OnCluster() {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/plan/job"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -23,7 +24,7 @@ type Workload struct {
 	Window time.Duration
 }
 
-// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP, Throughput, TTFR and Idle; each is a comparable
+// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP, Throughput, TTFR, Idle and a job's; each is a comparable
 // value and owns its defaults, its bounds and its options.
 type Spec interface {
 	// Traits returns what can be asked of every kind. The spec is normalized.
@@ -50,7 +51,7 @@ type kind struct {
 }
 
 // kinds are the kinds of workload in report order.
-var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind, &ttfrKind, &idleKind}
+var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind, &ttfrKind, &jobKind, &idleKind}
 
 // Protocol is the transport under a workload.
 type Protocol string
@@ -110,8 +111,9 @@ type Traits struct {
 	NIC NIC
 	// Backends is the number of servers behind a Service. Roll takes each out of the Service in turn; it serves on for Drain.
 	Backends int
-	Roll     bool
-	Drain    time.Duration
+	rolling
+	// Job is what the members of a job exchange in a step, the zero Shape for no job.
+	Job job.Shape
 	// NewPods is true if each request comes from a pod of its own, which is made for it; Timeout is how long its answer may
 	// take.
 	NewPods bool
@@ -127,6 +129,12 @@ type Traits struct {
 	// Decides are the metrics that tell dataplanes apart, the first that was measured. Where the load is given, a rate only
 	// says what was asked for.
 	Decides []string
+}
+
+// rolling says whether and how backends are rolled.
+type rolling struct {
+	Roll  bool
+	Drain time.Duration
 }
 
 // Limits and defaults that several kinds share.
@@ -210,6 +218,8 @@ func (w Workload) Barred(p Path) string {
 		return p.noNewPod()
 	case t.Rests:
 		return p.unwatched()
+	case t.Job.Members > 0:
+		return p.unshared()
 	}
 	if by, _ := ToolNamed(w.Tool); by.Ports > 1 && p.ByService() {
 		return fmt.Sprintf("%s connects to %d ports of its server; a Service has one", w.Tool, by.Ports)
@@ -218,8 +228,11 @@ func (w Workload) Barred(p Path) string {
 }
 
 // Servers returns how many servers the workload has on a path: its backends behind a Service, and one elsewhere. So raw,
-// which has no Services, shows the same load on one server.
+// which has no Services, shows the same load on one server. Of a job, all members but the first are servers.
 func (w Workload) Servers(p Path) int {
+	if members := w.Traits().Job.Members; members > 0 {
+		return members - 1
+	}
 	if p.Shared() {
 		return max(w.Traits().Backends, 1)
 	}
@@ -246,6 +259,9 @@ func (w Workload) String() string {
 		case o.Key == protocolKey:
 			_ = o.set(&d, text) // the defaults of the other options are those of this transport
 			parts = append(parts, text)
+		case o.Key == patternKey:
+			_ = o.set(&d, text) // and of this pattern
+			parts = append(parts, o.Word+"="+text)
 		case o.bare:
 			parts = append(parts, o.Word)
 		default:

@@ -121,7 +121,7 @@ func (b *builder) wantedNeeds(path plan.Path) []want {
 		if w.Traits().Open() && slices.ContainsFunc(all, func(x plan.Workload) bool { return x.Kind() == w.Kind() && !x.Traits().Open() }) {
 			continue
 		}
-		out = append(out, want{b.withNIC(w.Kind().Title(), w), path, w, b.decidingMetrics(w), ""})
+		out = append(out, want{b.withNIC(w.Title(), w), path, w, b.decidingMetrics(w), ""})
 	}
 	typical := plan.Typical(all)
 	for _, s := range plan.Asides {

@@ -186,7 +186,7 @@ func (b *builder) buildSummary(d Document, file string) *Summary {
 func (n Need) screenRank() int {
 	t := n.Workload.Traits()
 	switch {
-	case n.Name != string(n.Workload.Kind()) && !strings.HasPrefix(n.Name, n.Workload.Kind().Title()):
+	case n.Name != string(n.Workload.Kind()) && !strings.HasPrefix(n.Name, n.Workload.Title()):
 		return 4
 	case t.Standing():
 		return 0

@@ -33,16 +33,18 @@ func (c *conductor) capacity(k plan.Case) (float64, error) {
 	if !ok {
 		return 0, nil
 	}
-	k.Workload = of
-	rates := c.memory.rates[k]
+	rates := c.memory.rates[measuredBy(c, k, of)]
 	if len(rates) == 0 {
-		return 0, fmt.Errorf("the load is a share of the capacity, which no trial of %s has measured", of)
+		return 0, fmt.Errorf("it is a share of what %s reaches, which no trial has measured", of)
 	}
 	return stat.Summarize(rates, confidence).Median, nil
 }
 
-// asked returns the workload that the agents are asked for: a load becomes a rate.
+// asked returns the workload that the agents are asked for: a load becomes a rate, a compute share a time.
 func asked(w plan.Workload, capacity float64) plan.Workload {
+	if capacity > 0 {
+		w = w.Computing(capacity)
+	}
 	if load := w.Traits().Load; load > 0 {
 		return w.Paced(load*capacity, 0)
 	}

@@ -62,6 +62,8 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		do = c.arrive
 	case is.Rests:
 		do = c.rest
+	case is.Job.Members > 0:
+		do = func(ctx context.Context, e control.Ends, j job) (seen, error) { return jointly(ctx, c, e, j) }
 	}
 	v, err := do(bounded, e, job{k, t.Route(), asked(k.Workload, capacity), c.span(k.Workload)})
 	rec.WallNs = int64(time.Since(begin))
@@ -225,7 +227,7 @@ func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (s contr
 		return s, err
 	}
 	ask := c.ask(j)
-	ask.Foremost = true
+	ask.Manner = control.Manner{Foremost: true}
 	return s, s.Prepare(ctx, e, ask)
 }
 

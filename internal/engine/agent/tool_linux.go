@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/engine/load"
+	"github.com/cnibench/cnibench/internal/engine/member"
 	"github.com/cnibench/cnibench/internal/external/drive"
 	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
@@ -38,6 +39,13 @@ type side interface {
 
 // openSide prepares the side that p describes. finished closes when the other side has ended.
 func openSide(ctx context.Context, p control.Prepare, finished <-chan struct{}) (side, error) {
+	if p.Workload.Traits().Job.Members > 0 {
+		m, err := member.Prepare(ctx, p)
+		if err != nil {
+			return nil, err // a nil *member.Trial would not be a nil side
+		}
+		return m, nil
+	}
 	if p.Workload.Tool == "" {
 		return prepareOwn(ctx, p)
 	}

@@ -132,16 +132,16 @@ func TestRuntimeIsGivenBack(t *testing.T) {
 	processors := runtime.GOMAXPROCS(0)
 	collector := debug.SetGCPercent(123)
 	defer debug.SetGCPercent(collector)
-	quiesceRuntime(10)
-	quiesceRuntime(20)
+	QuiesceRuntime(10)
+	QuiesceRuntime(20)
 	if got := runtime.GOMAXPROCS(0); got < 30+spare {
 		t.Errorf("%d processors for 30 threads", got)
 	}
-	restoreRuntime(10)
+	RestoreRuntime(10)
 	if got := debug.SetGCPercent(-1); got != -1 {
 		t.Errorf("the collector is back at %d with a trial under way", got)
 	}
-	restoreRuntime(20)
+	RestoreRuntime(20)
 	if got := runtime.GOMAXPROCS(0); got != processors {
 		t.Errorf("%d processors, were %d", got, processors)
 	}

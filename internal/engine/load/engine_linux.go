@@ -90,7 +90,7 @@ func Prepare(ctx context.Context, o control.Prepare) (*Trial, error) {
 	if err != nil {
 		return nil, err
 	}
-	quiesceRuntime(t.threads)
+	QuiesceRuntime(t.threads)
 	if t.o.Side == control.SideServer {
 		err = t.listen()
 	} else {
@@ -263,7 +263,7 @@ func (t *Trial) Close() error {
 			failed = errors.Join(failed, fmt.Errorf("close descriptor %d: %w", fd, e))
 		}
 	}
-	restoreRuntime(t.threads)
+	RestoreRuntime(t.threads)
 	return failed
 }
 
@@ -278,8 +278,8 @@ var quiet struct {
 	collector, processors int
 }
 
-// quiesceRuntime stops the collector and adds processors for a trial of n threads.
-func quiesceRuntime(n int) {
+// QuiesceRuntime stops the collector and adds processors for a trial of n threads.
+func QuiesceRuntime(n int) {
 	quiet.Lock()
 	defer quiet.Unlock()
 	if quiet.trials == 0 {
@@ -292,8 +292,8 @@ func quiesceRuntime(n int) {
 	runtime.GOMAXPROCS(max(quiet.threads+spare, runtime.GOMAXPROCS(0)))
 }
 
-// restoreRuntime undoes quiesceRuntime; the last trial restores what was before the first.
-func restoreRuntime(n int) {
+// RestoreRuntime undoes QuiesceRuntime; the last trial restores what was before the first.
+func RestoreRuntime(n int) {
 	quiet.Lock()
 	defer quiet.Unlock()
 	quiet.trials--

@@ -42,7 +42,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 			o.BytesReceived += b.received - a.received
 		}
 		o.CPU.ThreadsNs += b.cpu - a.cpu
-		o.Nice = w.nice
+		o.Placed = sample.Placed{Nice: w.nice}
 		for k := range counts {
 			counts[k] += b.errors[k] - a.errors[k]
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // placement says which nodes a run uses, by name; "" where the cluster has none left.
@@ -24,6 +25,8 @@ type placement struct {
 	why string
 	// nodes are those that were chosen, in that order.
 	nodes []corev1.Node
+	// members are the nodes of the members of the largest job: those of the two ends first.
+	members []string
 }
 
 // controlRoles are the labels of nodes that have the control plane on them, which competes with what is measured: k3s and RKE2
@@ -79,7 +82,33 @@ func choose(nodes []corev1.Node, o Options) (placement, error) {
 		return placement{}, advice.With(fmt.Errorf("no node can take pods: %s", reasons(unfit)), "look at kubectl get nodes; a taint is passed by a toleration")
 	}
 	slices.SortFunc(fit, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
-	return pick(fit, o, unfit), nil
+	p := pick(fit, o, unfit)
+	if o.Members > 0 {
+		if len(fit) < o.Members {
+			return placement{}, &ConfigError{fmt.Errorf("a job of %d members needs a node each, and %s", o.Members, alone(number.Counted(len(fit), "node"), unfit))}
+		}
+		p.join(fit, o.Members)
+	}
+	return p, nil
+}
+
+// join chooses the nodes of n members of a job among those that fit: first those of the ends, then those most like them.
+func (p *placement) join(fit []corev1.Node, n int) {
+	first := p.nodes[0]
+	rest := slices.Clone(fit)
+	slices.SortStableFunc(rest, func(a, b corev1.Node) int { return fitness(first, b) - fitness(first, a) })
+	for _, node := range append([]corev1.Node{p.nodes[0], p.nodes[1]}, rest...) {
+		if len(p.members) == n {
+			break
+		}
+		if slices.Contains(p.members, node.Name) {
+			continue
+		}
+		p.members = append(p.members, node.Name)
+		if !slices.ContainsFunc(p.nodes, func(chosen corev1.Node) bool { return chosen.Name == node.Name }) {
+			p.nodes = append(p.nodes, node)
+		}
+	}
 }
 
 // pick chooses among nodes that fit, in order of their names.

@@ -26,8 +26,7 @@ type Options struct {
 	Backends, Rolled []int
 	// Family is 4 or 6; 0 is the cluster's first.
 	Family int
-	// UDP says that some workload sends datagrams: not every load balancer takes them beside TCP on one port.
-	UDP bool
+	Sends
 	// NewPods says that some workload makes pods.
 	NewPods bool
 	// Rests says that some workload reads what the nodes use at rest.
@@ -42,6 +41,14 @@ type Options struct {
 	Say func(format string, args ...any)
 	// Ready bounds the wait for the pods, image pulls included; default three minutes. (optional)
 	Ready time.Duration
+}
+
+// Sends is what the workloads send.
+type Sends struct {
+	// UDP says that some workload sends datagrams: not every load balancer takes them beside TCP on one port.
+	UDP bool
+	// Members is how many members the largest job has, each on a node of its own; 0 without jobs.
+	Members int
 }
 
 const (

@@ -68,9 +68,14 @@ func (c *Cluster) calls(variants []plan.Variant) []call {
 		if why != "" || err != nil {
 			continue
 		}
-		server := ends.Servers[0] // all have the Service's address and port, and listen on the same one
-		target := net.JoinHostPort(server.Address, strconv.Itoa(server.Port))
-		all = append(all, call{Route: r, client: e.client, servers: e.servers, target: target, port: server.ListenPort})
+		dialled := ends.Servers[:1] // all have the Service's address and port, and listen on the same one
+		if r.Members > 0 {
+			dialled = ends.Servers
+		}
+		for _, server := range dialled {
+			target := net.JoinHostPort(server.Address, strconv.Itoa(server.Port))
+			all = append(all, call{Route: r, client: e.client, servers: e.servers, target: target, port: server.ListenPort})
+		}
 	}
 	return all
 }

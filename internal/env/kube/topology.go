@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/measure/facts"
@@ -24,7 +25,13 @@ const (
 	external   = "external"
 	// backend begins the names of pods behind a Service of several: backend-NODE-NUMBER.
 	backend = "backend"
+	// member begins the names of the pods of a job beyond its first two, which are those of the ends: member-3, and host-member-3 in
+	// the network of a node.
+	member = "member-"
 )
+
+// inHost begins the names of pods in the network of their node.
+const inHost = "host-"
 
 // Names of the Services: the endpoint on the client's node, on the server's node, and the client's own pod.
 const (
@@ -78,6 +85,10 @@ func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 		return e, "a client outside the nodes of the Service needs a third node: " + at.why
 	case p.To == plan.NodePort && far && local:
 		return e, "externalTrafficPolicy Local: the entered node has no endpoint of the Service, and passes nothing to another"
+	case r.Members > len(at.members):
+		return e, fmt.Sprintf("a job of %d members needs a node each", r.Members)
+	case r.Members > 0:
+		return membersOf(r), ""
 	case r.Servers > 1 && !p.Shared():
 		return e, "only a Service can have several backends"
 	case r.Servers > 1 && p.To == plan.NodePort && at.server != "" && local:
@@ -116,6 +127,18 @@ func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
 		return at.several(e, r)
 	}
 	return e, ""
+}
+
+// membersOf returns the pods of a job: the first is the client, the others are servers.
+func membersOf(r plan.Route) ends {
+	host, e := "", ends{client: podClient, servers: []string{podServer}}
+	if bare(r.Variant) || r.Path.From == plan.Host {
+		host, e = inHost, ends{client: hostClient, servers: []string{hostServer}}
+	}
+	for i := 3; i <= r.Members; i++ {
+		e.servers = append(e.servers, host+member+strconv.Itoa(i))
+	}
+	return e
 }
 
 func serviceOf(p plan.Path) string {
@@ -167,7 +190,7 @@ type podSpec struct {
 func (p podSpec) Host() bool { return isHostPod(p.Name) }
 
 func isHostPod(name string) bool {
-	return name == hostClient || name == hostServer || name == external
+	return strings.HasPrefix(name, inHost) || name == external
 }
 
 // serviceSpec is one Service to be.
@@ -185,6 +208,10 @@ func (s serviceSpec) Balancer() bool { return strings.HasPrefix(s.Name, serviceB
 
 // nodeOf returns the name of the node that a pod belongs on.
 func (at placement) nodeOf(pod string) string {
+	_, number, ofJob := strings.Cut(pod, member)
+	if n, err := strconv.Atoi(number); ofJob && err == nil {
+		return at.members[n-1]
+	}
 	switch {
 	case pod == external:
 		return at.third
@@ -222,6 +249,9 @@ func (o Options) routes(variants []plan.Variant) []plan.Route {
 			routes = append(routes, plan.Single(v, p))
 			for _, n := range o.Backends {
 				routes = append(routes, plan.Route{Variant: v, Path: p, Servers: n})
+			}
+			if o.Members > 0 && p.Locality == plan.CrossNode && p.From == p.To {
+				routes = append(routes, plan.Route{Variant: v, Path: p, Servers: o.Members - 1, Members: o.Members})
 			}
 			for _, n := range o.Rolled {
 				routes = append(routes, plan.Route{Variant: v, Path: p, Servers: n, Rolled: true})

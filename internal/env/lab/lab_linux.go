@@ -297,6 +297,9 @@ func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
 	if inst.Err != nil {
 		return control.Ends{}, inst.Err
 	}
+	if r.Members > 0 {
+		return l.members(inst, r)
+	}
 	ends, err := between(inst.Spec, r.Path, r.Pair)
 	if err == nil && r.NewPods {
 		err = inst.takesNewPods(r.Path)
@@ -314,6 +317,25 @@ func (l *Lab) Endpoints(r plan.Route) (control.Ends, error) {
 	server.Address, server.Port, server.ListenPort = ends.Address.String(), ends.Port, ends.ListenPort
 	server.ListenAddress = inst.Host(ends.Server).Addr.String()
 	return control.Ends{Client: client, Servers: []control.Endpoint{server}, Ready: ready, Connected: connected}, nil
+}
+
+// members returns the ends of a job: the first is the client, the others are servers. Each listens at its own address.
+func (l *Lab) members(inst *Instance, r plan.Route) (control.Ends, error) {
+	names, err := membersOf(inst.Spec, r.Path, r.Members)
+	if err != nil {
+		return control.Ends{}, err
+	}
+	var all []control.Endpoint
+	var hosts []*Host
+	for _, name := range names {
+		h := inst.Host(name)
+		e := l.endpoint(inst, name)
+		e.Address, e.Port = h.Addr.String(), agentPort
+		e.ListenAddress, e.ListenPort = e.Address, agentPort
+		all, hosts = append(all, e), append(hosts, h)
+	}
+	ready, connected := inst.offloads(r, hosts...)
+	return control.Ends{Client: all[0], Servers: all[1:], Ready: ready, Connected: connected}, nil
 }
 
 func (l *Lab) endpoint(inst *Instance, name string) control.Endpoint {

@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/plan/mesh"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Ends are the two ends of a path in one instance. The client is on the first node or is the external client.
@@ -72,6 +73,22 @@ func between(s instanceSpec, p plan.Path, pair mesh.Pair) (Ends, error) {
 		e.Server, e.Address = to.Pods[0].Name, to.Pods[0].Addr.Addr()
 	}
 	return e, nil
+}
+
+// membersOf returns the hosts of a job's members on a path: the node, or its first pod, of each of so many nodes.
+func membersOf(s instanceSpec, p plan.Path, n int) ([]string, error) {
+	if _, err := s.Ends(p); err != nil {
+		return nil, err
+	}
+	if n > len(s.Nodes) {
+		return nil, s.notServed(p, fmt.Sprintf("it has %d nodes, and a job of %d members needs as many", len(s.Nodes), n))
+	}
+	return each.Of(s.Nodes[:n], func(node dataplane.Node) string {
+		if p.From == plan.Pod {
+			return node.Pods[0].Name
+		}
+		return node.Name
+	}), nil
 }
 
 // unfilteredBridge says that netfilter does not see what the pods' bridge switches, though the profile's would.

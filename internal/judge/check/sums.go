@@ -170,7 +170,7 @@ func (t *trial) order(family string) []string {
 			wrong = append(wrong, fmt.Sprintf("%s.%s is %s, above %s%s of %s", family, low, t.show(family+"."+low, a), say, high, t.show(family+"."+high, b)))
 		}
 	}
-	line := []string{"min", "p50", "p90", "p99", "p99.9", "max"}
+	line := []string{"min", "p50", "p90", "p95", "p99", "p99.9", "max"}
 	for i, low := range line {
 		for _, high := range line[i+1:] {
 			atMost(low, high, 1)

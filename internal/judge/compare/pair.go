@@ -307,7 +307,7 @@ func (p *Pair) judge() {
 // isTail says whether a metric is of the slowest times. What others do to them is not a factor: an interruption that makes the tail
 // of a short path may be within that of a long one.
 func isTail(name string) bool {
-	return slices.ContainsFunc([]string{".p90", ".p99", ".p99.9", ".max"}, func(end string) bool { return strings.HasSuffix(name, end) })
+	return slices.ContainsFunc([]string{".p90", ".p95", ".p99", ".p99.9", ".max"}, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 // covering is an effect whose interval holds those of two estimates of it, so that a verdict is that of both.

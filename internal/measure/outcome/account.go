@@ -44,6 +44,9 @@ func (t *trial) balance() (a account, ok bool) {
 		s       *side
 		counted map[int]cpu.Time
 	}{{t.client, nil}, {t.server, t.shared()}} {
+		if x.s == nil && onOneMachine(t) {
+			continue
+		}
 		if x.s == nil || x.s.CPU.ProcessNs <= 0 {
 			return a, false
 		}

@@ -48,6 +48,7 @@ const (
 	idWideGap       = "wide-gap"
 	churnBehind     = "churn-behind"
 	restLost        = "rest-lost"
+	straggler       = "straggler"
 )
 
 // Thresholds of the checks, as shares.
@@ -104,6 +105,7 @@ var checks = []check{
 	{shortDrain, (*trial).shortDrain},
 	{absentBackend, (*trial).absentBackend},
 	{churnBehind, (*trial).churnBehind},
+	{straggler, findStraggler},
 }
 
 func (t *trial) check() []sample.Warning {
@@ -179,6 +181,9 @@ func (t *trial) offeredLoad() string {
 }
 
 func (t *trial) disagree() string {
+	if t.client != nil && t.client.Job != nil {
+		return jobBytes(t)
+	}
 	if t.client == nil || t.server == nil || t.is.Kernel {
 		return ""
 	}

@@ -57,6 +57,10 @@ var cases = []spoiled{
 	{fewOperations, "client: only 1999", "http", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Operations = 1999 }},
 	{fewOperations, "", "http", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Operations = 2000 }},
 	{idleBackend, "2 of 5 backends answered none of 100 connections", "http", Conditions{Backends: 5}, nil},
+	{straggler, "75% of their time waiting for c alone", "rr", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) {
+		*w, *c = jobOf("job(pattern=shuffle)"), *jobSeen()
+		c.Job.ChoiceNs, c.Job.Members[2].LateNs, c.Job.Members[2].Waits = 120e6, 90e6, 100
+	}},
 	{idleBackend, "", "http", Conditions{Backends: 3}, nil},
 	{idleBackend, "", "http", Conditions{Backends: 21}, nil}, // chance may leave one out
 	{idleBackend, "", "http", Conditions{}, nil},

@@ -89,6 +89,12 @@ func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (
 	if t.byTool() {
 		return t.tool()
 	}
+	if t.is.Job.Members > 0 {
+		steps(t)
+		t.churn()
+		t.utilization()
+		return t.metrics, t.check()
+	}
 	switch t.is.Work {
 	case plan.Packet:
 		t.stream()

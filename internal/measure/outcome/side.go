@@ -55,6 +55,9 @@ func (s *side) units() float64 {
 	if s.Tool != nil {
 		return s.Tool.Work
 	}
+	if s.Job != nil {
+		return s.sent() / 1e9
+	}
 	bytes := s.sent() + s.received()
 	switch s.is.Work {
 	case plan.Kilobyte:

@@ -11,14 +11,11 @@ type Observation struct {
 	Side string `json:"side"`
 	// Machine is the id of the kernel's boot, "" if it could not be read: the same on one machine.
 	Machine string `json:"machine,omitempty"`
-	// LoadCPUs are the CPUs that load threads were pinned to; absent if they were not.
-	LoadCPUs []int `json:"load_cpus,omitempty"`
+	Placed
 	// Threads are the load threads, and BeganNs is the reading of the machine's monotonic clock at the window's start; of a
 	// sampled trial only.
 	Threads []Thread `json:"threads,omitempty"`
 	BeganNs int64    `json:"began_ns,omitempty"`
-	// Nice is the priority of load threads, negative if they go before others on their CPU.
-	Nice int `json:"nice,omitempty"`
 	// ElapsedNs is the length of the window as this side's monotonic clock saw it, in ns; always > 0.
 	ElapsedNs int64 `json:"elapsed_ns"`
 	// Operations counts completed units: transactions of rr and crr, echoes of ping, send or receive calls of stream.
@@ -44,6 +41,8 @@ type Observation struct {
 	Rolls []Roll `json:"rolls,omitempty"`
 	// Pods is the account of the pods that were made (client of ttfr).
 	Pods *Pods `json:"pods,omitempty"`
+	// Job is the account of the steps of a job (client).
+	Job *Job `json:"job,omitempty"`
 	// Rest is what the nodes used while nothing was sent (client of idle).
 	Rest []NodeRest `json:"rest,omitempty"`
 	// Schedule reports how an open loop kept to its schedule (client of rr, crr, http and ttfr).
@@ -64,6 +63,14 @@ type Observation struct {
 	Host *HostDelta `json:"host,omitempty"`
 	// Tool is set if another program was this side. Its window lies within its life; CPU and Host cover its whole life.
 	Tool *Tool `json:"tool,omitempty"`
+}
+
+// Placed is where load threads ran.
+type Placed struct {
+	// LoadCPUs are the CPUs that load threads were pinned to; absent if they were not.
+	LoadCPUs []int `json:"load_cpus,omitempty"`
+	// Nice is the priority of load threads, negative if they go before others on their CPU.
+	Nice int `json:"nice,omitempty"`
 }
 
 // Thread is a load thread: its id in its own PID namespace, and the inode of that namespace, 0 if unknown.

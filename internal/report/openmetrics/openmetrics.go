@@ -351,6 +351,7 @@ var bases = map[string]base{
 	"ns/packet":      {"seconds_per_packet", 1e9},
 	"ns/pod":         {"seconds_per_pod", 1e9},
 	"ns/KB":          {"seconds_per_byte", 1e12},
+	"ns/GB":          {"seconds_per_job_byte", 1e18},
 	"bit/s":          {"bytes_per_second", 8},
 	"1/s":            {"per_second", 1},
 	"1/GB":           {"per_byte", 1e9},
@@ -365,7 +366,18 @@ var bases = map[string]base{
 }
 
 // works are the units of work that a unit of CPU time or of events may be per.
-var works = []string{plan.Transaction, plan.Request, plan.Kilobyte, plan.Packet, plan.NewPod}
+var works = func() []string {
+	works := []string{plan.Packet}
+	for _, k := range plan.Kinds() {
+		if work := k.Default().Traits().Work; work != "" && !slices.Contains(works, work) {
+			works = append(works, work)
+		}
+	}
+	return works
+}()
+
+// ofJobs is the unit of work of jobs.
+const ofJobs = "GB"
 
 // stems are the names of metrics whose own name says a unit.
 var stems = map[string]string{metric.RetransmitsPerG: "retransmits"}
@@ -374,6 +386,9 @@ var stems = map[string]string{metric.RetransmitsPerG: "retransmits"}
 func catalogued(m metric.Metric) []string {
 	var units []string
 	for _, work := range works {
+		if work == ofJobs && slices.Contains(metric.Counted, m.Name) {
+			continue // no job is sampled
+		}
 		if u := metric.UnitFor(m.Name, work); len(units) == 0 || u != units[0] {
 			units = append(units, u)
 		}

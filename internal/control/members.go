@@ -1,0 +1,115 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
+
+// Members are the agents of the members of a job: the client is the first, the servers are the others in order.
+type Members Sides
+
+// ends are the endpoints of all members.
+func (m Members) ends(e Ends) []Endpoint { return append([]Endpoint{e.Client}, e.Servers...) }
+
+// all are the agents of all members.
+func (m Members) all() []*Client { return append([]*Client{m.Client}, m.Servers...) }
+
+// sideOf returns the side of a member.
+func sideOf(rank int) string {
+	if rank == 0 {
+		return SideClient
+	}
+	return SideServer
+}
+
+// Prepare makes all members ready, the last first: each dials those behind it, which listen by then.
+func (m Members) Prepare(ctx context.Context, e Ends, ask Prepare) error {
+	if e.Ready != nil {
+		if err := e.Ready(); err != nil {
+			return err
+		}
+	}
+	ends, all := m.ends(e), m.all()
+	peers := each.Of(ends, func(end Endpoint) Peer { return Peer{Name: end.Name, Address: end.Address, Port: end.Port} })
+	for rank := len(all) - 1; rank >= 0; rank-- {
+		ask.Side, ask.Seat = sideOf(rank), &Seat{Rank: rank, Members: peers}
+		ask.Address, ask.Port, ask.CPUs = ends[rank].ListenAddress, ends[rank].ListenPort, ends[rank].CPUs
+		if idle := all[rank].Hello().Idle; len(idle) > 0 {
+			ask.Pinned = idle[rank%len(idle):][:1] // members of one machine take turns
+		}
+		ready, err := all[rank].Prepare(ctx, ask)
+		if err != nil {
+			return &SideError{ask.Side, err}
+		}
+		if peers[rank].Port == 0 {
+			peers[rank].Port = ready.Port
+		}
+	}
+	if e.Connected != nil {
+		return e.Connected()
+	}
+	return nil
+}
+
+// settling is how long the others' errors are awaited after the first: a member that is gone is known by its agent, and its
+// neighbours may report it sooner.
+const settling = 2 * time.Second
+
+// Run starts all members, the first last, calls running, and waits for them all. It returns what all saw together. When one
+// fails the others are given up; the error is that of the member that is lost, if one is.
+func (m Members) Run(ctx context.Context, running func()) (*sample.Observation, error) {
+	all := m.all()
+	for rank := len(all) - 1; rank >= 0; rank-- {
+		if err := all[rank].Start(ctx, 0); err != nil {
+			return nil, &SideError{sideOf(rank), err}
+		}
+	}
+	running()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	type end struct {
+		rank int
+		seen *sample.Observation
+		err  error
+	}
+	ended := make(chan end, len(all))
+	for rank, c := range all {
+		go func() {
+			o, err := c.Wait(ctx)
+			ended <- end{rank, o, err}
+		}()
+	}
+	seen := make([]*sample.Observation, len(all))
+	var failed error
+	for range all {
+		e := <-ended
+		seen[e.rank] = e.seen
+		switch {
+		case e.err == nil:
+		case failed == nil:
+			failed = &SideError{sideOf(e.rank), e.err}
+			if !isLost(failed) {
+				time.AfterFunc(settling, stop)
+			}
+		case isLost(e.err) && !isLost(failed):
+			failed = &SideError{sideOf(e.rank), e.err}
+		}
+		if isLost(failed) {
+			return nil, failed
+		}
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return sample.Gather(seen), nil
+}
+
+// isLost says whether an error is that of an agent that is gone.
+func isLost(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.Kind == KindGone || e.Kind == KindLost)
+}

@@ -1,0 +1,324 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/engine/load"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/job"
+)
+
+const (
+	// tick bounds each wait of the thread, after which it sees whether it should end.
+	tick = 25 * time.Millisecond
+	// setupTick bounds a call of the set-up, defaultSetup the set-up of one connection.
+	setupTick    = 50 * time.Millisecond
+	defaultSetup = 3 * time.Second
+	// pieceSize is the most that one call sends or receives.
+	pieceSize = 256 << 10
+	// greetingSize is that of the first message on a connection: the rank of the member that dialled.
+	greetingSize  = 8
+	greetingMagic = 0xcb1be9c6
+)
+
+// Kinds of failure.
+const (
+	kindGone  = "peer gone"
+	kindUsage = load.KindUsage
+)
+
+// Trial is one member in one trial, prepared. Run it once, then Close it.
+type Trial struct {
+	o      control.Prepare
+	shape  job.Shape
+	pause  time.Duration
+	listen int
+	port   int
+	links  []*link // by rank; nil for this member itself
+	stop   atomic.Bool
+	ended  sync.WaitGroup
+	closed sync.Once
+	stands stands
+}
+
+// stands is what Stands tells: the number of the step, and a bit for each member that is waited for.
+type stands struct {
+	step, waits atomic.Uint64
+}
+
+// Prepare listens for the members before this one, and dials those behind it, which listen already. Every error is a
+// *load.Error.
+func Prepare(ctx context.Context, o control.Prepare) (*Trial, error) {
+	is := o.Workload.Traits()
+	t := &Trial{o: o, shape: is.Job, pause: is.Interval, listen: -1, port: o.Port}
+	if why := t.wrong(); why != "" {
+		return nil, &load.Error{Kind: kindUsage, Op: "prepare", Err: errors.New(why)}
+	}
+	t.o.Setup = cmp.Or(o.Setup, defaultSetup)
+	t.links = make([]*link, t.shape.Members)
+	load.QuiesceRuntime(1)
+	err := t.open()
+	for rank := o.Seat.Rank + 1; rank < t.shape.Members && err == nil; rank++ {
+		err = t.dial(ctx, rank)
+	}
+	if err != nil {
+		_ = t.Close() // the first error counts
+		return nil, err
+	}
+	return t, nil
+}
+
+// wrong returns why the message does not fit together, or "".
+func (t *Trial) wrong() string {
+	seat := t.o.Seat
+	switch {
+	case t.shape.Members == 0:
+		return fmt.Sprintf("%s is not a job", t.o.Workload)
+	case seat == nil || len(seat.Members) != t.shape.Members || seat.Rank < 0 || seat.Rank >= t.shape.Members:
+		return fmt.Sprintf("a member of %s without its place among the others", t.o.Workload)
+	case t.o.Window < time.Millisecond || t.o.Warmup < 0 || t.o.Setup < 0:
+		return fmt.Sprintf("a window of %v", t.o.Window)
+	}
+	if err := t.o.Workload.Validate(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func failed(op string, err error) *load.Error {
+	var known *load.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return &load.Error{Kind: load.KindOf(err), Op: op, Err: err}
+}
+
+// name returns a member in words.
+func (t *Trial) name(rank int) string {
+	return fmt.Sprintf("member %d (%s)", rank, t.o.Seat.Members[rank].Name)
+}
+
+// open listens, except at the first member, which dials all others.
+func (t *Trial) open() error {
+	if t.o.Seat.Rank == 0 {
+		return nil
+	}
+	address, err := netip.ParseAddr(cmp.Or(t.o.Address, "::"))
+	if err != nil {
+		return failed("listen", err)
+	}
+	fd, e := sock.Socket(sock.Family(address), sock.Stream, 0)
+	if e != 0 {
+		return failed("socket", e)
+	}
+	t.listen = fd
+	if err := errors.Join(sock.SetReuse(fd, false), sock.SetTimeouts(fd, setupTick), t.settle(fd)); err != nil {
+		return failed("listen", err)
+	}
+	at := sock.NewAddr(netip.AddrPortFrom(address, uint16(t.o.Port)), sock.Family(address))
+	if e := sock.Bind(fd, &at); e != 0 {
+		return failed(fmt.Sprintf("listen at %s", at.AddrPort()), e)
+	}
+	if e := sock.Listen(fd, t.shape.Members); e != 0 {
+		return failed("listen", e)
+	}
+	bound, err := sock.Local(fd)
+	if err != nil {
+		return failed("listen", err)
+	}
+	t.port = int(bound.AddrPort().Port())
+	return nil
+}
+
+// settle sets up a socket. A user who may not choose the congestion control has the system's.
+func (t *Trial) settle(fd int) error {
+	congestion := sock.SetCongestion(fd, cmp.Or(t.o.Workload.Traits().Congestion, plan.DefaultCongestion))
+	if errors.Is(congestion, syscall.EPERM) {
+		congestion = nil
+	}
+	return errors.Join(sock.SetNoDelay(fd), sock.SetAbort(fd), congestion)
+}
+
+// dial connects to a member behind this one.
+func (t *Trial) dial(ctx context.Context, rank int) error {
+	peer := t.o.Seat.Members[rank]
+	op := "connect to " + t.name(rank)
+	address, err := netip.ParseAddr(peer.Address)
+	if err != nil {
+		return failed(op, err)
+	}
+	fd, e := sock.Socket(sock.Family(address), sock.Stream, 0)
+	if e != 0 {
+		return failed(op, e)
+	}
+	t.links[rank] = newLink(rank, fd)
+	if err := errors.Join(t.settle(fd), sock.SetTimeouts(fd, setupTick)); err != nil {
+		return failed(op, err)
+	}
+	to := sock.NewAddr(netip.AddrPortFrom(address, uint16(peer.Port)), sock.Family(address))
+	for deadline := time.Now().Add(t.o.Setup); ; {
+		e := sock.ConnectPolite(fd, &to)
+		if e == 0 || e == syscall.EISCONN {
+			break
+		}
+		if e != syscall.EINPROGRESS && e != syscall.EALREADY && e != syscall.EINTR {
+			return failed(op, e)
+		}
+		if err := ctx.Err(); err != nil {
+			return &load.Error{Kind: load.KindCancelled, Op: op, Err: err}
+		}
+		if time.Now().After(deadline) {
+			return failed(op, syscall.ETIMEDOUT)
+		}
+	}
+	var greeting [greetingSize]byte
+	binary.BigEndian.PutUint32(greeting[:], greetingMagic)
+	binary.BigEndian.PutUint32(greeting[4:], uint32(t.o.Seat.Rank))
+	if n, e := sock.Send(fd, greeting[:], 0); n != greetingSize {
+		return failed(op, e) // an empty socket has room for it
+	}
+	return nil
+}
+
+// accept takes the connections of all members before this one.
+func (t *Trial) accept(ctx context.Context) error {
+	deadline := time.Now().Add(t.o.Setup)
+	for missing := t.o.Seat.Rank; missing > 0; {
+		fd, e := sock.AcceptPolite(t.listen)
+		switch {
+		case e == syscall.EAGAIN || e == syscall.EINTR:
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if time.Now().After(deadline) {
+				return failed("wait for "+t.awaited(), syscall.ETIMEDOUT)
+			}
+			continue
+		case e != 0:
+			return failed("accept", e)
+		}
+		var greeting [greetingSize]byte
+		n, e := sock.RecvPolite(fd, greeting[:], sock.WaitAll)
+		rank := int(binary.BigEndian.Uint32(greeting[4:]))
+		if e != 0 || n != greetingSize || binary.BigEndian.Uint32(greeting[:]) != greetingMagic || rank >= t.o.Seat.Rank || t.links[rank] != nil {
+			sock.Close(fd) // of another program
+			continue
+		}
+		t.links[rank] = newLink(rank, fd)
+		missing--
+	}
+	return nil
+}
+
+// awaited names the members that have not connected.
+func (t *Trial) awaited() string {
+	var names []string
+	for rank := range t.o.Seat.Rank {
+		if t.links[rank] == nil {
+			names = append(names, t.name(rank))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Port returns where the member listens, 0 if it does not.
+func (t *Trial) Port() int { return t.port }
+
+// Stands says which step is under way, and which members are waited for.
+func (t *Trial) Stands() string {
+	text := fmt.Sprintf("in step %d", t.stands.step.Load())
+	var names []string
+	for rank := range t.shape.Members {
+		if t.stands.waits.Load()&(1<<rank) != 0 {
+			names = append(names, t.name(rank))
+		}
+	}
+	if len(names) > 0 {
+		text += ", waiting for " + strings.Join(names, ", ")
+	}
+	return text
+}
+
+// Run plays steps until the first member ends the window, and returns what this member saw. edge is called at both edges of the
+// window. Every error is a *load.Error. The connections stay open until Close.
+func (t *Trial) Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
+	if err := t.accept(ctx); err != nil {
+		return nil, t.over(ctx, err)
+	}
+	p, err := newPlayer(t, edge)
+	if err != nil {
+		return nil, failed("prepare", err)
+	}
+	result := make(chan error, 1)
+	t.ended.Go(func() {
+		runtime.LockOSThread() // for good: it is pinned, and ends with its goroutine
+		result <- p.main()
+	})
+	select {
+	case err = <-result:
+	case <-ctx.Done():
+		t.stop.Store(true)
+		err = <-result
+	}
+	if err != nil {
+		return nil, t.over(ctx, err)
+	}
+	return p.observe(), nil
+}
+
+// over returns why a trial ended, the end of its context first.
+func (t *Trial) over(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &load.Error{Kind: load.KindCancelled, Op: t.o.Workload.String(), Err: context.Cause(ctx)}
+	}
+	return failed(t.o.Workload.String(), err)
+}
+
+// Close ends the thread and closes the sockets. Calling it again does nothing.
+func (t *Trial) Close() (err error) {
+	t.closed.Do(func() {
+		t.stop.Store(true)
+		t.ended.Wait()
+		fds := []int{t.listen}
+		for _, l := range t.links {
+			if l != nil {
+				fds = append(fds, l.fd)
+			}
+		}
+		for _, fd := range fds {
+			if fd < 0 {
+				continue
+			}
+			if e := sock.Close(fd); e != 0 {
+				err = errors.Join(err, fmt.Errorf("close descriptor %d: %w", fd, e))
+			}
+		}
+		load.RestoreRuntime(1)
+	})
+	return err
+}
+
+// pin binds the thread to one CPU of those for the load.
+func (t *Trial) pin() error {
+	if n := len(t.o.CPUs); n > 0 {
+		if err := thread.SetCPUs([]int{t.o.CPUs[t.o.Seat.Rank%n]}); err != nil {
+			return failed("pin", err)
+		}
+	}
+	return thread.SharpTimers()
+}

@@ -1,0 +1,573 @@
+package member
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"syscall"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/engine/load"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan/job"
+)
+
+// What the first member begins: a step of the warm-up or of the window, or an edge of the window.
+const (
+	goWarm byte = 'w'
+	goStep byte = 's'
+	goOpen byte = 'o'
+	goEnd  byte = 'e'
+)
+
+// doneSize is the size of a member's answer: how long its exchange took, whom it waited for alone, and for how long.
+const doneSize = 24
+
+// noRank is the rank in an answer of a member that had no choice whom to wait for.
+const noRank = math.MaxUint64
+
+// leg is a transfer as one of its ends plays it.
+type leg struct {
+	number, bytes int
+	needs         []int
+	after         int64
+	due           int64 // when it may be sent, once its needs have come; 0 before
+}
+
+// link is the connection with another member. Control bytes go before data: of the last step nothing is left by then.
+type link struct {
+	rank, fd int
+	out, in  []leg
+	// sent and got count the legs that are complete in this step; outLeft and inLeft what is left of the next.
+	sent, got       int
+	outLeft, inLeft int
+	// words are control bytes to be sent, heard those that came of a word.
+	words   []byte
+	heard   []byte
+	writing bool // watched for room
+}
+
+func newLink(rank, fd int) *link { return &link{rank: rank, fd: fd} }
+
+// rewind prepares the legs of the next step.
+func (l *link) rewind() {
+	l.sent, l.got, l.outLeft, l.inLeft = 0, 0, 0, 0
+	if len(l.out) > 0 {
+		l.outLeft = l.out[0].bytes
+	}
+	if len(l.in) > 0 {
+		l.inLeft = l.in[0].bytes
+	}
+	for i := range l.out {
+		l.out[i].due = 0
+	}
+}
+
+func (l *link) complete() bool { return l.sent == len(l.out) && l.got == len(l.in) }
+
+// player is the thread of a member.
+type player struct {
+	t      *Trial
+	edge   func(end bool)
+	poll   *sock.Poll
+	links  []*link // without the gap of this member
+	buffer []byte
+	// came says which transfers have come in this step.
+	came []bool
+	// open is when the member may send, math.MaxInt64 before its step has begun.
+	open int64
+	step struct {
+		began      int64 // of the exchange; 0 before
+		last       int   // the link whose data came last
+		lastAt     int64
+		secondLast int64 // when the last data of any other link came
+		from       int   // how many links have data for this member
+	}
+	account
+}
+
+// account is what the member counts.
+type account struct {
+	sent, received uint64
+	steps          uint64
+	begin, end     tally
+	job            sample.Job
+	hops           [job.MostDepth]*sample.Histogram
+}
+
+// tally is a reading of the counters at an edge of the window.
+type tally struct {
+	at, cpu, process      int64
+	sent, received, steps uint64
+}
+
+func newPlayer(t *Trial, edge func(bool)) (*player, error) {
+	poll, err := sock.OpenPoll(t.shape.Members)
+	if err != nil {
+		return nil, err
+	}
+	p := &player{t: t, edge: edge, poll: poll, buffer: make([]byte, pieceSize), open: math.MaxInt64}
+	own := t.o.Seat.Rank
+	all := t.shape.Transfers()
+	p.came = make([]bool, len(all))
+	for i, x := range all {
+		switch own {
+		case x.From:
+			l := t.links[x.To]
+			l.out = append(l.out, leg{number: i, bytes: x.Bytes, needs: x.Needs, after: int64(x.After)})
+		case x.To:
+			l := t.links[x.From]
+			if len(l.in) == 0 {
+				p.step.from++
+			}
+			l.in = append(l.in, leg{number: i, bytes: x.Bytes})
+		}
+	}
+	for _, l := range t.links {
+		if l == nil {
+			continue
+		}
+		if err := sock.SetNonBlocking(l.fd); err != nil {
+			return nil, err
+		}
+		if e := poll.Add(l.fd, sock.Readable, uint32(l.rank)); e != 0 {
+			return nil, e
+		}
+		l.rewind()
+		p.links = append(p.links, l)
+	}
+	if own == 0 {
+		p.job.Step, p.job.Exchange = sample.NewHistogram(), sample.NewHistogram()
+		for _, m := range t.o.Seat.Members {
+			p.job.Members = append(p.job.Members, sample.Member{Name: m.Name})
+		}
+		for rank := range t.shape.Members {
+			if depth := t.shape.Depth(rank); depth > 0 && p.hops[depth-1] == nil {
+				p.hops[depth-1] = sample.NewHistogram()
+				p.job.Hops = append(p.job.Hops, p.hops[depth-1])
+			}
+		}
+	}
+	return p, nil
+}
+
+var errStopped = errors.New("it was given up")
+
+// main plays the whole trial.
+func (p *player) main() error {
+	defer p.poll.Close()
+	if err := p.t.pin(); err != nil {
+		return err
+	}
+	if p.t.o.Seat.Rank == 0 {
+		return p.direct()
+	}
+	for {
+		word, err := p.await(p.t.links[0], 1)
+		if err != nil {
+			return err
+		}
+		var answer [doneSize]byte
+		switch word[0] {
+		case goOpen, goEnd:
+			p.mark(word[0])
+		case goWarm, goStep:
+			p.start()
+			exchange, late, err := p.play()
+			if err != nil {
+				return err
+			}
+			binary.BigEndian.PutUint64(answer[:], uint64(exchange))
+			binary.BigEndian.PutUint64(answer[8:], late.of)
+			binary.BigEndian.PutUint64(answer[16:], uint64(late.ns))
+		default:
+			return &load.Error{Kind: "protocol", Op: "read from " + p.t.name(0), Err: fmt.Errorf("%q begins no step", word)}
+		}
+		if err := p.say(p.t.links[0], answer[:]); err != nil {
+			return err
+		}
+		if word[0] == goEnd {
+			return nil
+		}
+	}
+}
+
+// late says whom a member waited for alone, and for how long.
+type late struct {
+	of uint64
+	ns int64
+}
+
+// direct is main at the first member: it begins the steps, and times them.
+func (p *player) direct() error {
+	warm := p.now() + int64(p.t.o.Warmup)
+	for first := true; first || p.now() < warm; first = false {
+		if err := p.all(goWarm); err != nil {
+			return err
+		}
+	}
+	if err := p.all(goOpen); err != nil {
+		return err
+	}
+	for first := true; first || p.now() < p.begin.at+int64(p.t.o.Window); first = false {
+		if err := p.all(goStep); err != nil {
+			return err
+		}
+	}
+	return p.all(goEnd)
+}
+
+// all begins something at every member, and waits until all have done it.
+func (p *player) all(what byte) error {
+	began := p.now()
+	if what == goWarm || what == goStep {
+		p.start() // the member that hears it first may send before the last hears it
+	}
+	for _, l := range p.links {
+		if err := p.tell(l, what); err != nil {
+			return err
+		}
+	}
+	longest, own := int64(0), late{of: noRank}
+	switch what {
+	case goOpen, goEnd:
+		p.mark(what)
+	default:
+		var err error
+		if longest, own, err = p.play(); err != nil {
+			return err
+		}
+	}
+	counts := what == goStep
+	p.took(0, longest, own, counts)
+	for _, l := range p.links {
+		answer, err := p.await(l, doneSize)
+		if err != nil {
+			return err
+		}
+		took := int64(binary.BigEndian.Uint64(answer))
+		of := late{binary.BigEndian.Uint64(answer[8:]), int64(binary.BigEndian.Uint64(answer[16:]))}
+		p.took(l.rank, took, of, counts)
+		longest = max(longest, took)
+	}
+	if counts {
+		p.job.Step.Record(p.now() - began)
+		p.job.Exchange.Record(longest)
+	}
+	if what == goOpen { // a step does not include the time of the edge
+		p.begin.at = p.now()
+	}
+	return nil
+}
+
+// took counts the exchange of a member.
+func (p *player) took(rank int, ns int64, l late, counts bool) {
+	if !counts {
+		return
+	}
+	p.job.Members[rank].ExchangeNs += ns
+	if l.of < uint64(len(p.job.Members)) {
+		p.job.ChoiceNs += ns
+		p.job.Members[l.of].Waits++
+		p.job.Members[l.of].LateNs += l.ns
+	}
+	if depth := p.t.shape.Depth(rank); depth > 0 {
+		p.hops[depth-1].Record(ns)
+	}
+}
+
+// mark reads the counters at an edge of the window.
+func (p *player) mark(what byte) {
+	read := func() tally {
+		return tally{p.now(), thread.CPUTime(), thread.ProcessCPUTime(), p.sent, p.received, p.steps}
+	}
+	if what == goOpen {
+		p.edge(false)
+		p.begin = read()
+		return
+	}
+	p.end = read()
+	p.edge(true)
+}
+
+// observe returns what the member saw within the window.
+func (p *player) observe() *sample.Observation {
+	o := &sample.Observation{Side: p.t.o.Side, ElapsedNs: p.end.at - p.begin.at, Operations: p.end.steps - p.begin.steps,
+		BytesSent: p.end.sent - p.begin.sent, BytesReceived: p.end.received - p.begin.received,
+		CPU: sample.CPUTime{ThreadsNs: p.end.cpu - p.begin.cpu, ProcessNs: p.end.process - p.begin.process}}
+	if p.t.o.Seat.Rank == 0 {
+		o.Job = &p.job
+	}
+	return o
+}
+
+func (p *player) now() int64 { return thread.Monotonic() }
+
+// start begins a step: from now on data may come over all connections, and after the pause the member may send.
+func (p *player) start() {
+	p.t.stands.step.Store(p.steps + 1)
+	p.open = p.now() + int64(p.t.pause)
+	if !p.t.shape.Called() || p.t.o.Seat.Rank == 0 {
+		p.step.began = p.open
+	}
+}
+
+// play plays the step that has begun. It returns how long the exchange took, without compute, and whom the member waited for alone.
+func (p *player) play() (exchange int64, l late, err error) {
+	for {
+		next, err := p.sendAll()
+		if err != nil {
+			return 0, l, err
+		}
+		if p.complete() {
+			break
+		}
+		if err := p.wait(next); err != nil {
+			return 0, l, err
+		}
+	}
+	exchange = max(0, p.now()-p.step.began)
+	l.of = noRank
+	if p.step.from > 1 {
+		l = late{uint64(p.step.last), min(p.step.lastAt-max(p.step.secondLast, p.step.began), exchange)}
+		l.ns = max(l.ns, 0)
+	}
+	p.steps++
+	p.open, p.step.began, p.step.lastAt, p.step.secondLast = math.MaxInt64, 0, 0, 0
+	clear(p.came)
+	for _, l := range p.links {
+		l.rewind()
+	}
+	return exchange, l, nil
+}
+
+func (p *player) complete() bool {
+	for _, l := range p.links {
+		if !l.complete() || len(l.words) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// tell sends a control byte.
+func (p *player) tell(l *link, word byte) error { return p.say(l, []byte{word}) }
+
+// say sends control bytes, and waits until the socket has taken them.
+func (p *player) say(l *link, words []byte) error {
+	l.words = append(l.words, words...)
+	for {
+		if err := p.flush(l); err != nil || len(l.words) == 0 {
+			return err
+		}
+		if err := p.wait(0); err != nil {
+			return err
+		}
+	}
+}
+
+// flush sends control bytes as far as there is room.
+func (p *player) flush(l *link) error {
+	for len(l.words) > 0 {
+		n, e := sock.Send(l.fd, l.words, 0)
+		if e == syscall.EAGAIN {
+			return p.watch(l, true)
+		}
+		if e != 0 && e != syscall.EINTR {
+			return p.lost(l, e)
+		}
+		if e == 0 {
+			l.words = l.words[n:]
+		}
+	}
+	l.words = l.words[:0]
+	return nil
+}
+
+// await waits for so many control bytes of a member.
+func (p *player) await(l *link, size int) ([]byte, error) {
+	for len(l.heard) < size {
+		if err := p.wait(0); err != nil {
+			return nil, err
+		}
+	}
+	word := l.heard[:size:size]
+	l.heard = nil
+	return word, nil
+}
+
+// sendAll sends what may be sent. It returns when the next leg that waits for the clock is due, 0 for none.
+func (p *player) sendAll() (next int64, err error) {
+	now := p.now()
+	if p.open > now {
+		return p.open, nil
+	}
+	for _, l := range p.links {
+		due, err := p.send(l, now)
+		if err != nil {
+			return 0, err
+		}
+		if due > 0 && (next == 0 || due < next) {
+			next = due
+		}
+	}
+	return next, nil
+}
+
+// send sends the legs of a connection in order, as far as their needs have come and the socket has room.
+func (p *player) send(l *link, now int64) (due int64, err error) {
+	for l.sent < len(l.out) {
+		x := &l.out[l.sent]
+		if x.due == 0 {
+			for _, need := range x.needs {
+				if !p.came[need] {
+					return 0, p.watch(l, false)
+				}
+			}
+			x.due = now + x.after
+		}
+		if x.due > now {
+			return x.due, p.watch(l, false)
+		}
+		n, e := sock.Send(l.fd, p.buffer[:min(l.outLeft, len(p.buffer))], 0)
+		switch {
+		case e == syscall.EAGAIN:
+			return 0, p.watch(l, true)
+		case e == syscall.EINTR:
+			continue
+		case e != 0:
+			return 0, p.lost(l, e)
+		}
+		p.sent += uint64(n)
+		if l.outLeft -= n; l.outLeft == 0 {
+			if l.sent++; l.sent < len(l.out) {
+				l.outLeft = l.out[l.sent].bytes
+			}
+		}
+	}
+	return 0, p.watch(l, false)
+}
+
+// watch asks for a report when the socket has room, or for none.
+func (p *player) watch(l *link, room bool) error {
+	if l.writing == room {
+		return nil
+	}
+	l.writing = room
+	what := uint32(sock.Readable)
+	if room {
+		what |= sock.Writable
+	}
+	if e := p.poll.Change(l.fd, what, uint32(l.rank)); e != 0 {
+		return failed("epoll_ctl", e)
+	}
+	return nil
+}
+
+// wait waits until a socket is ready, or until due, and takes what has come.
+func (p *player) wait(due int64) error {
+	if p.t.stop.Load() {
+		return errStopped
+	}
+	limit := int(tick / time.Millisecond)
+	if due > 0 {
+		if left := due - p.now(); left < int64(tick) {
+			_ = sock.Await(p.poll.Descriptor(), sock.Input, max(left, 0)) // EINTR is as good as the time
+			limit = 0
+		}
+	}
+	n, e := p.poll.Wait(limit)
+	if e != 0 && e != syscall.EINTR {
+		return failed("epoll_wait", e)
+	}
+	if n == 0 && limit > 0 {
+		p.look()
+	}
+	for i := range n {
+		what, rank := p.poll.Report(i)
+		l := p.t.links[rank]
+		if what&^sock.Writable != 0 {
+			if err := p.receive(l); err != nil {
+				return err
+			}
+		}
+		if what&sock.Writable != 0 {
+			if err := p.flush(l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// look notes which members are waited for.
+func (p *player) look() {
+	var mask uint64
+	for _, l := range p.links {
+		if l.got < len(l.in) && p.open != math.MaxInt64 || p.t.o.Seat.Rank == 0 && p.open == math.MaxInt64 && len(l.heard) == 0 {
+			mask |= 1 << l.rank
+		}
+	}
+	p.t.stands.waits.Store(mask)
+}
+
+// receive takes what has come over a connection. Over one with the first member, control bytes come before and after the data of
+// a step.
+func (p *player) receive(l *link) error {
+	directs := l.rank == 0 || p.t.o.Seat.Rank == 0
+	for {
+		words := directs && (p.open == math.MaxInt64 || l.got == len(l.in))
+		size := min(max(l.inLeft, 1), len(p.buffer)) // a byte, to see the end of a connection that has no more data
+		if words && l.rank == 0 {
+			size = 1
+		} else if words {
+			size = max(doneSize-len(l.heard), 1)
+		}
+		n, e := sock.Recv(l.fd, p.buffer[:size], 0)
+		switch {
+		case e == syscall.EAGAIN:
+			return nil
+		case e == syscall.EINTR:
+			continue
+		case e != 0:
+			return p.lost(l, e)
+		case n == 0:
+			return p.lost(l, nil)
+		case words:
+			l.heard = append(l.heard, p.buffer[:n]...)
+			return nil // the thread acts on it before it reads on
+		case l.got == len(l.in):
+			return &load.Error{Kind: "protocol", Op: "read from " + p.t.name(l.rank), Err: errors.New("more data than a step has")}
+		}
+		p.received += uint64(n)
+		if l.inLeft -= n; l.inLeft == 0 {
+			p.arrived(l)
+		}
+	}
+}
+
+// arrived notes that a leg has come.
+func (p *player) arrived(l *link) {
+	now := p.now()
+	if p.step.began == 0 && p.t.shape.Called() {
+		p.step.began = now
+	}
+	p.came[l.in[l.got].number] = true
+	if l.got++; l.got < len(l.in) {
+		l.inLeft = l.in[l.got].bytes
+		return
+	}
+	p.step.secondLast = p.step.lastAt
+	p.step.last, p.step.lastAt = l.rank, now
+}
+
+// lost is the error of a connection that ended.
+func (p *player) lost(l *link, cause error) error {
+	if cause == nil {
+		cause = errors.New("the connection was closed")
+	}
+	return &load.Error{Kind: kindGone, Op: fmt.Sprintf("step %d", p.steps+1), Err: fmt.Errorf("%s is lost: %w", p.t.name(l.rank), cause)}
+}

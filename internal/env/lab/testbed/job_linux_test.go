@@ -1,0 +1,113 @@
+package testbed
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// members are the agents of a job in a lab, prepared, with their ends.
+func members(t *testing.T, l *lab.Lab, profile plan.Variant, path plan.Path, workload string, window time.Duration) (control.Members, control.Ends) {
+	t.Helper()
+	w, err := plan.ParseWorkload(workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends, err := l.Endpoints(plan.Case{Profile: profile, Path: path, Workload: w}.Route())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func(e control.Endpoint) *control.Client {
+		c, err := control.Dial(t.Context(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.HeartbeatLimit = time.Minute // other tests use the machine
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	m := control.Members{Client: dial(ends.Client)}
+	for _, e := range ends.Servers {
+		m.Servers = append(m.Servers, dial(e))
+	}
+	if err := m.Prepare(t.Context(), ends, control.Prepare{Workload: w, Window: window, Setup: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	return m, ends
+}
+
+// TestAllReduceOnTheWire: each of n nodes sends 2(n-1)/n of the data over its line, and no more than headers, acknowledgements
+// and the words that begin and end a step beside it: within 2 %. The bytes of devices are counted, on lines that are shaped.
+func TestAllReduceOnTheWire(t *testing.T) {
+	const size = 4 << 20
+	for _, n := range []int{4, 8} {
+		l := raised(t, plan.Lab{Nodes: n, LineRate: 1e9}, "raw")
+		if err := l.Instance("raw").Err; err != nil {
+			t.Skipf("not in this lab: %v", err)
+		}
+		m, _ := members(t, l, "raw", plan.ZeroPath, fmt.Sprintf("job(members=%d,size=%d)", n, size), 300*time.Millisecond)
+		all := append([]*control.Client{m.Client}, m.Servers...)
+		for i := len(all) - 1; i >= 0; i-- {
+			if err := all[i].Start(t.Context(), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var seen []*sample.Observation
+		for _, c := range all {
+			o, err := c.Wait(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, o)
+		}
+		least := 2 * float64(n-1) / float64(n) * size * float64(seen[0].Operations)
+		for i, o := range seen {
+			for _, counter := range []string{"eth0.tx_bytes", "eth0.rx_bytes"} {
+				over := float64(o.Host.Devices[counter])/least - 1
+				t.Logf("%d nodes, %d steps: %s of node %d is %+.2f %% over the bound", n, o.Operations, counter, i+1, 100*over)
+				if math.Abs(over) > 0.02 {
+					t.Errorf("%d nodes: %s of node %d is %+.2f %% over 2(n-1)/n of the data", n, counter, i+1, 100*over)
+				}
+			}
+		}
+	}
+}
+
+// TestKilledMemberIsNamed: the error of a job is that of the member whose agent ended, not of a neighbour that missed it.
+func TestKilledMemberIsNamed(t *testing.T) {
+	l := raised(t, plan.Lab{Nodes: 4}, "ptp")
+	if err := l.Instance("ptp").Err; err != nil {
+		t.Skipf("not in this lab: %v", err)
+	}
+	for _, lost := range []int{0, 2} {
+		m, _ := members(t, l, "ptp", crossNode, "job(members=4)", time.Hour)
+		victim := append([]*control.Client{m.Client}, m.Servers...)[lost]
+		_, err := m.Run(t.Context(), func() { _ = victim.Close() })
+		var said *control.Error
+		if want := fmt.Sprintf("ptp/node-%d/pod-1", lost+1); !errors.As(err, &said) || said.Kind != control.KindGone || !strings.Contains(err.Error(), want) {
+			t.Errorf("member %d was killed: %v", lost, err)
+		}
+	}
+}
+
+// TestJobNeedsNodes: a job with more members than nodes is not served, and why is said.
+func TestJobNeedsNodes(t *testing.T) {
+	l := raised(t, plan.Lab{Nodes: 3}, "ptp")
+	w, err := plan.ParseWorkload("job(members=4)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Endpoints(plan.Case{Profile: "ptp", Path: crossNode, Workload: w}.Route())
+	var not *control.NotServedError
+	if !errors.As(err, &not) || !strings.Contains(not.Reason, "3 nodes") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,89 @@
+package outcome
+
+import (
+	"strconv"
+
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// steps derives the metrics of a job from the observation of all its members.
+func steps(t *trial) {
+	c := t.client
+	if c == nil || c.Job == nil {
+		return
+	}
+	account, shape := c.Job, t.is.Job
+	t.metrics[metric.StepRate] = c.perSecond(float64(c.Operations))
+	t.distribution(metric.StepTime, account.Step)
+	t.distribution(metric.ExchangeTime, account.Exchange)
+	for i, h := range account.Hops {
+		t.percentiles(metric.HopTime+"."+strconv.Itoa(i+1), h)
+	}
+	if mean := t.metrics[metric.ExchangeTime+".mean"]; mean > 0 && shape.Data() > 0 {
+		algorithm := 8 * shape.Data() / (mean / 1e9)
+		factor, ok := shape.BusFactor()
+		t.metrics[metric.AlgorithmBandwidth] = algorithm
+		t.put(metric.BusBandwidth, factor*algorithm, ok)
+	}
+	_, share := latest(t)
+	t.put(metric.WaitedShare, share, account.ChoiceNs > 0)
+	jobDemand(t)
+}
+
+// latest returns the member of a job that others waited for longest, and the share of their time.
+func latest(t *trial) (m sample.Member, share float64) {
+	account := t.client.Job
+	for _, other := range account.Members {
+		if other.LateNs > m.LateNs || m.Name == "" {
+			m = other
+		}
+	}
+	if account.ChoiceNs > 0 {
+		share = float64(m.LateNs) / float64(account.ChoiceNs)
+	}
+	return m, share
+}
+
+// jobDemand derives the CPU time of all members, and of the kernels between them, for each GB that they send. CPUs of two
+// machines have the same numbers, so the kernel's part is derived for each machine.
+func jobDemand(t *trial) {
+	c := t.client
+	if !(c.units() > 0) {
+		return
+	}
+	threads := float64(c.CPU.ThreadsNs) / c.units()
+	kernel, known := t.kernelOf(c, nil)
+	for _, h := range c.Job.Elsewhere {
+		o := *c.Observation
+		o.Host = h
+		more, ok := t.kernelOf(newSide(t.is, &o), nil)
+		kernel, known = kernel+more, known && ok
+	}
+	t.put(metric.KernelCPU, kernel, known)
+	t.put(metric.ServiceDemand, threads+kernel, known || !t.c.IRQApart)
+}
+
+// mostLate is the share of a job's exchanges for which one member may be waited for alone.
+const mostLate = 0.5
+
+// findStraggler names the member that the others mostly wait for.
+func findStraggler(t *trial) string {
+	if t.client == nil || t.client.Job == nil || len(t.client.Job.Members) < 3 {
+		return ""
+	}
+	m, share := latest(t)
+	return when(share > mostLate && m.Waits >= fewest, "members that wait for several spend %s of their time waiting for %s alone", number.Percent(share), m.Name)
+}
+
+// jobBytes reports members that sent and received different numbers of bytes in all.
+func jobBytes(t *trial) string {
+	c := t.client
+	return when(c.BytesSent != c.BytesReceived, "the members of the job sent %d bytes and received %d", c.BytesSent, c.BytesReceived)
+}
+
+// onOneMachine says whether a trial is a job with all its members on one machine: then one account has them all.
+func onOneMachine(t *trial) bool {
+	return t.client != nil && t.client.Job != nil && len(t.client.Job.Elsewhere) == 0
+}

@@ -1,0 +1,65 @@
+package sample
+
+import "github.com/cnibench/cnibench/internal/vocab/each"
+
+// Job is the account of the steps of a job within the window, by the first member's clock.
+type Job struct {
+	// Step is the distribution of the times of steps, from the start to the end of the last member. Exchange is that of the
+	// longest exchange of any member in each step, without compute.
+	Step     *Histogram `json:"step,omitempty"`
+	Exchange *Histogram `json:"exchange,omitempty"`
+	// Hops are distributions of the times that requests took at their member, by depth from 1 (microservice).
+	Hops []*Histogram `json:"hops,omitempty"`
+	// ChoiceNs is the sum of the exchange times of those members that waited for several others.
+	ChoiceNs int64 `json:"choice_ns,omitempty"`
+	// Members are all members in order.
+	Members []Member `json:"members"`
+	// Elsewhere are the counters of the machines beside that of the observation, one each.
+	Elsewhere []*HostDelta `json:"elsewhere,omitempty"`
+}
+
+// Member is what one member of a job did within the window.
+type Member struct {
+	// Name is that of its endpoint.
+	Name string `json:"name"`
+	// ExchangeNs is the sum of the times of its exchanges, each by its own clock.
+	ExchangeNs int64 `json:"exchange_ns"`
+	// LateNs is for how long others waited for its data alone, all others' having come; Waits is how often.
+	LateNs int64  `json:"late_ns,omitempty"`
+	Waits  uint64 `json:"waits,omitempty"`
+	// BytesSent and BytesReceived count payload, CPUNs the CPU time of its load thread.
+	BytesSent     uint64 `json:"bytes_sent"`
+	BytesReceived uint64 `json:"bytes_received"`
+	CPUNs         int64  `json:"cpu_ns"`
+}
+
+// Gather returns the observation of a whole job from those of its members in order: the first has the account of the steps.
+// Counters of one machine are merged as Merge does it; those of other machines are kept apart, since their CPUs have the same
+// numbers. It returns nil without a first member.
+func Gather(members []*Observation) *Observation {
+	if len(members) == 0 || members[0] == nil || members[0].Job == nil {
+		return nil
+	}
+	var machines []string
+	on := map[string][]*Observation{}
+	for _, o := range members {
+		if _, known := on[o.Machine]; !known {
+			machines = append(machines, o.Machine)
+		}
+		on[o.Machine] = append(on[o.Machine], o)
+	}
+	first := members[0]
+	whole := *Merge(members)
+	whole.Side, whole.Machine, whole.ElapsedNs, whole.Operations = first.Side, first.Machine, first.ElapsedNs, first.Operations
+	whole.TCP = nil
+	account := *first.Job
+	account.Members = append([]Member{}, account.Members...)
+	for i, o := range members {
+		m := &account.Members[i]
+		m.BytesSent, m.BytesReceived, m.CPUNs = o.BytesSent, o.BytesReceived, o.CPU.ThreadsNs
+	}
+	hosts := each.Of(machines, func(machine string) *HostDelta { return Merge(on[machine]).Host })
+	whole.Host, account.Elsewhere = hosts[0], hosts[1:]
+	whole.Job = &account
+	return &whole
+}

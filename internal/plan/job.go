@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/plan/job"
+	"github.com/cnibench/cnibench/internal/plan/shape"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// jobSpec is a job whose members, pods on nodes of their own, exchange data in steps.
+type jobSpec struct {
+	job.Shape
+	// Compute is the share of a step in which members compute, under the baseline; Pause is that time.
+	Compute    float64
+	Pause      time.Duration
+	Congestion string
+}
+
+// patternKey is the key of the option that the defaults of the others depend on.
+const patternKey = "pattern"
+
+const (
+	// gigabyte is the unit of work of a job: payload that its members send to each other.
+	gigabyte work = "GB"
+	// maxCompute bounds the share, maxPause the time.
+	maxCompute = 0.95
+	maxPause   = 10 * time.Second
+)
+
+var jobKind = kind{name: "job", about: "steps of a job over several nodes: all-reduce, broadcast, shuffle, replication, incast, requests", title: "Steps of a job over several nodes", zero: jobSpec{}, options: []option{
+	only[jobSpec](TCP),
+	field(patternKey, patternKey, "what the members exchange in a step", oneOf(job.Patterns()...), func(s *jobSpec) *string { return &s.Pattern }),
+	field("via", "via", "way of the pattern: ring or doubling (allreduce), tree or flat (broadcast), chain or fan-out (replicate)", oneOf(job.Ways()...), func(s *jobSpec) *string { return &s.Via }),
+	field("members", "members", "pods that take part, each on a node of its own", whole(job.LeastMembers, job.MostMembers), func(s *jobSpec) *int { return &s.Members }),
+	field("size", "size", "bytes of a member's data, or of an answer", sizes(job.MaxSize), func(s *jobSpec) *int { return &s.Size }),
+	field("skew", "skew", "share of each member's data that goes to the first member beyond its even part (shuffle)", shares("skew", 0, job.MaxSkew, "0% to 95%", shape.Share), func(s *jobSpec) *float64 { return &s.Skew }),
+	field("fanout", "fanout", "requests that follow from one (microservice)", whole(1, job.MostMembers-1), func(s *jobSpec) *int { return &s.Fanout }),
+	field("service", "service", "time that a member works for each request (microservice)", spans(0, job.MaxService), func(s *jobSpec) *time.Duration { return &s.Service }),
+	field("compute", "compute", "share of a step in which members compute, under the baseline", shares("compute share", 0, maxCompute, "0% to 95%", shape.Share), func(s *jobSpec) *float64 { return &s.Compute }),
+	field("pause", "pause", "time in which members compute in each step", spans(0, maxPause), func(s *jobSpec) *time.Duration { return &s.Pause }),
+	field("congestion", "congestion", "TCP congestion control", algorithms, func(s *jobSpec) *string { return &s.Congestion }),
+	byWindow,
+}}
+
+func (s jobSpec) kind() *kind { return &jobKind }
+
+// Traits implements Spec.
+func (s jobSpec) Traits() Traits {
+	return Traits{Protocol: TCP, Work: gigabyte, Flows: 1, Job: s.Shape, Interval: s.Pause, Congestion: s.Congestion,
+		RateMetric: metric.StepRate, Times: metric.StepTime, Decides: []string{metric.StepTime + ".p50", metric.StepTime + ".mean"}}
+}
+
+func (s jobSpec) normalize() Spec {
+	s.Shape = s.WithDefaults()
+	s.Congestion = cmp.Or(s.Congestion, DefaultCongestion)
+	return s
+}
+
+func (s jobSpec) check(f *faultList) {
+	n := s.normalize().(jobSpec)
+	for _, fault := range n.Faults() {
+		f.refuse(true, "%s", fault)
+	}
+	f.refuse(s.Compute > 0 && s.Pause > 0, "compute and pause both say how long members compute: give one of them")
+}
+
+// Title returns what the workload stands for in a report. That of a job has its pattern.
+func (w Workload) Title() string {
+	s, ok := w.Spec.(jobSpec)
+	if !ok {
+		return w.Kind().Title()
+	}
+	title := fmt.Sprintf("%s over %d nodes", s.Shape.Title(), s.Members)
+	if s.Compute > 0 {
+		title += ", " + FormatShare(s.Compute) + " compute"
+	}
+	if s.Pause > 0 {
+		title += fmt.Sprintf(", %s of compute", s.Pause)
+	}
+	return title
+}
+
+// unshared returns why a job has no members on a path, or "".
+func (p Path) unshared() string {
+	if p.Locality != CrossNode || p.From != p.To {
+		return "the members of a job are pods, or hosts, on several nodes: want pod-to-pod/cross-node or host-to-host/cross-node"
+	}
+	return ""
+}
+
+// withoutCompute returns the job whose step time a compute share is relative to; false if w has no such share.
+func (w Workload) withoutCompute() (Workload, bool) {
+	s, ok := w.Spec.(jobSpec)
+	if !ok || s.Compute == 0 {
+		return Workload{}, false
+	}
+	s.Compute = 0
+	w.Spec = s
+	return w.Normalize(), true
+}
+
+// Computing returns the job with the compute time that is its share of a step, where steps without it have this rate per second.
+// Another workload stays as it is.
+func (w Workload) Computing(rate float64) Workload {
+	s, ok := w.Spec.(jobSpec)
+	if !ok || s.Compute == 0 {
+		return w
+	}
+	s.Pause = min(time.Duration(s.Compute/(1-s.Compute)/rate*float64(time.Second)), maxPause)
+	s.Compute = 0
+	w.Spec = s
+	return w
+}
+
+// forJobs gives the lab as many nodes as the jobs of p have members, where no number of nodes is given.
+func (p Plan) forJobs(given func(key string) bool) Plan {
+	if given("lab.nodes") {
+		return p
+	}
+	for _, w := range p.Workloads {
+		p.Lab.Nodes = min(max(p.Lab.Nodes, w.Traits().Job.Members), MaxNodes)
+	}
+	return p
+}
+
+// validJobs checks the jobs of a plan against its nodes. Those of a cluster are counted when it is read.
+func (fs *faults) validJobs(p Plan) {
+	jobs := slices.DeleteFunc(slices.Clone(p.Workloads), func(w Workload) bool { return w.Spec == nil || w.Traits().Job.Members == 0 })
+	for _, w := range jobs {
+		need := w.Traits().Job.Members
+		for _, v := range p.Measured() {
+			if have := v.Lab(p.Lab).Nodes; !p.OnCluster() && have < need {
+				fs.Add("workloads", "%s: %d members need a node each, and %s has %d: %s", w, need, v, have, moreNodes(need))
+				break
+			}
+		}
+		if p.Environment == EnvKind {
+			fs.Add("workloads", "%s: a cluster that kind makes has few nodes: take --env kubernetes", w)
+		}
+	}
+	if len(jobs) > 0 && p.Explain {
+		fs.Add("explain", "has no meaning for a job: leave it out, or explain a stream")
+	}
+}
+
+func moreNodes(need int) string {
+	if need > MaxNodes {
+		return fmt.Sprintf("a lab has at most %d nodes; take fewer members, or a cluster", MaxNodes)
+	}
+	return fmt.Sprintf("--nodes %d, or fewer members", need)
+}

@@ -1,0 +1,209 @@
+// Package job says what the members of a job send to each other in one step: who, to whom, how many bytes, and after what.
+//
+//	Shape ──► Transfers ──► each member plays those that it sends, and expects those that it receives
+//
+// It is plain data. So the bytes of every member are known before the first is sent, and a member needs no headers: what
+// comes over a connection comes in the order of the transfers.
+package job
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
+
+// Patterns of a step.
+const (
+	allReduces = "allreduce"
+	broadcasts = "broadcast"
+	shuffles   = "shuffle"
+	replicates = "replicate"
+	incasts    = "incast"
+	requests   = "microservice"
+)
+
+// Ways of a pattern, the first of each being its default.
+const (
+	viaRing     = "ring"
+	viaDoubling = "doubling"
+	viaTree     = "tree"
+	viaFlat     = "flat"
+	viaChain    = "chain"
+	viaFanOut   = "fan-out"
+)
+
+// Bounds of a Shape.
+const (
+	LeastMembers = 2
+	MostMembers  = 64
+	MaxSize      = 1 << 30
+	MaxService   = time.Second
+	MaxSkew      = 0.95
+	// MostDepth bounds the tree of requests.
+	MostDepth = 6
+)
+
+// Sizes in bytes of what is not data: a request, and an acknowledgement.
+const (
+	requestSize = 256
+	ackSize     = 8
+)
+
+// Data that a member passes on goes in blocks, so that it is sent on while the rest still comes.
+const (
+	leastBlock = 64 << 10
+	mostBlocks = 64
+)
+
+// pattern is what is known of a pattern.
+type pattern struct {
+	name, title string
+	ways        []string
+	make        func(Shape) []transfer
+	// bus is the factor of the bus bandwidth over the algorithm bandwidth, as nccl-tests defines it; nil for none.
+	bus func(n float64) float64
+	// data is how much data a step handles, which the algorithm bandwidth counts; nil for none.
+	data func(Shape) float64
+}
+
+var patterns = []pattern{
+	{allReduces, "All-reduce", []string{viaRing, viaDoubling}, allReduce, func(n float64) float64 { return 2 * (n - 1) / n }, size},
+	{broadcasts, "Broadcast", []string{viaTree, viaFlat}, broadcast, func(float64) float64 { return 1 }, size},
+	{shuffles, "Shuffle", nil, shuffle, func(n float64) float64 { return (n - 1) / n }, size},
+	{replicates, "Replication", []string{viaChain, viaFanOut}, replicate, nil, size},
+	{incasts, "Incast", nil, incast, nil, func(s Shape) float64 { return float64(s.Size) * float64(s.Members-1) }},
+	{requests, "Tree of requests", nil, microservice, nil, nil},
+}
+
+func size(s Shape) float64 { return float64(s.Size) }
+
+// Patterns returns the names of the patterns, the default first.
+func Patterns() []string { return each.Of(patterns, func(p pattern) string { return p.name }) }
+
+// Ways returns the ways of all patterns.
+func Ways() []string {
+	var all []string
+	for _, p := range patterns {
+		all = append(all, p.ways...)
+	}
+	return all
+}
+
+// Shape is one step of a job. The zero value is not a step.
+type Shape struct {
+	Pattern string
+	// Via is the way of the pattern, "" for a pattern with one.
+	Via string
+	// Members is how many pods take part, each on a node of its own.
+	Members int
+	// Size is in bytes: the vector of each member (allreduce), the data of the first (broadcast, replicate) or of each
+	// (shuffle), an answer (incast, microservice).
+	Size int
+	// Skew is the share of each member's data that goes to the first member beyond its even part (shuffle).
+	Skew float64
+	// Fanout is how many requests follow from one, Service how long a member works before it sends them or answers
+	// (microservice).
+	Fanout  int
+	Service time.Duration
+}
+
+func (s Shape) pattern() pattern {
+	i := slices.IndexFunc(patterns, func(p pattern) bool { return p.name == s.Pattern })
+	if i < 0 {
+		return pattern{}
+	}
+	return patterns[i]
+}
+
+// WithDefaults returns s with its defaults filled in, and cleared of what its pattern does not use.
+func (s Shape) WithDefaults() Shape {
+	if s.Pattern == "" {
+		s.Pattern = allReduces
+	}
+	if s.Members == 0 {
+		s.Members = 4
+	}
+	if ways := s.pattern().ways; s.Via == "" && len(ways) > 0 {
+		s.Via = ways[0]
+	}
+	if s.Size == 0 {
+		s.Size = 1 << 20
+		if s.Pattern == requests {
+			s.Size = 1 << 10
+		}
+	}
+	if s.Pattern == requests && s.Fanout == 0 {
+		s.Fanout = 2
+	}
+	return s
+}
+
+// Faults returns everything that does not fit together in a shape that is within its bounds and has its defaults.
+func (s Shape) Faults() []string {
+	var all []string
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			all = append(all, fmt.Sprintf(format, args...))
+		}
+	}
+	p := s.pattern()
+	ways := "none"
+	if len(p.ways) > 0 {
+		ways = fmt.Sprint(p.ways)
+	}
+	refuse(s.Via != "" && !slices.Contains(p.ways, s.Via), "via %s is not a way of %s: it has %s", s.Via, s.Pattern, ways)
+	refuse(s.Skew != 0 && s.Pattern != shuffles, "skew is for shuffle, and this is %s", s.Pattern)
+	refuse(s.Fanout != 0 && s.Pattern != requests, "fanout is for microservice, and this is %s", s.Pattern)
+	refuse(s.Service != 0 && s.Pattern != requests, "service is for microservice, and this is %s", s.Pattern)
+	cut := s.Pattern == shuffles || s.Pattern == allReduces && s.Via == viaRing
+	refuse(cut && s.Size < s.Members, "size %d is less than a byte for each of %d members", s.Size, s.Members)
+	depth := s.Depth(s.Members - 1)
+	refuse(depth > MostDepth, "%d members with fanout %d make a tree of depth %d: want at most %d", s.Members, s.Fanout, depth, MostDepth)
+	return all
+}
+
+// transfer is what one member sends to another in one piece.
+type transfer struct {
+	From, To, Bytes int
+	// Needs are the transfers, by number, that From must have received before.
+	Needs []int
+	// After is how long From works when they have come.
+	After time.Duration
+}
+
+// Transfers returns those of one step, in the order in which they go over each connection.
+func (s Shape) Transfers() []transfer { return s.pattern().make(s) }
+
+// BusFactor returns what the algorithm bandwidth is multiplied by to compare it with the rate of a link, as nccl-tests
+// defines it; false where it has no such definition.
+func (s Shape) BusFactor() (float64, bool) {
+	p := s.pattern()
+	if p.bus == nil || s.Skew > 0 {
+		return 0, false
+	}
+	return p.bus(float64(s.Members)), true
+}
+
+// Data returns how many bytes of data a step handles, which the algorithm bandwidth counts; 0 for a step that is a request.
+func (s Shape) Data() float64 {
+	if p := s.pattern(); p.data != nil {
+		return p.data(s)
+	}
+	return 0
+}
+
+// Title returns the pattern in words.
+func (s Shape) Title() string { return s.pattern().title }
+
+// Depth returns how many requests lie before that of a member (microservice), 0 in other patterns.
+func (s Shape) Depth(member int) (depth int) {
+	for ; s.Pattern == requests && member > 0; member = (member - 1) / s.Fanout {
+		depth++
+	}
+	return depth
+}
+
+// Called reports whether members other than the first begin when they are asked, and not with the step.
+func (s Shape) Called() bool { return s.Pattern == requests }

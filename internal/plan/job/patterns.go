@@ -1,0 +1,200 @@
+package job
+
+import "math/bits"
+
+// list is a list of transfers in the making.
+type list []transfer
+
+// send adds a transfer and returns its number.
+func (l *list) send(from, to, bytes int, needs ...int) int {
+	*l = append(*l, transfer{From: from, To: to, Bytes: bytes, Needs: needs})
+	return len(*l) - 1
+}
+
+// part returns the size of part i of n of size.
+func part(size, n, i int) int { return size*(i+1)/n - size*i/n }
+
+// blocks cuts data that is passed on.
+func blocks(size int) []int {
+	n := min(max(size/leastBlock, 1), mostBlocks)
+	var all []int
+	for i := range n {
+		all = append(all, part(size, n, i))
+	}
+	return all
+}
+
+// allReduce leaves the sum of all vectors at every member. Nothing is added: the sum costs the same on every network.
+func allReduce(s Shape) []transfer {
+	if s.Via == viaDoubling {
+		return doubling(s)
+	}
+	return ring(s)
+}
+
+// ring passes parts around a ring: n-1 rounds in which each member adds its own to what it got, and n-1 rounds in which the
+// sums go to all. Each member sends 2(n-1)/n of the vector, the least that is possible.
+func ring(s Shape) []transfer {
+	n := s.Members
+	var l list
+	came := make([]int, n) // what each member got last
+	for round := range 2 * (n - 1) {
+		next := make([]int, n)
+		for i := range n {
+			chunk := ((i-round)%n + n) % n
+			if round >= n-1 { // member i has the sum of part i+1
+				chunk = ((i+1-(round-(n-1)))%n + n) % n
+			}
+			var needs []int
+			if round > 0 {
+				needs = []int{came[i]}
+			}
+			next[(i+1)%n] = l.send(i, (i+1)%n, part(s.Size, n, chunk), needs...)
+		}
+		came = next
+	}
+	return l
+}
+
+// doubling exchanges whole vectors with members at distance 1, 2, 4 and so on: few rounds, more bytes. Members beyond a power
+// of two hand their vector to a neighbour first and get the sum from it.
+func doubling(s Shape) []transfer {
+	n := s.Members
+	power := 1 << (bits.Len(uint(n)) - 1)
+	extra := n - power
+	var l list
+	member := func(rank int) int {
+		if rank < extra {
+			return 2*rank + 1
+		}
+		return rank + extra
+	}
+	came := make([][]int, power)
+	for rank := range extra {
+		came[rank] = []int{l.send(2*rank, 2*rank+1, s.Size)}
+	}
+	for distance := 1; distance < power; distance *= 2 {
+		next := make([][]int, power)
+		for rank := range power {
+			to := rank ^ distance
+			next[to] = []int{l.send(member(rank), member(to), s.Size, came[rank]...)}
+		}
+		came = next
+	}
+	for rank := range extra {
+		l.send(2*rank+1, 2*rank, s.Size, came[rank]...)
+	}
+	return l
+}
+
+// broadcast brings the data of the first member to all: by itself, or along a binomial tree.
+func broadcast(s Shape) []transfer {
+	var l list
+	cut := blocks(s.Size)
+	came := make([][]int, s.Members) // the blocks that each member got
+	for to := 1; to < s.Members; to++ {
+		from := 0
+		if s.Via == viaTree {
+			from = to &^ (1 << (bits.Len(uint(to)) - 1))
+		}
+		for b, size := range cut {
+			var needs []int
+			if from > 0 {
+				needs = []int{came[from][b]}
+			}
+			came[to] = append(came[to], l.send(from, to, size, needs...))
+		}
+	}
+	return l
+}
+
+// shuffle sends a part of each member's data to each other member; its own part stays. By skew the first gets more.
+func shuffle(s Shape) []transfer {
+	var l list
+	n := s.Members
+	for turn := 1; turn < n; turn++ { // each begins with its neighbour: no member is the first of all
+		for from := range n {
+			to := (from + turn) % n
+			size := int(float64(part(s.Size, n, to)) * (1 - s.Skew))
+			if to == 0 {
+				size += int(s.Skew * float64(s.Size))
+			}
+			l.send(from, to, max(size, 1))
+		}
+	}
+	return l
+}
+
+// replicate writes the data of the first member to all others, and ends with their acknowledgements: along a chain, each
+// member passing on what it gets, or from the first to each.
+func replicate(s Shape) []transfer {
+	var l list
+	cut := blocks(s.Size)
+	var above []int
+	last := make([][]int, s.Members)
+	for to := 1; to < s.Members; to++ {
+		from := to - 1
+		if s.Via == viaFanOut {
+			from, above = 0, nil
+		}
+		var mine []int
+		for b, size := range cut {
+			var needs []int
+			if above != nil {
+				needs = []int{above[b]}
+			}
+			mine = append(mine, l.send(from, to, size, needs...))
+		}
+		last[to], above = mine[len(mine)-1:], mine
+	}
+	var below []int
+	for from := s.Members - 1; from > 0; from-- {
+		to := 0
+		if s.Via == viaChain {
+			to = from - 1
+		} else {
+			below = nil
+		}
+		below = []int{l.send(from, to, ackSize, append(last[from], below...)...)}
+	}
+	return l
+}
+
+// incast asks all others for an answer at once.
+func incast(s Shape) []transfer {
+	var l list
+	for to := 1; to < s.Members; to++ {
+		l.send(0, to, requestSize)
+	}
+	for from := 1; from < s.Members; from++ {
+		l.send(from, 0, s.Size, from-1)
+	}
+	return l
+}
+
+// microservice sends a request down a tree: a member asks Fanout others, and answers when all of them have.
+func microservice(s Shape) []transfer {
+	var l list
+	asked := make([][]int, s.Members)
+	for to := 1; to < s.Members; to++ {
+		from := (to - 1) / s.Fanout
+		asked[to] = []int{l.send(from, to, requestSize, asked[from]...)}
+		if from > 0 {
+			l[len(l)-1].After = s.Service
+		}
+	}
+	answers := make([][]int, s.Members)
+	for from := s.Members - 1; from > 0; from-- {
+		needs := answers[from]
+		leaf := len(needs) == 0
+		if leaf {
+			needs = asked[from]
+		}
+		to := (from - 1) / s.Fanout
+		answers[to] = append(answers[to], l.send(from, to, s.Size, needs...))
+		if leaf {
+			l[len(l)-1].After = s.Service
+		}
+	}
+	return l
+}
