@@ -31,7 +31,7 @@ func TestPathIsCut(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "cut.jsonl")
 			var story bytes.Buffer
 			cmd := exec.CommandContext(t.Context(), name, "run", "--profiles", "raw", "--no-twin", "--paths", "host-to-host/cross-node",
-				"--workloads", workload, "--repetitions", "1", "--duration", "4s", "--warmup", "100ms", "--format", "none", "-o", file)
+				"--workloads", workload, "--repetitions", "1", "--duration", "6s", "--warmup", "100ms", "--format", "none", "-o", file)
 			cmd.Stderr = &story
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
@@ -41,10 +41,10 @@ func TestPathIsCut(t *testing.T) {
 			for deadline := time.Now().Add(30 * time.Second); lines(t, file) == 0 && time.Now().Before(deadline); {
 				time.Sleep(10 * time.Millisecond) // the header comes just before the first trial
 			}
-			// Half a second after packets begin to come it is in its window.
+			// Two seconds after packets begin to come it is in its window, on a busy machine too.
 			const cut = `packets() { sed -n 's/^ *eth0: *[0-9]* *\([0-9]*\).*/\1/p' /proc/self/net/dev; }
 				tested=$(packets); while [ $(packets) -lt $((tested + 100)) ]; do sleep 0.02; done
-				sleep 0.5; iptables -I INPUT -j DROP`
+				sleep 2; iptables -I INPUT -j DROP`
 			if got := execute(t, name, "lab", "exec", "--lab", fmt.Sprintf("run-%d", cmd.Process.Pid), "node-2", "--", "sh", "-c", cut); got.code != 0 {
 				t.Fatalf("%+v", got)
 			}
