@@ -75,6 +75,6 @@ func samplerOfBoth() *Table {
 		Add(SetLabel(100))
 	t.Base("nat", Hook{"nat", "postrouting", SNATPriority - 10}).
 		Add(In("four", DestAddr), Accept).
-		Add(MasqueradeAny, Count)
+		Add(Count, MasqueradeAny)
 	return t
 }
