@@ -198,6 +198,6 @@ func TestPrepareRefuses(t *testing.T) {
 	peers[1] = control.Peer{Name: "node-2", Address: "127.0.0.1", Port: 1}
 	_, err = Prepare(t.Context(), control.Prepare{Workload: w, Window: time.Second, Seat: &control.Seat{Members: peers}})
 	if !errors.As(err, &known) || known.Kind != "connection refused" || !strings.Contains(err.Error(), "member 1 (node-2)") {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("without a listener: %v", err)
 	}
 }

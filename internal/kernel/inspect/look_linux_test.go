@@ -247,7 +247,7 @@ func TestPathMTUWithoutAnswer(t *testing.T) {
 	a, _ := wired(t)
 	var got netstate.PathMTU
 	if err := wait(t, a, "mtu-briefly", "10.9.0.2:7777", &got); err == nil || !strings.Contains(err.Error(), "no answer from 10.9.0.2:7777") {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("without a listener: %v", err)
 	}
 }
 
