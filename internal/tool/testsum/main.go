@@ -124,8 +124,8 @@ func (t *tally) fail(key string) {
 // few is how many failed tests run again: more of them are not an accident of a busy machine.
 const few = 8
 
-// again runs what failed once more. What no rest of the machine mends does not run: a package that did not build or ended
-// in a panic, and a race.
+// again runs what failed once more. It runs nothing if one failure is of a kind that an idle machine does not mend: a package that
+// did not build or ended in a panic, or a race.
 func (t *tally) again(w io.Writer, run func(pkg, pattern string) ([]byte, error)) {
 	failed := map[string][]string{}
 	for _, key := range t.failures {
@@ -150,11 +150,11 @@ func (t *tally) again(w io.Writer, run func(pkg, pattern string) ([]byte, error)
 				continue
 			}
 			t.failures = slices.DeleteFunc(t.failures, func(key string) bool {
-				steady := key != pkg+" "+test && !strings.HasPrefix(key, pkg+" "+test+"/")
-				if !steady {
+				unsteady := key == pkg+" "+test || strings.HasPrefix(key, pkg+" "+test+"/")
+				if unsteady {
 					t.unsteady = append(t.unsteady, key)
 				}
-				return !steady
+				return unsteady
 			})
 		}
 	}
