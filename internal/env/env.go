@@ -50,6 +50,11 @@ type Site interface {
 type Meshed interface {
 	// Nodes returns the nodes between which a variant can be measured.
 	Nodes(ctx context.Context, v plan.Variant) ([]mesh.Node, error)
+	// Away returns a node of a pair that cannot be measured now, and why; "" for none. failed says that a trial between them
+	// has just failed: without it, a node that was there is taken to be there still.
+	Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string)
+	// Await waits until nodes that were away and come back are there, for as long as that makes sense.
+	Await(ctx context.Context)
 }
 
 // Renewer is a Site that raises variants anew.

@@ -31,6 +31,8 @@ func (p Plan) ForPairs(given func(key string) bool) Plan {
 		set("lab.nodes", func() { p.Lab.Nodes = MaxNodes })
 		set("profiles", func() { p.Profiles = Variants(pairProfile) })
 		set("baseline", func() { p.Baseline = p.Profiles[0] })
+	} else { // the network of the hosts is beside that of the pods anyway
+		set("baseline", func() { p.Baseline = Detected })
 	}
 	set("paths", func() { p.Paths = slices.Clone(pairPaths) })
 	set("workloads", func() {
@@ -74,7 +76,8 @@ func (fs *faults) validPairs(p Plan) {
 	for _, c := range []struct {
 		field string
 		is    bool
-	}{{"sweep", !p.Sweep.IsZero()}, {"precision", p.Precision > 0}, {"explain", p.Explain}, {"sequential", p.Sequential}, {"kubernetes.install", p.Cluster.Install}} {
+	}{{"sweep", !p.Sweep.IsZero()}, {"precision", p.Precision > 0}, {"explain", p.Explain}, {"sequential", p.Sequential}, {"kubernetes.install", p.Cluster.Install},
+		{"kubernetes.clientNode", p.Cluster.ClientNode != ""}, {"kubernetes.serverNode", p.Cluster.ServerNode != ""}} {
 		if c.is {
 			fs.Add(c.field, "has no meaning for pairs of nodes: leave it out, or measure one pair")
 		}

@@ -85,6 +85,7 @@ var reasons = map[string]string{
 	result.Complete:    "the plan is complete",
 	result.Precise:     "ended when all was decided, or known to the wanted precision",
 	result.Exhausted:   "ended at the most repetitions; some comparison is undecided, and an interval wider than wanted",
+	result.Away:        "pairs of nodes are missing: a node was away",
 	result.OverBudget:  "ended when its time was up",
 	result.Interrupted: "interrupted",
 	result.Killed:      "killed",

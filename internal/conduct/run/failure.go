@@ -31,16 +31,24 @@ func (e *LostError) Unwrap() error { return e.Err }
 // recover waits after a failed trial until the next can succeed, and returns why none will. It adds what was wrong to the
 // failure of the trial.
 func (c *conductor) recover(ctx context.Context, rec *result.Record) error {
-	site, ok := c.env.At(rec.Profile).(env.Recoverer)
-	if !ok || rec.Status == result.OK {
+	if rec.Status == result.OK {
 		return nil
 	}
-	wrong, err := site.Recover(ctx)
+	at := c.env.At(rec.Profile)
+	var wrong string
+	var err error
+	if site, ok := at.(env.Recoverer); ok {
+		wrong, err = site.Recover(ctx)
+	}
 	if ctx.Err() != nil {
 		return nil // an interrupted run ends as such
 	}
 	if err != nil {
 		wrong = err.Error()
+	} else if site, ok := at.(env.Meshed); ok && !rec.Pair.IsZero() {
+		if node, why := site.Away(ctx, rec.Pair, true); node != "" {
+			wrong = "node " + node + ": " + why
+		}
 	}
 	if wrong != "" && !strings.Contains(rec.Error.Message, wrong) {
 		rec.Error.Message += "; " + wrong

@@ -3,7 +3,9 @@ package run
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/cnibench/cnibench/internal/control"
@@ -15,9 +17,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// meet finds the nodes of a plan with pairs, and orders the pairs in rounds. The error is plan.Faults if the plan does not fit
-// the nodes.
-func (s *surveyed) meet(ctx context.Context, e env.Environment, p plan.Plan) error {
+// meet finds the nodes of a plan with pairs, and orders the pairs in rounds. was are those of a resumed file. The error is
+// position.Faults if the plan does not fit the nodes.
+func (s *surveyed) meet(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node) error {
 	if !p.Pairs.Given() {
 		return nil
 	}
@@ -29,13 +31,25 @@ func (s *surveyed) meet(ctx context.Context, e env.Environment, p plan.Plan) err
 	if err != nil {
 		return fmt.Errorf("find the nodes: %w", err)
 	}
+	if was != nil { // a resumed run measures the pairs of its file
+		nodes = slices.Clone(was)
+	}
 	mesh.Order(nodes)
 	names := each.Of(nodes, func(n mesh.Node) string { return n.Name })
 	if faults := p.Pairs.Fits(names); faults != nil {
 		return faults
 	}
 	s.nodes, s.schedule = nodes, p.Pairs.Schedule(names, p.Seed)
-	return nil
+	for i := range s.schedule.Rounds() {
+		for _, pair := range s.schedule.Round(i, 1) {
+			if _, why := site.Away(ctx, pair, false); why == "" {
+				s.first = pair
+				return nil
+			}
+		}
+	}
+	node, why := site.Away(ctx, s.schedule.Round(0, 1)[0], false)
+	return fmt.Errorf("no pair of nodes can be measured: node %s: %s", node, why)
 }
 
 // pairs is how many pairs each case is measured between: one that the environment chooses, or those of the plan.
@@ -68,18 +82,22 @@ const (
 type tour struct{ *conductor }
 
 // pairs measures every pair of nodes in all cases, repetition by repetition and round by round. The cases of a pair follow each
-// other, so that the network of its hosts and that of its pods are seen at the same time.
+// other, so that the network of its hosts and that of its pods are seen at the same time. Pairs whose nodes were away are tried
+// once more at the end.
 func (c tour) pairs(ctx context.Context) (string, error) {
-	for rep := 1; rep <= c.plan.Repetitions; rep++ {
-		for i := range c.survey.schedule.Rounds() {
-			if reason, err := c.round(ctx, rep, c.survey.schedule.Round(i, rep)); reason != "" || err != nil {
-				return reason, err
-			}
+	for range 2 {
+		c.progress.left = 0
+		if reason, err := c.everyRound(ctx); reason != "" || err != nil {
+			return reason, err
 		}
+		if c.progress.left == 0 {
+			break
+		}
+		c.env.At(c.plan.Measured()[0]).(env.Meshed).Await(ctx)
 	}
 	suspects := c.memory.pairs.Analyse(c.survey.nodes, c.plan.Margin).Suspects(mostSuspects)
 	if len(suspects) == 0 {
-		return result.Complete, nil
+		return c.whole(), nil
 	}
 	c.step("measuring again what differs: %s", number.Counted(len(suspects), "pair"))
 	c.progress.total += len(suspects) * moreOfSuspects * len(c.survey.served)
@@ -93,7 +111,48 @@ func (c tour) pairs(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	return result.Complete, nil
+	return c.whole(), nil
+}
+
+// everyRound measures what the file lacks of all repetitions.
+func (c tour) everyRound(ctx context.Context) (string, error) {
+	for rep := 1; rep <= c.plan.Repetitions; rep++ {
+		for i := range c.survey.schedule.Rounds() {
+			if reason, err := c.round(ctx, rep, c.survey.schedule.Round(i, rep)); reason != "" || err != nil {
+				return reason, err
+			}
+		}
+	}
+	return "", nil
+}
+
+// whole is why a run ends that has tried every pair.
+func (c tour) whole() string {
+	if c.progress.left == 0 {
+		return result.Complete
+	}
+	c.note("%s not measured: %s away; --resume measures what is missing", number.Counted(c.progress.left, "trial"),
+		strings.Join(slices.Sorted(maps.Keys(c.memory.away)), ", "))
+	return result.Away
+}
+
+// away reports whether a pair cannot be measured now, and says so when that changes.
+func (c tour) away(ctx context.Context, k plan.Case, p mesh.Pair) bool {
+	node, why := c.env.At(k.Profile).(env.Meshed).Away(ctx, p, false)
+	if node != "" {
+		if !c.memory.away[node] {
+			c.note("node %s is away, and its pairs are left out until it is back: %s", node, why)
+		}
+		c.memory.away[node] = true
+		return true
+	}
+	for _, node := range []string{p.From, p.To} {
+		if c.memory.away[node] {
+			delete(c.memory.away, node)
+			c.note("node %s is back", node)
+		}
+	}
+	return false
 }
 
 // round measures pairs without a common node in all cases.
@@ -119,6 +178,9 @@ func (c tour) together(ctx context.Context, k plan.Case, rep int, pairs []mesh.P
 	if reason := c.stop(ctx, rep, 0); reason != "" {
 		return reason, nil
 	}
+	wanted := len(trials)
+	trials = slices.DeleteFunc(trials, func(t plan.Trial) bool { return c.away(ctx, k, t.Pair) })
+	c.progress.left += wanted - len(trials)
 	records, ended := make([]result.Record, len(trials)), make([]bool, len(trials))
 	var all sync.WaitGroup
 	for i, t := range trials {

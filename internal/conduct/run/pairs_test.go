@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/control/controltest"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -27,6 +28,8 @@ type nodes struct {
 	count int
 	// apart are nodes that the environment cannot find the ends of.
 	apart string
+	// gone says why a node is away, "" if it is not. (optional)
+	gone func(node string, failed bool) string
 }
 
 func newNodes(count int) *nodes { return &nodes{world: newWorld("host"), count: count} }
@@ -40,6 +43,20 @@ func (w *nodes) Nodes(context.Context, plan.Variant) ([]mesh.Node, error) {
 	}
 	return list, nil
 }
+
+func (w *nodes) Away(_ context.Context, p mesh.Pair, failed bool) (node, why string) {
+	for _, node := range []string{p.From, p.To} {
+		if w.gone == nil {
+			break
+		}
+		if why := w.gone(node, failed); why != "" {
+			return node, why
+		}
+	}
+	return "", ""
+}
+
+func (w *nodes) Await(context.Context) {}
 
 func (w *nodes) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
 	if w.apart != "" && r.Pair.String() == w.apart {
@@ -201,5 +218,60 @@ func BenchmarkThousandNodes(b *testing.B) {
 		b.ReportMetric(float64(len(w.starts)), "agents")
 		b.ReportMetric(float64(seen.Sys)/1e6, "MB")
 		b.ReportMetric(float64(size.Size())/1e6, "MB-file")
+	}
+}
+
+// TestNodesGoAndComeBack: the trial in which a node goes is a failed record that names it. Its other pairs are left out until it is
+// back. What is still missing at the end is no record, and a resumed run measures it.
+func TestNodesGoAndComeBack(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		w := newNodes(5)
+		asked, dead := 0, false
+		w.use(func(name string, p control.Prepare) (*sample.Observation, *control.Error) {
+			if name == "host/n3" && !dead {
+				dead = true
+				return nil, controltest.Die
+			}
+			return ordinary(p)
+		})
+		w.gone = func(node string, _ bool) string {
+			if node != "n3" || !dead {
+				return ""
+			}
+			if asked++; back && asked > 7 {
+				return ""
+			}
+			return "its pods are gone"
+		}
+		var notes []string
+		name, end, err := begin(t, t.Context(), w, pairPlan(mesh.All), Options{Progress: func(e Event) {
+			if e.Note != "" {
+				notes = append(notes, e.Note)
+			}
+		}})
+		all := trials(load(t, name))
+		failed := slices.DeleteFunc(slices.Clone(all), func(r result.Record) bool { return r.Status == result.OK })
+		if err != nil || len(failed) != 1 || !strings.HasSuffix(failed[0].Error.Message, "; node n3: its pods are gone") || failed[0].Error.Side == "" {
+			t.Fatalf("%v, failed: %+v", err, failed)
+		}
+		said := strings.Join(notes, "\n")
+		if back {
+			if end.Reason != result.Complete || len(all) < 40 || !strings.Contains(said, "node n3 is away, and its pairs are left out until it is back: its pods are gone\nnode n3 is back") {
+				t.Errorf("%+v, %d trials\n%s", end, len(all), said)
+			}
+			continue
+		}
+		if end.Reason != result.Away || len(all) >= 40 || !strings.Contains(said, "not measured: n3 away; --resume") {
+			t.Errorf("%+v, %d trials\n%s", end, len(all), said)
+		}
+		w.gone, w.count = nil, 6 // n3 is back, and n6 is new
+		end, err = goOn(t, w, name)
+		keys := map[string]bool{}
+		for _, r := range trials(load(t, name)) {
+			keys[fmt.Sprint(r.Key(), r.Repetition)] = true
+		}
+		if err != nil || end.Reason != result.Complete || len(keys) < 40 || strings.Contains(fmt.Sprint(keys), "n6") {
+			t.Errorf("resumed: %+v, %v, %d different trials", end, err, len(keys))
+		}
 	}
 }

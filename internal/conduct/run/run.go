@@ -23,6 +23,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -62,7 +63,11 @@ func Run(ctx context.Context, e env.Environment, p plan.Plan, out *result.Writer
 	}
 	defer c.agents.close()
 	var err error
-	if c.survey, err = survey(ctx, e, p); err != nil {
+	var was []mesh.Node
+	if o.Resumed != nil {
+		was = o.Resumed.Start.Nodes
+	}
+	if c.survey, err = survey(ctx, e, p, was); err != nil {
 		return result.End{}, err
 	}
 	for _, q := range c.survey.profiles {
@@ -121,7 +126,7 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	if err != nil {
 		return p, fmt.Errorf("find the facts of the environment: %w", err)
 	}
-	c.memory = memory{sampled: map[plan.Trial]bool{}, rates: map[plan.Case][]float64{}}
+	c.memory = memory{sampled: map[plan.Trial]bool{}, away: map[string]bool{}, rates: map[plan.Case][]float64{}}
 	c.instances = instances{last: map[plan.Variant]int{}, block: map[plan.Variant]int{}, broken: map[plan.Route]error{}}
 	res := c.options.Resumed
 	if res == nil {

@@ -15,6 +15,8 @@ import (
 type progress struct {
 	// done and total count all trials of the file, measured and failed those of this invocation.
 	done, total, measured, failed int
+	// left counts those that were not measured because a node was away.
+	left int
 	// spent is the time that the trials of this invocation took.
 	spent time.Duration
 }
@@ -27,8 +29,9 @@ type memory struct {
 	sampled map[plan.Trial]bool
 	// rates are what the first trials found a case to reach, for what is loaded to a share of it.
 	rates map[plan.Case][]float64
-	// pairs are what was measured between pairs of nodes.
+	// pairs are what was measured between pairs of nodes; away are the nodes that cannot be measured now.
 	pairs matrix.Collector
+	away  map[string]bool
 	// trials are those that a precision is judged by.
 	trials compare.Collector
 }

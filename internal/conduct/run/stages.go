@@ -53,7 +53,7 @@ func (c *conductor) stage(ctx context.Context, enter func() error, stage surveye
 	err := enter()
 	var here surveyed
 	if err == nil {
-		here, err = survey(ctx, c.env, c.planOf(names))
+		here, err = survey(ctx, c.env, c.planOf(names), c.survey.nodes)
 	}
 	if ctx.Err() != nil {
 		return result.Interrupted, nil

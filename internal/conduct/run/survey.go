@@ -26,16 +26,18 @@ type surveyed struct {
 	// nodes and schedule are those of a plan with pairs of nodes. Their routes are found when they are measured.
 	nodes    []mesh.Node
 	schedule mesh.Schedule
+	// first is a pair whose nodes are there.
+	first mesh.Pair
 }
 
-// survey asks e for every profile and path of the plan. It fails if nothing that was asked for can be measured.
-func survey(ctx context.Context, e env.Environment, p plan.Plan) (surveyed, error) {
+// survey asks e for every profile and path of the plan. was are the nodes of a resumed file, if it has any. It fails if nothing that was asked for can be measured.
+func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node) (surveyed, error) {
 	profiles, err := e.Profiles(ctx)
 	if err != nil {
 		return surveyed{}, fmt.Errorf("find the profiles of the environment: %w", err)
 	}
 	s := surveyed{profiles: profiles, routes: map[plan.Route]control.Ends{}, served: map[plan.Case]bool{}}
-	if err := s.meet(ctx, e, p); err != nil {
+	if err := s.meet(ctx, e, p, was); err != nil {
 		return surveyed{}, err
 	}
 	for _, r := range p.Routes() {
@@ -88,9 +90,7 @@ func (s *surveyed) ask(ctx context.Context, at env.Site, q *result.Profile, r pl
 		return nil
 	}
 	one := r
-	if s.nodes != nil {
-		one.Pair = s.schedule.Round(0, 1)[0]
-	}
+	one.Pair = s.first
 	ends, err := at.Endpoints(ctx, one)
 	var not *control.NotServedError
 	if errors.As(err, &not) {

@@ -75,8 +75,12 @@ func (c *Cluster) endpoint(profile plan.Variant, pod string) (control.Endpoint, 
 		return control.Endpoint{}, fmt.Errorf("the cluster was raised without pod %s", pod)
 	}
 	address := trait.PickFamily(s.addresses, c.options.Family)
+	name := string(profile) + "/" + pod
+	if c.place.mesh != nil {
+		name += " on node " + s.node
+	}
 	return control.Endpoint{
-		Name: string(profile) + "/" + pod, Address: address, ListenAddress: address, ListenPort: c.listens(profile, pod), CPUs: c.options.CPUs,
+		Name: name, Address: address, ListenAddress: address, ListenPort: c.listens(profile, pod), CPUs: c.options.CPUs,
 		Lifeline: lifeline,
 		Start:    func(ctx context.Context) (io.ReadWriteCloser, error) { return c.startAgent(ctx, pod) },
 	}, nil
@@ -179,15 +183,15 @@ func (c *Cluster) Ground(profile string) detect.Ground {
 	defer c.mu.Unlock()
 	for _, spec := range c.layout.pods {
 		s, ok := c.pods[spec.Name]
-		if !ok {
+		if !ok || c.place.mesh != nil && !slices.Contains(c.Nodes(), spec.Node) {
 			continue
 		}
 		e := detect.End{Pod: spec.Name, Node: spec.Node, By: c, Host: spec.Host()}
 		e.Address, _ = netip.ParseAddr(trait.PickFamily(s.addresses, c.options.Family)) // unknown is the zero address
-		switch spec.Name {
-		case podClient, hostClient:
+		switch {
+		case spec.Name == podClient, spec.Name == hostClient, c.place.mesh != nil && spec.Node == c.place.client:
 			e.Role = "client"
-		case podServer, hostServer:
+		case spec.Name == podServer, spec.Name == hostServer, c.place.mesh != nil:
 			e.Role = "server"
 		}
 		g.Ends = append(g.Ends, e)

@@ -34,7 +34,7 @@ type world struct {
 }
 
 // newWorld returns a world with nodes, and a Cluster in it.
-func newWorld(t *testing.T, o Options, nodes ...corev1.Node) (*world, *Cluster) {
+func newWorld(t testing.TB, o Options, nodes ...corev1.Node) (*world, *Cluster) {
 	t.Helper()
 	w := &world{Clientset: apitest.NewClientset(), missing: map[string]bool{}, execs: make(chan string, 1000)}
 	for i := range nodes {

@@ -25,8 +25,10 @@ type placement struct {
 	why string
 	// nodes are those that were chosen, in that order.
 	nodes []corev1.Node
-	// members are the nodes of the members of the largest job: those of the two ends first.
+	// members are the nodes of the members of the largest job: those of the two ends first. Of a run over pairs they are its nodes.
 	members []string
+	// mesh is nil but for a run over pairs of nodes.
+	mesh *attendance
 }
 
 // controlRoles are the labels of nodes that have the control plane on them, which competes with what is measured: k3s and RKE2
@@ -78,8 +80,14 @@ func choose(nodes []corev1.Node, o Options) (placement, error) {
 	if err := errors.Join(faults...); err != nil {
 		return placement{}, &ConfigError{err}
 	}
+	if o.Pairs.File() != "" {
+		return attend(nodes, unfit, o)
+	}
 	if len(fit) == 0 {
 		return placement{}, advice.With(fmt.Errorf("no node can take pods: %s", reasons(unfit)), "look at kubectl get nodes; a taint is passed by a toleration")
+	}
+	if o.Pairs.Given() {
+		return attend(fit, unfit, o)
 	}
 	slices.SortFunc(fit, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	p := pick(fit, o, unfit)

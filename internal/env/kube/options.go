@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 )
 
 // Options say which cluster, and what a valid plan needs there. Only Kubeconfig, Context and PullSecrets matter to a
@@ -49,6 +50,8 @@ type Sends struct {
 	UDP bool
 	// Members is how many members the largest job has, each on a node of its own; 0 without jobs.
 	Members int
+	// Pairs are those of a run over pairs of nodes; zero for one pair of its own choice.
+	Pairs mesh.Pairs
 }
 
 const (

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -16,6 +17,8 @@ const (
 	firstHostPort, lastHostPort = 22000, 29990
 	// candidates is how many ports are tried on each node.
 	candidates = 64
+	// portsAtOnce bounds the nodes that are asked at the same time.
+	portsAtOnce = 16
 )
 
 // findHostPorts finds ports for servers on the nodes that are free on every one of them, as the nodes see it: other runs
@@ -25,19 +28,31 @@ func (c *Cluster) findHostPorts(ctx context.Context) error {
 		return nil
 	}
 	free := candidatePorts(c.run)
-	for _, s := range c.layout.pods {
-		if !s.Host() {
-			continue
-		}
-		argv := []string{program, "hold", "--free"}
-		argv = append(argv, each.Of(free, strconv.Itoa)...)
-		out, err := c.Exec(ctx, s.Name, argv)
+	argv := append([]string{program, "hold", "--free"}, each.Of(free, strconv.Itoa)...)
+	hosts := slices.DeleteFunc(slices.Clone(c.place.present(c.layout.pods)), func(s *podSpec) bool { return !s.Host() })
+	outs, errs := make([][]byte, len(hosts)), make([]error, len(hosts))
+	var all sync.WaitGroup
+	slots := make(chan struct{}, portsAtOnce)
+	for i, s := range hosts {
+		all.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			outs[i], errs[i] = c.Exec(ctx, s.Name, argv)
+		})
+	}
+	all.Wait()
+	for i, s := range hosts {
+		var there []int
+		err := errs[i]
 		if err != nil && refused(err) {
 			break // a port in use then fails its trial
 		}
-		var there []int
 		if err == nil {
-			err = json.Unmarshal(out, &there)
+			err = json.Unmarshal(outs[i], &there)
+		}
+		if lost := c.place.lost(c.options.Say); err != nil && lost != nil {
+			lost(s.Name, "look for free ports: "+err.Error())
+			continue
 		}
 		if err != nil {
 			return fmt.Errorf("look for free ports on node %s: %w", s.Node, err)

@@ -84,7 +84,7 @@ func (c *Cluster) findTools(ctx context.Context) error {
 	if len(c.options.Tools) == 0 {
 		return nil
 	}
-	pod := c.layout.pods[0].Name
+	pod := c.place.present(c.layout.pods)[0].Name
 	out, err := c.Exec(ctx, pod, []string{"/cnibench", agentVerb, "--lacks", strings.Join(c.options.Tools, ",")})
 	if missing := strings.Fields(string(out)); err == nil && len(missing) > 0 {
 		return &ConfigError{image.MissingTools(c.options.Image, missing, c.options.Tools)}

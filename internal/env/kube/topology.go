@@ -74,6 +74,9 @@ type ends struct {
 // ends returns the ends of a route in the cluster. The profile "host" has host-network pods. why says why the route is not
 // served, "" if it is.
 func (at placement) ends(o Options, r plan.Route) (e ends, why string) {
+	if at.mesh != nil {
+		return at.between(r)
+	}
 	p, far := r.Path, r.Path.ServerNode() == 1
 	local := o.TrafficPolicy == condition.TrafficLocal
 	switch {
@@ -228,7 +231,7 @@ func arrange(o Options, at placement) layout {
 	if o.Host {
 		variants = append(variants, profileHost)
 	}
-	for _, r := range o.routes(variants) {
+	for _, r := range at.meetings(o.routes(variants)) {
 		e, why := at.ends(o, r)
 		if why != "" {
 			continue
@@ -297,6 +300,8 @@ const (
 	factClient = "kube.node.client"
 	FactServer = "kube.node.server"
 	factThird  = "kube.node.third"
+	// factLeftOut are the nodes that a run over pairs does not measure, with the reasons.
+	factLeftOut = facts.KubeLeftOut
 	// factControl are those of them that the control plane is on: it competes for their CPUs.
 	factControl = "kube.node.control_plane"
 	// factRequests and factLimit are what the pods asked for, and the limit that throttles them.
@@ -320,9 +325,13 @@ func (c *Cluster) Facts() facts.Facts {
 			f[name] = value
 		}
 	}
-	set(factClient, c.place.client)
-	set(FactServer, c.place.server)
-	set(factThird, c.place.third)
+	if c.place.mesh != nil {
+		set(factLeftOut, c.place.mesh.leftOut)
+	} else {
+		set(factClient, c.place.client)
+		set(FactServer, c.place.server)
+		set(factThird, c.place.third)
+	}
 	set(factControl, c.place.controlPlanes())
 	set(factLimit, c.options.CPULimit)
 	set(FactBalancer, c.balancerFact())

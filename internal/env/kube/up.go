@@ -125,7 +125,7 @@ func (c *Cluster) Renew(ctx context.Context) error {
 
 // makePods creates all pods and waits until they are ready.
 func (c *Cluster) makePods(ctx context.Context) error {
-	for _, s := range c.layout.pods {
+	for _, s := range c.place.present(c.layout.pods) {
 		if err := c.makePod(ctx, s); err != nil {
 			return fmt.Errorf("create pod %s: %w", s.Name, withPodAdvice(s.Name, cause(ctx, err)))
 		}
@@ -218,10 +218,10 @@ func unaccompanied(p *corev1.Pod) error {
 
 // awaitPods returns when every pod is ready, on its node and has an address.
 func (c *Cluster) awaitPods(ctx context.Context) error {
-	names := each.Of(c.layout.pods, func(s *podSpec) string { return s.Name })
+	names := each.Of(c.place.present(c.layout.pods), func(s *podSpec) string { return s.Name })
 	pods, err := trait.Await{
 		Names: names, List: c.listPods, Done: func(_ *corev1.Pod, now trait.State) bool { return now.Ready },
-		Interval: beat, Limit: c.options.Ready, Patience: patience,
+		Interval: beat, Limit: c.options.Ready, Patience: patience, Lost: c.place.lost(c.options.Say),
 	}.Pods(ctx)
 	var late *trait.LateError
 	switch {
@@ -230,8 +230,13 @@ func (c *Cluster) awaitPods(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("wait for the pods: %w", withAdvice(cause(ctx, err)))
 	}
-	for _, name := range names {
-		c.pods[name] = standing{node: pods[name].Spec.NodeName, addresses: trait.Addresses(pods[name])}
+	for _, s := range c.place.present(c.layout.pods) {
+		c.pods[s.Name] = standing{node: pods[s.Name].Spec.NodeName, addresses: trait.Addresses(pods[s.Name])}
+	}
+	if c.place.mesh != nil {
+		if c.place.client, c.place.server, err = c.place.foremost(); err != nil {
+			return err
+		}
 	}
 	return c.placed()
 }
@@ -267,7 +272,7 @@ func (c *Cluster) late(ctx context.Context, waiting map[string]trait.State) erro
 
 // placed checks that every pod is where its paths need it and has an address of the wanted family.
 func (c *Cluster) placed() error {
-	for _, s := range c.layout.pods {
+	for _, s := range c.place.present(c.layout.pods) {
 		p := c.pods[s.Name]
 		if p.node != s.Node {
 			return fmt.Errorf("pod %s runs on node %q and belongs on %q", s.Name, p.node, s.Node)

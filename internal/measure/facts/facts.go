@@ -43,24 +43,25 @@ const (
 
 // Names of the facts about a cluster: what was found there, and what of it was proved.
 const (
-	KubeVersion       = "kube.version"       // of the API server
-	KubeDistribution  = "kube.distribution"  // who made the cluster, where that shows
-	KubeCNI           = "kube.cni"           // whose dataplane it is
-	KubeCNIVersion    = "kube.cni.version"   // its image's tag
-	KubeProfile       = "kube.profile"       // the profile of the catalogue that fits
-	KubeBut           = "kube.profile.but"   // in what the cluster differs from it
-	KubeProxyMode     = "kube.proxy.mode"    // iptables, nftables, ipvs, none, or unknown
-	KubeProxyVersion  = "kube.proxy.version" // its image's tag
-	KubeMTU           = "kube.mtu"           // of the pods, in bytes
-	KubeEncapsulation = "kube.encapsulation" // none, vxlan, geneve, ipip, wireguard
-	KubeEncryption    = "kube.encryption"    // none, wireguard, ipsec
-	KubeDoubts        = "kube.doubts"        // what speaks against the above
-	KubeUnproven      = "kube.unproven"      // what of it could not be seen
-	KubeDisproved     = "kube.disproved"     // what of it was seen to be otherwise
-	Nodes             = "nodes"              // how many the cluster has
-	NodesMachines     = "nodes.machines"     // how many kernels they run on
-	Leftovers         = "leftovers"          // what an earlier CNI left on the nodes
-	InTurn            = "profiles.in_turn"   // which stood one after the other, not at the same time
+	KubeVersion       = "kube.version"        // of the API server
+	KubeDistribution  = "kube.distribution"   // who made the cluster, where that shows
+	KubeCNI           = "kube.cni"            // whose dataplane it is
+	KubeCNIVersion    = "kube.cni.version"    // its image's tag
+	KubeProfile       = "kube.profile"        // the profile of the catalogue that fits
+	KubeBut           = "kube.profile.but"    // in what the cluster differs from it
+	KubeProxyMode     = "kube.proxy.mode"     // iptables, nftables, ipvs, none, or unknown
+	KubeProxyVersion  = "kube.proxy.version"  // its image's tag
+	KubeMTU           = "kube.mtu"            // of the pods, in bytes
+	KubeEncapsulation = "kube.encapsulation"  // none, vxlan, geneve, ipip, wireguard
+	KubeEncryption    = "kube.encryption"     // none, wireguard, ipsec
+	KubeDoubts        = "kube.doubts"         // what speaks against the above
+	KubeUnproven      = "kube.unproven"       // what of it could not be seen
+	KubeDisproved     = "kube.disproved"      // what of it was seen to be otherwise
+	KubeLeftOut       = "kube.nodes.left_out" // which a run over pairs does not measure, and why
+	Nodes             = "nodes"               // how many the cluster has
+	NodesMachines     = "nodes.machines"      // how many kernels they run on
+	Leftovers         = "leftovers"           // what an earlier CNI left on the nodes
+	InTurn            = "profiles.in_turn"    // which stood one after the other, not at the same time
 	// Node begins the names of facts about the nodes of both ends: node.client.kernel, node.server.nic.speed.
 	Node = "node."
 )
@@ -73,7 +74,7 @@ const (
 
 // OfTheMoment says whether a fact is about the moment when the run began, so that no two runs share it.
 func OfTheMoment(name string) bool {
-	return name == LoadAverage || name == IdleBusy || name == IdleInterrupt
+	return name == LoadAverage || name == IdleBusy || name == IdleInterrupt || name == KubeLeftOut
 }
 
 // Names returns the names in order.

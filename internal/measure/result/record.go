@@ -159,6 +159,8 @@ const (
 	Precise = "precision"
 	// Exhausted means that the most repetitions were measured and that does not hold.
 	Exhausted = "repetitions"
+	// Away means that pairs of nodes were not measured because a node was away.
+	Away = "nodes"
 	// OverBudget means that the time was up first.
 	OverBudget = "budget"
 	// Interrupted means that the caller gave up.

@@ -170,9 +170,13 @@ func (p Pairs) Fits(nodes []string) (faults position.Faults) {
 	if wanted, ok := p.sampled(); ok && wanted > n*(n-1)/2 {
 		faults.Add("pairs", "sample=%d: %d nodes have %s; want at most that, or all", wanted, n, number.Counted(n*(n-1)/2, "pair"))
 	}
+	known := map[string]bool{}
+	for _, name := range nodes {
+		known[name] = true
+	}
 	for _, line := range p.Listed {
 		for _, name := range []string{line.From, line.To} {
-			if !slices.Contains(nodes, name) {
+			if !known[name] {
 				faults = append(faults, position.Fault{File: p.Which, Line: line.Number, Message: fmt.Sprintf("unknown node %q%s", name, advice.DidYouMean(name, nodes))})
 			}
 		}

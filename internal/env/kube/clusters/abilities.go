@@ -9,12 +9,15 @@ import (
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
 )
 
 var _ interface {
+	env.Meshed
 	env.Renewer
 	env.Roller
 	env.PodMaker
@@ -51,6 +54,19 @@ func (s *site) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) 
 	}
 	return ends, err
 }
+
+// Nodes returns the nodes of a run over pairs.
+func (s *site) Nodes(context.Context, plan.Variant) ([]mesh.Node, error) {
+	return kube.Mesh{Cluster: s.cluster}.Nodes(), nil
+}
+
+// Away returns a node of a pair that cannot be measured now, and why.
+func (s *site) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string) {
+	return kube.Mesh{Cluster: s.cluster}.Away(ctx, p, failed)
+}
+
+// Await waits until nodes that come back are there.
+func (s *site) Await(ctx context.Context) { kube.Mesh{Cluster: s.cluster}.Await(ctx) }
 
 // Renews returns all variants of the cluster: they share its pods.
 func (s *site) Renews(plan.Variant) []plan.Variant {

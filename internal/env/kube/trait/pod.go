@@ -82,6 +82,8 @@ type Await struct {
 	Done func(*corev1.Pod, State) bool
 	// Interval is the time between two lists, Limit the time for all pods, Patience that for a state that may pass.
 	Interval, Limit, Patience time.Duration
+	// Lost is told of a pod that is gone, cannot be done or is late; the others are waited for. Without it, one pod fails all. (optional)
+	Lost func(name, why string)
 }
 
 // LateError means that pods were not as wanted in time.
@@ -105,9 +107,17 @@ func (e *LateError) why() string {
 }
 
 // Pods returns all listed pods when those with the names are done. It fails with a *LateError after the limit, and at once
-// for a pod that is gone or that cannot be done.
+// for a pod that is gone or that cannot be done; with Lost it does neither.
 func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
-	since := map[string]time.Time{}
+	since, lost := map[string]time.Time{}, map[string]bool{}
+	lose := func(name string, err error) error {
+		if a.Lost == nil {
+			return err
+		}
+		lost[name] = true
+		a.Lost(name, err.Error())
+		return nil
+	}
 	var pods map[string]*corev1.Pod
 	late := &LateError{Limit: a.Limit}
 	err := wait.PollUntilContextTimeout(ctx, a.Interval, a.Limit, true, func(ctx context.Context) (bool, error) {
@@ -121,8 +131,14 @@ func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 		pods, late.Waiting, late.Pod = listed, map[string]State{}, ""
 		for _, name := range a.Names {
 			p := pods[name]
+			if lost[name] {
+				continue
+			}
 			if p == nil {
-				return false, fmt.Errorf("pod %s is gone: it was deleted", name)
+				if err := lose(name, fmt.Errorf("pod %s is gone: it was deleted", name)); err != nil {
+					return false, err
+				}
+				continue
 			}
 			now := StateOf(p)
 			if a.Done(p, now) {
@@ -134,7 +150,10 @@ func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 				since[name] = time.Now()
 			}
 			if now.Hopeless || now.Patient && time.Since(since[name]) > a.Patience {
-				return false, advice.With(fmt.Errorf("pod %s on node %s: %s", name, nodeOf(p), now.Why), now.Advice)
+				if err := lose(name, advice.With(fmt.Errorf("pod %s on node %s: %s", name, nodeOf(p), now.Why), now.Advice)); err != nil {
+					return false, err
+				}
+				continue
 			}
 			if late.Waiting[name] = now; late.Pod == "" {
 				late.Pod, late.Node = name, p.Spec.NodeName
@@ -146,7 +165,13 @@ func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("pod %s: %s: %w", late.Pod, late.why(), context.Cause(ctx))
 		}
-		return nil, late
+		if a.Lost == nil {
+			return nil, late
+		}
+		for name, now := range late.Waiting {
+			_ = lose(name, fmt.Errorf("pod %s is not ready after %s: %s", name, a.Limit, cmp.Or(now.Why, "nothing is known of it"))) // none with Lost
+		}
+		err = nil
 	}
 	return pods, err
 }

@@ -223,6 +223,12 @@ func (e *Environment) Nodes(context.Context, plan.Variant) ([]mesh.Node, error) 
 	return each.Of(mesh.LabNodes(e.plan.Lab.Nodes), func(name string) mesh.Node { return mesh.Node{Name: name} }), nil
 }
 
+// Away returns none: nodes of a lab stay.
+func (e *Environment) Away(context.Context, mesh.Pair, bool) (node, why string) { return "", "" }
+
+// Await has nothing to wait for.
+func (e *Environment) Await(context.Context) {}
+
 // Follow follows transactions on a route.
 func (e *Environment) Follow(ctx context.Context, r plan.Route, o journey.Options) (journey.Trace, error) {
 	return followed(ctx, e.Lab, r, o)

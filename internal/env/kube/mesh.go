@@ -1,0 +1,312 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/mesh"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
+
+// attendance is who takes part in a run over pairs of nodes.
+type attendance struct {
+	nodes []mesh.Node
+	// leftOut are the other nodes, with the reasons.
+	leftOut string
+	mu      sync.Mutex
+	// away are those that cannot be measured now.
+	away map[string]absence
+}
+
+// absence is why a node cannot be measured.
+type absence struct {
+	why string
+	// soon says that its pods are on their way.
+	soon bool
+	// asked is when the API server was asked last.
+	asked time.Time
+}
+
+const (
+	// askAgain is how long the API server is not asked about a node that is away, askSoon about one whose pods are on their way.
+	askAgain, askSoon = 10 * time.Second, time.Second
+	// backLimit bounds the wait for pods that are on their way.
+	backLimit = 30 * time.Second
+)
+
+// again reports whether it is time to ask about the node.
+func (a absence) again() bool {
+	limit := askAgain
+	if a.soon {
+		limit = askSoon
+	}
+	return a.why != "" && time.Since(a.asked) > limit
+}
+
+// attend chooses the nodes of a run over pairs: all of nodes or, with a file, those that it lists. unfit says why some cannot take
+// pods. Those that a file lists are away: they may come back.
+func attend(nodes []corev1.Node, unfit map[string]string, o Options) (placement, error) {
+	if faults := o.Pairs.Fits(each.Of(nodes, func(n corev1.Node) string { return n.Name })); faults != nil {
+		var err error = faults
+		if len(unfit) > 0 {
+			err = fmt.Errorf("%w (%s)", err, reasons(unfit))
+		}
+		return placement{}, &ConfigError{err}
+	}
+	listed := map[string]bool{}
+	for _, line := range o.Pairs.Listed {
+		listed[line.From], listed[line.To] = true, true
+	}
+	p := placement{mesh: &attendance{away: map[string]absence{}}}
+	others := maps.Clone(unfit)
+	for _, n := range nodes {
+		if len(listed) > 0 && !listed[n.Name] {
+			continue
+		}
+		p.nodes = append(p.nodes, n)
+		p.mesh.nodes = append(p.mesh.nodes, mesh.Node{Name: n.Name, Labels: differences(n)})
+		if why := unfit[n.Name]; why != "" {
+			p.mesh.away[n.Name] = absence{why: why}
+			delete(others, n.Name)
+		}
+	}
+	mesh.Order(p.mesh.nodes)
+	p.members = each.Of(p.mesh.nodes, func(n mesh.Node) string { return n.Name })
+	if len(others) > 0 && len(listed) == 0 {
+		p.mesh.leftOut = reasons(others)
+		o.Say("left out: %s", p.mesh.leftOut)
+	}
+	return p, nil
+}
+
+// differences are what nodes may differ in.
+func differences(n corev1.Node) map[string]string {
+	all := map[string]string{
+		"zone": n.Labels[corev1.LabelTopologyZone], "instance type": n.Labels[corev1.LabelInstanceTypeStable],
+		"arch": n.Labels[corev1.LabelArchStable], "kernel": n.Status.NodeInfo.KernelVersion, "system": n.Status.NodeInfo.OSImage,
+	}
+	maps.DeleteFunc(all, func(_, value string) bool { return value == "" })
+	return all
+}
+
+// isAway returns why a node cannot be measured; the zero absence if it can.
+func (a *attendance) isAway(node string) absence {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.away[node]
+}
+
+// say notes why a node cannot be measured; the zero absence if it can.
+func (a *attendance) say(node string, now absence) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if delete(a.away, node); now.why != "" {
+		now.asked = time.Now()
+		a.away[node] = now
+	}
+}
+
+// expected returns the nodes whose pods are on their way.
+func (a *attendance) expected() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(a.away)), func(node string) bool { return !a.away[node].soon })
+}
+
+// present returns the pods whose nodes are not away.
+func (p placement) present(pods []*podSpec) []*podSpec {
+	if p.mesh == nil {
+		return pods
+	}
+	return slices.DeleteFunc(slices.Clone(pods), func(s *podSpec) bool { return p.mesh.isAway(s.Node).why != "" })
+}
+
+// lost returns what is told of pods that do not come; nil where all are needed.
+func (p placement) lost(say func(string, ...any)) func(pod, why string) {
+	if p.mesh == nil {
+		return nil
+	}
+	return func(pod, why string) {
+		node := p.nodeOf(pod)
+		if p.mesh.isAway(node).why == "" {
+			say("node %s is away: %s", node, why)
+		}
+		p.mesh.say(node, absence{why: why})
+	}
+}
+
+// foremost returns the first two nodes that are there.
+func (p placement) foremost() (first, second string, err error) {
+	there := slices.DeleteFunc(slices.Clone(p.members), func(node string) bool { return p.mesh.isAway(node).why != "" })
+	if len(there) < 2 {
+		away := map[string]string{}
+		for node, a := range p.mesh.away {
+			away[node] = a.why
+		}
+		return "", "", errors.New(alone(cmp.Or(strings.Join(there, ", "), "no node"), away))
+	}
+	return there[0], there[1], nil
+}
+
+// meetings returns routes, and on a run over pairs those of every node: to the next one, and from the one before.
+func (p placement) meetings(routes []plan.Route) []plan.Route {
+	if p.mesh == nil {
+		return routes
+	}
+	var all []plan.Route
+	for i, node := range p.members {
+		for _, r := range routes {
+			r.Pair = mesh.Pair{From: node, To: p.members[(i+1)%len(p.members)]}
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// between returns the ends of a route on its pair of nodes, or on the first two that are there.
+func (p placement) between(r plan.Route) (e ends, why string) {
+	if r.Pair.IsZero() {
+		r.Pair = mesh.Pair{From: p.client, To: p.server}
+	}
+	for i, node := range []string{r.Pair.From, r.Pair.To} {
+		at := slices.Index(p.members, node)
+		if at < 0 {
+			return e, fmt.Sprintf("node %q takes no part in the run", node)
+		}
+		pod := member + strconv.Itoa(at+1)
+		if bare(r.Variant) || []plan.Role{r.Path.From, r.Path.To}[i] == plan.Host {
+			pod = inHost + pod
+		}
+		if i == 0 {
+			e.client = pod
+		} else {
+			e.servers = []string{pod}
+		}
+	}
+	return e, ""
+}
+
+// Mesh is a Cluster in which a run measures pairs of nodes. A node may go and come back: its pods are made anew then.
+type Mesh struct{ *Cluster }
+
+// Nodes returns the nodes that take part, with what they may differ in.
+func (m Mesh) Nodes() []mesh.Node { return slices.Clone(m.place.mesh.nodes) }
+
+// Away returns a node of a pair that cannot be measured now, and why; "" for none. The API server is asked about nodes that were
+// away, but not all the time, and about both if a trial has failed.
+func (m Mesh) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string) {
+	for _, node := range []string{p.From, p.To} {
+		was := m.place.mesh.isAway(node)
+		if failed || was.again() {
+			was = m.ask(ctx, node, was)
+		}
+		if was.why != "" {
+			return node, was.why
+		}
+	}
+	return "", ""
+}
+
+// Await waits until pods that are on their way are there.
+func (m Mesh) Await(ctx context.Context) {
+	// Without them, their pairs stay away.
+	_ = wait.PollUntilContextTimeout(ctx, askSoon, backLimit, true, func(ctx context.Context) (bool, error) {
+		for _, node := range m.place.mesh.expected() {
+			m.ask(ctx, node, m.place.mesh.isAway(node))
+		}
+		return len(m.place.mesh.expected()) == 0, nil
+	})
+}
+
+// ask finds out whether a node can be measured, and notes it.
+func (m Mesh) ask(ctx context.Context, node string, was absence) absence {
+	now := m.attends(ctx, node)
+	if ctx.Err() != nil {
+		return was
+	}
+	m.place.mesh.say(node, now)
+	return now
+}
+
+// attends finds out whether a node can be measured. It makes pods anew that are gone, and does not wait for them.
+func (m Mesh) attends(ctx context.Context, node string) absence {
+	ctx, stop := context.WithTimeout(ctx, askLimit)
+	defer stop()
+	list, err := m.client.Nodes().List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String()})
+	if err != nil {
+		return absence{why: "the API server does not say how it is: " + short(err).Error()}
+	}
+	at := slices.IndexFunc(list.Items, func(n corev1.Node) bool { return n.Name == node })
+	if at < 0 {
+		return absence{why: "it is not a node of the cluster"}
+	}
+	unfit := unsuitable(list.Items[at], m.options)
+	var all []string
+	for _, s := range m.layout.pods {
+		if s.Node != node {
+			continue
+		}
+		if why := m.podOf(ctx, s, unfit == ""); why != "" {
+			all = append(all, why)
+		}
+	}
+	soon := len(all) > 0 && unfit == ""
+	if why := trait.Unready(list.Items[at]); why != "" {
+		all = append(all, "it "+why)
+	} else if len(all) > 0 && unfit != "" {
+		all = append(all, unfit)
+	}
+	return absence{why: strings.Join(slices.Compact(all), "; "), soon: soon}
+}
+
+// podOf returns why a pod cannot be used, "" if it can. It makes one that is gone anew, if that makes sense.
+func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) string {
+	pods := m.client.Pods(m.namespace(s.Host()))
+	p, err := pods.Get(ctx, s.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && !anew:
+		return "its pods are gone"
+	case apierrors.IsNotFound(err):
+		if err := m.makePod(ctx, s); err != nil {
+			return "make a pod: " + err.Error()
+		}
+		return "its pods are made anew"
+	case err != nil:
+		return "the API server does not say how its pods are: " + short(err).Error()
+	}
+	now := trait.StateOf(p)
+	switch {
+	case now.Ready:
+	case now.Ended && p.DeletionTimestamp == nil:
+		if err := pods.Delete(ctx, s.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}); err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("pod %s: %s; it cannot be removed: %s", s.Name, now.Why, short(err))
+		}
+		return "pod " + s.Name + ": " + now.Why
+	default:
+		return "pod " + s.Name + ": " + cmp.Or(now.Why, unreadiness(p), "it is not ready")
+	}
+	addresses := trait.Addresses(p)
+	if trait.PickFamily(addresses, m.options.Family) == "" {
+		return fmt.Sprintf("pod %s has no IPv%d address", s.Name, max(m.options.Family, 4))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pods[s.Name] = standing{node: s.Node, addresses: addresses}
+	return ""
+}
