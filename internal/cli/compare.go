@@ -40,7 +40,8 @@ Exit codes:
 
 ` + inputs
 
-const compareExample = `  cnibench compare old.jsonl new.jsonl --fail-on 'rr.p99 > +5%' --fail-on 'stream.goodput < 900Mbit/s'
+const compareExample = `  cnibench compare old.jsonl new.jsonl \
+    --fail-on 'rr.p99 > +5%' --fail-on 'stream.goodput < 900Mbit/s'
   cnibench compare --history old.jsonl result.jsonl new.jsonl`
 
 type compareArgs struct {

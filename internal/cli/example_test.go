@@ -27,7 +27,7 @@ func TestExamplesRun(t *testing.T) {
 		if c.Hidden || c.Name() == "completion" || c.Name() == "help" {
 			return
 		}
-		lines := strings.Split(c.Example, "\n")
+		lines := strings.Split(strings.NewReplacer("\\\n    ", "", "|\n    ", "| ").Replace(c.Example), "\n")
 		if c.Short == "" || len(lines) != 2 {
 			t.Errorf("%s: summary %q, %d examples, want 2", c.CommandPath(), c.Short, len(lines))
 		}

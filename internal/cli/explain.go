@@ -31,7 +31,8 @@ sampled trials beside them give its parts. With FILE it explains a result of cni
 
 With --what-if it predicts from the parts of A what A costs without a piece, and measures the variant that has no such piece.`
 
-const explainExample = `  sudo cnibench explain flannel-vxlan cilium-native --paths pod-to-pod/cross-node --workloads rr
+const explainExample = `  sudo cnibench explain flannel-vxlan cilium-native \
+    --paths pod-to-pod/cross-node --workloads rr
   cnibench explain result.jsonl canal cilium-native --format html > explain.html`
 
 // stackNames are the formats that show stacks, explainNames those of an explanation.

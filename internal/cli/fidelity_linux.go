@@ -36,7 +36,7 @@ func (p *program) fidelityCommand() *cobra.Command {
 	var a fidelityArgs
 	cmd := &cobra.Command{
 		Use: "fidelity [RESULT]", Short: "Compare the lab with real clusters", Long: fidelityLong, Args: cobra.MaximumNArgs(1),
-		Example: "  sudo cnibench fidelity --context staging --workloads 'rr,crr' -o fidelity.jsonl\n  cnibench fidelity --format markdown fidelity.jsonl",
+		Example: "  sudo cnibench fidelity --context staging --workloads rr,crr -o fidelity.jsonl\n  cnibench fidelity --format markdown fidelity.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return p.fidelityOf(a.format, args[0])

@@ -28,7 +28,8 @@ Several files of one profile, path and workload are its repetitions. Failed tria
 measured stay absent. One line on stderr says what was left out. The file - is stdin. Nothing in an archive is executed.`
 
 const importExample = `  cnibench import examples/published/*.csv -o published.jsonl
-  iperf3 -c 10.42.1.5 -J | cnibench import --profile canal --path pod-to-pod/cross-node -`
+  iperf3 -c 10.42.1.5 -J |
+    cnibench import --profile canal --path pod-to-pod/cross-node -`
 
 type importArgs struct {
 	from, profile, path, workload string

@@ -43,7 +43,8 @@ bridges, tunnels and devices of pods, nodes and switch, from the client's send t
 one line over a common time axis. Probes cost time: it is measured in turn, and subtracted.`
 
 const journeyExample = `  sudo cnibench journey flannel-vxlan canal cilium-native macvlan
-  sudo cnibench journey calico-vxlan --paths pod-to-service/remote --workloads crr`
+  sudo cnibench journey calico-vxlan \
+    --paths pod-to-service/remote --workloads crr`
 
 func (p *program) journeyCommand() *cobra.Command {
 	var a journeyArgs

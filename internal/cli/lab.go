@@ -116,7 +116,7 @@ func (p *program) labExecCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use: "exec [PLACE -- COMMAND...]", Short: "Run a command in a node or pod of a lab that is up", Long: labExecLong,
-		Example: "  sudo cnibench lab exec node-1 -- ip -d link\n  sudo cnibench lab exec --lab run-4711 calico-vxlan/switch -- tcpdump -ni any -c 10",
+		Example: "  sudo cnibench lab exec node-1 -- ip -d link\n  sudo cnibench lab exec --lab run-4711 calico-vxlan/switch \\\n    -- tcpdump -ni any -c 10",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				return usageOf(cmd, fmt.Errorf("%s: which command?", args[0]))

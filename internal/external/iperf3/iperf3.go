@@ -77,10 +77,10 @@ type iperf3Test struct {
 	Reverse  int      `json:"reverse"`
 	Bidir    int      `json:"bidir"`
 	Target   *float64 `json:"target_bitrate"`
-	// FQ is the rate at which the queueing discipline fq paces a stream.
-	FQ  float64 `json:"fqrate"`
-	GSO int     `json:"gso"`
-	GRO int     `json:"gro"`
+	// FQ is the rate at which the queueing discipline fq paces a stream. Versions before 3.13 do not print it.
+	FQ  *float64 `json:"fqrate"`
+	GSO int      `json:"gso"`
+	GRO int      `json:"gro"`
 	// others are the settings that no field has.
 	others []string
 }
@@ -257,9 +257,8 @@ func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 	if s.Buffer = doc.Start.Buffer; doc.Start.MSS > 0 {
 		r.Condition(fmt.Sprintf("tcp_mss=%d", doc.Start.MSS))
 	}
-	if t.FQ > 0 {
-		r.Warn(adapter.Paced, "fq held the sender to %.4g bit/s a stream", t.FQ)
-		r.Condition(fmt.Sprintf("fqrate=%.0f", t.FQ))
+	if t.FQ != nil {
+		pacedByFQ(r, *t.FQ)
 	}
 	switch s.Protocol {
 	case plan.TCP:
@@ -279,6 +278,14 @@ func (doc *iperf3Doc) workload(r *adapter.Reading) (plan.Workload, error) {
 	}
 	w := plan.Workload{Spec: s}.Normalize()
 	return w, w.Validate()
+}
+
+// pacedByFQ records the rate that --fq-rate held a sender to, in bit/s a stream, if there was one.
+func pacedByFQ(r *adapter.Reading, rate float64) {
+	if rate > 0 {
+		r.Warn(adapter.Paced, "fq held the sender to %.4g bit/s a stream", rate)
+		r.Condition(fmt.Sprintf("fqrate=%.0f", rate))
+	}
 }
 
 // held records the rate that -b held a TCP sender to, in bit/s a stream.
@@ -325,6 +332,9 @@ const defaultRate = 1 << 20
 
 // leftCPU is what both forms have of the CPU.
 const leftCPU = "cpu_utilization_percent, which is of the iperf3 processes and not of the machines"
+
+// leftFQ is a condition that iperf3 prints in JSON since 3.13, and in text with -d.
+const leftFQ = "whether fq paced the sender (--fq-rate), which iperf3 prints in JSON since 3.13, and in text with -d"
 
 // assumeRate finds the rate that the output does not name from what was sent in bit/s, 0 if that is unknown: iperf3's default,
 // or one with two digits of which the second is 0 or 5, as -b has it, else as fast as possible. The last datagram of a stream may
@@ -410,6 +420,9 @@ func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	}
 	if doc.End.CPU != nil {
 		batch.LeaveOut(leftCPU)
+	}
+	if doc.Start.Test.FQ == nil {
+		batch.LeaveOut(leftFQ)
 	}
 	labelled(batch, r, strings.TrimSpace(doc.Title+" "+doc.Extra))
 	return true

@@ -21,11 +21,14 @@ var (
 	textStarting = pattern.New(`^Starting Test: protocol: (TCP|UDP), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds(?:.*, tos (\d+))?`)
 	textHost     = pattern.New(`^\[ *\d+\] local \S+ port \d+ connected to (\S+) port`)
 	textLost     = pattern.New(`^(-?\d+)/(\d+)$`)
-	textSetting  = pattern.New(`^(Cookie|TCP MSS|Target Bitrate): (\S+)$`) // the default MSS has a word behind it
+	// textSetting is a line of -V or, in bytes a second, of -d. The default MSS has a word behind it.
+	textSetting = pattern.New(`^(Cookie:|TCP MSS:|Target Bitrate:|Setting fair-queue socket pacing to|Congestion algorithm is) (\S+)$`)
 	// textTitled is the first line of a run with -T, which stands before each of its lines.
 	textTitled = pattern.New(`(?m)^(\S.{0,99}?):  Connecting to host `)
 	// textOwn are the lines between runs that are iperf3's own.
-	textOwn = pattern.New(`^(?:$|-+$|- -|iperf|Server|Linux |Time:|Control connection|Accepted|Test Complete|CPU |\[|snd_|rcv_|Cookie|TCP MSS)`)
+	textOwn = pattern.New(`^(?:$|-+$|- -|iperf|Server|Connecting|Linux |Time:|Control connection|Accepted|Test Complete|CPU |\[|snd_|rcv_|Cookie|TCP MSS|send_parameters:|Setting |[{}]$|"\w+":)`)
+	// textBandwidth is -b among the parameters that -d prints before a test.
+	textBandwidth = pattern.New(`^"bandwidth":\s+(\d+),$`)
 )
 
 func matchText(b []byte) bool {
@@ -60,10 +63,18 @@ type said struct {
 	// cookie tells the test from all others, title is what -T said. target is the rate that -b asked for, in bit/s a stream.
 	cookie, title string
 	target        float64
-	conditions    []string
+	// fq is the rate that --fq-rate asked for, in bit/s a stream.
+	fq         float64
+	conditions []string
+	// debug is true after the parameters that -d prints before a test. seen are the rows of totals, by flow, direction and side.
+	debug bool
+	seen  map[string]bool
 }
 
 const wayBack = " back"
+
+// parameters is the line before those of a test with -d.
+const parameters = "send_parameters:"
 
 // serverEnd is what a server prints at its end, which is not that of a test.
 const serverEnd = "iperf3: interrupt - the server has terminated"
@@ -75,10 +86,10 @@ const coarse = 1
 var text = adapter.RunText[*textRun]{
 	Tool: "iperf3",
 	New: func() *textRun {
-		return &textRun{single: map[string][]string{}, sums: map[string][]string{}, ids: map[string]bool{}}
+		return &textRun{single: map[string][]string{}, sums: map[string][]string{}, ids: map[string]bool{}, said: said{seen: map[string]bool{}}}
 	},
 	Begins: func(run *textRun, line string) bool {
-		return strings.HasPrefix(line, "Connecting to host") || strings.HasPrefix(line, "Accepted connection from") ||
+		return strings.HasPrefix(line, parameters) || !run.debug && strings.HasPrefix(line, "Connecting to host") || strings.HasPrefix(line, "Accepted connection from") ||
 			textTitled.MatchString(line) || run.done && strings.HasPrefix(line, "iperf3: ") && !strings.HasPrefix(line, serverEnd)
 	},
 	Foreign: func(run *textRun, line string) bool {
@@ -87,7 +98,20 @@ var text = adapter.RunText[*textRun]{
 	Over: func(run *textRun) bool {
 		return strings.HasPrefix(run.failure, "unable to connect") || strings.HasPrefix(run.failure, "unable to start stream listener")
 	},
-	Again: func(run *textRun, line string) bool { return line != "" && line == run.complaint },
+	Again: func(run *textRun, line string) bool { return line != "" && line == run.complaint || run.repeats(line) },
+}
+
+// repeats returns whether line is a row of the next run, of which a search left no beginning: the totals of run are there already.
+func (r *textRun) repeats(line string) bool {
+	m := textRow.FindStringSubmatch(line)
+	if m == nil || r.theirs {
+		return false
+	}
+	side := m[5][strings.LastIndex(m[5], " ")+1:]
+	if side == "sender" || side == "receiver" {
+		return r.seen[m[1]+m[2]+side]
+	}
+	return len(r.seen) > 0
 }
 
 // DecodeText reads what iperf3 prints without -J, of one run or of several. Archives of knb hold nothing else.
@@ -109,6 +133,9 @@ func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	out.Host(r.host)
 	out.Condition(r.conditions...)
 	labelled(batch, out, r.title)
+	if pacedByFQ(out, r.fq); r.fq == 0 && r.failure == "" {
+		batch.LeaveOut(leftFQ)
+	}
 	err := r.read(out)
 	if out.Failure == nil {
 		out.Client = r.series()
@@ -144,8 +171,13 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 	if m := textHost.FindStringSubmatch(line); m != nil {
 		r.host = m[1]
 	}
+	if m := textBandwidth.FindStringSubmatch(line); m != nil {
+		r.target, _ = strconv.ParseFloat(m[1], 64) // digits only
+	}
 	name, value, _ := strings.Cut(line, " ")
 	switch {
+	case line == parameters:
+		r.debug = true
 	case line == "Server output:":
 		r.theirs = true
 	case name == "Time:":
@@ -179,15 +211,20 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 	return nil
 }
 
-// setting reads what -V says of a test.
+// setting reads what -V and -d say of a test.
 func (r *textRun) setting(name, value string) (err error) {
 	switch name {
-	case "Cookie":
+	case "Cookie:":
 		r.cookie = value
-	case "TCP MSS":
+	case "TCP MSS:":
 		r.conditions = append(r.conditions, "tcp_mss="+value)
-	case "Target Bitrate":
+	case "Target Bitrate:":
 		r.target, err = adapter.Amount(value)
+	case "Congestion algorithm is":
+		r.congestion = value
+	default:
+		r.fq, err = adapter.Amount(value)
+		r.fq *= 8
 	}
 	return err
 }
@@ -221,6 +258,7 @@ func (r *textRun) row(m []string) error {
 	}
 	if role := words[len(words)-1]; role == "sender" || role == "receiver" {
 		table[role+way] = words
+		r.seen[m[1]+m[2]+role] = true
 		r.done = r.done || r.server
 		r.seconds = max(r.seconds, to)
 		return nil
@@ -388,7 +426,7 @@ func (r *textRun) workload(out *adapter.Reading, size int, offered float64) erro
 	if r.congestion == "" && !r.udp {
 		assumed = append(assumed, w.Traits().Congestion)
 	}
-	if r.cookie == "" && !r.udp { // only -V names the rate
+	if r.cookie == "" && !r.debug && !r.udp { // only -V and -d name the rate
 		assumed = append(assumed, "no rate limit")
 	}
 	if len(assumed) > 0 {

@@ -174,6 +174,10 @@ var nearSlower = []beside{{margin: beyondFar, name: onItsPath,
 	silent: func(v *View) bool { return v.inLab() && strings.HasPrefix(v.facts[facts.Placement], "split") },
 	others: func(_ *View, c plan.Case) []plan.Case { return on(c, far(c.Path)...) }}}
 
+// nearQuicker finds what is likely to be a unit: no wire between two nodes costs so much.
+var nearQuicker = []beside{{better: true, margin: unitApart, name: onItsPath,
+	others: func(_ *View, c plan.Case) []plan.Case { return on(c, far(c.Path)...) }}}
+
 // far returns the paths that are longer than p, which lies within a node.
 func far(p plan.Path) []plan.Path {
 	switch p.Locality {

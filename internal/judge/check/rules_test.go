@@ -164,6 +164,9 @@ var ruleCases = []ruleCase{
 	{"same-node-slower", "canal;S;stream;goodput;9 Gbit/s\ncanal;X;stream;goodput;9.2 Gbit/s", "", ""},
 	// Intervals that overlap are no finding, however far the medians are apart.
 	{"same-node-slower", "canal;S;stream;goodput;5 Gbit/s;1\ncanal;S;stream;goodput;11 Gbit/s;2\ncanal;X;stream;goodput;9 Gbit/s;1\ncanal;X;stream;goodput;10 Gbit/s;2", "", ""},
+	{"unit-apart", "canal;V;stream;goodput;20 Gbit/s\ncanal;W;stream;goodput;9 Mbit/s", "on pod-to-service/remote: 2222.22 times better", Doubtful},
+	{"unit-apart", "canal;S;rr;rtt.mean;20 us\ncanal;X;rr;rtt.mean;40 ms", "2000.00 times better", Doubtful},
+	{"unit-apart", "canal;S;stream;goodput;40 Gbit/s\ncanal;X;stream;goodput;900 Mbit/s", "", ""},
 	{"service-faster", "canal;X;stream;goodput;9 Gbit/s\ncanal;W;stream;goodput;10 Gbit/s", "1.11 times better", Doubtful},
 	{"service-faster", "canal;X;stream;goodput;9 Gbit/s\ncanal;W;stream;goodput;9.3 Gbit/s\ncanal;V;stream;goodput;20 Gbit/s", "", ""},
 	{"encapsulation-free", "calico-ipip;X;stream;goodput;4.5 Gbit/s\ncalico-underlay;X;stream;goodput;3.9 Gbit/s", "1.15 times better", Doubtful},

@@ -17,6 +17,7 @@ const (
 	beyondHosts  = 0.15 // in goodput
 	beyondTimes  = 0.25 // in times and rates of exchanges, of which the node's own rules cost hosts a part
 	beyondFar    = 0.05
+	unitApart    = 199 // a prefix is 1000 times, and the wire makes some of the rest
 	beyondDirect = 0.05
 	beyondBare   = 0.10
 	beyondModes  = 0.5
@@ -34,6 +35,7 @@ var wireRules = []rule{
 	{id: "pods-below-hosts", beside: podsBelowHosts},
 	{id: "directions-apart", beside: directionsApart, find: waysApart},
 	{id: "same-node-slower", beside: nearSlower},
+	{id: "unit-apart", beside: nearQuicker},
 	{id: "service-faster", beside: serviceFaster},
 	{id: "encapsulation-free", beside: encapsulationFree},
 	{id: "tunnels-disagree", beside: tunnelsDisagree},

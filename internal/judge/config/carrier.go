@@ -20,6 +20,8 @@ type carrier struct {
 	key    string
 	// sets are mappings of single values over those, as helm --set gives them.
 	sets []*position.Node
+	// from lists the objects whose text holds values below those.
+	from *position.Node
 	// elsewhere says where further values are that the object does not have, "" if it has all.
 	elsewhere string
 	// required says that the object has no other purpose than its values.
@@ -38,9 +40,8 @@ func carrierOf(kind string, n *position.Node) (c carrier, ok bool) {
 		return carrier{chart: cilium, values: spec}, true
 	case "HelmRelease": // Flux
 		at := spec.At("chart", "spec")
-		c := carrier{chart: path.Base(cmp.Or(at.ScalarAt("chart"), spec.ScalarAt("chartRef", "name"))), version: at.ScalarAt("version"), values: spec.At("values")}
-		c.elsewhere = namesIn(spec.At("valuesFrom"), "kind", "name")
-		return c, true
+		return carrier{chart: path.Base(cmp.Or(at.ScalarAt("chart"), spec.ScalarAt("chartRef", "name"))), version: at.ScalarAt("version"),
+			values: spec.At("values"), from: spec.At("valuesFrom")}, true
 	case "HelmChartProxy": // Cluster API
 		return carrier{chart: spec.ScalarAt("chartName"), version: spec.ScalarAt("version"), values: spec.At("valuesTemplate"), key: "valuesTemplate"}, true
 	case "Application": // Argo CD
@@ -227,20 +228,62 @@ func (j *judge) carried(c carrier, s source, n *position.Node) (string, bool) {
 		}
 		return true
 	}
+	from, known := referred(c.from, j.documents)
+	if !known {
+		c.elsewhere = namesIn(c.from, "kind", "name")
+	}
 	switch {
 	case c.elsewhere != "": // what is not given here may be given there
 		return strings.TrimPrefix(why+"; ", "; ") + "further values are elsewhere (" + c.elsewhere + "): give them all as one file", true
+	case len(c.sets)+len(from) == 0 && c.values == nil && why != "":
+		return "it has no values of its own, so that those of the chart are in force: give it with --chart " + c.chart + "-VERSION.tgz", true
+	}
+	for _, r := range from {
+		if r.at == "" {
+			j.within(s, r.key, r.value, take)
+		} else {
+			take(s, nested(r.at, r.value))
+		}
+	}
+	switch {
 	case text:
 		j.within(s, c.key, c.values, take)
 	case c.values != nil && c.values.Kind == position.Mapping:
 		take(s, c.values)
-	case len(c.sets) == 0 && why != "":
-		return "it has no values of its own, so that those of the chart are in force: give it with --chart " + c.chart + "-VERSION.tgz", true
 	}
 	for _, set := range c.sets {
 		take(s, set)
 	}
 	return why, true
+}
+
+// reference is the text of a key of a ConfigMap or Secret: a file of values, or the one value at a path.
+type reference struct {
+	key, at string
+	value   *position.Node
+}
+
+// referred returns what the objects hold that valuesFrom of a HelmRelease lists. ok is false unless documents has them all.
+func referred(list *position.Node, documents []*position.Node) (found []reference, ok bool) {
+	if list == nil {
+		return nil, true
+	}
+	for _, item := range list.Items {
+		r := reference{key: cmp.Or(item.ScalarAt("valuesKey"), "values.yaml"), at: item.ScalarAt("targetPath")}
+		for _, n := range documents {
+			if n.ScalarAt("kind") == item.ScalarAt("kind") && n.ScalarAt("metadata", "name") == item.ScalarAt("name") {
+				r.value = cmp.Or(n.At("data", r.key), r.value)
+				if item.ScalarAt("kind") == "Secret" { // its data is in base64
+					r.value = n.At("stringData", r.key)
+				}
+			}
+		}
+		if r.value == nil || r.value.Kind != position.Scalar {
+			return nil, false
+		}
+		found = append(found, r)
+	}
+	return found, true
 }
 
 // noChart returns why the values of the chart called name cannot be judged, "" if the chart is at hand. version is the chart's,

@@ -148,7 +148,8 @@ func Check(inputs []Input, known Known) (Report, error) {
 		if state(j, in) {
 			continue
 		}
-		for _, n := range position.Parse(position.Source{Name: in.Name, Text: in.Text}, &faults) {
+		j.documents = position.Parse(position.Source{Name: in.Name, Text: in.Text}, &faults)
+		for _, n := range j.documents {
 			switch s := (source{name: in.Name, unlined: in.Unlined}); {
 			case n.Kind == position.Mapping && len(n.Keys) > 0:
 				j.document(s, n)
@@ -209,6 +210,8 @@ type judge struct {
 	chart  *Chart
 	// given are the values of the chart.
 	given []layer
+	// documents are those of the input that is read.
+	documents []*position.Node
 	// firsts are the objects that a cluster has once.
 	firsts map[string]first
 	// passed are the objects of an input that do not configure the network, beside the inputs that have no others.
