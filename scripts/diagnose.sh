@@ -182,6 +182,8 @@ for name in backend_late pod_late pod_later; do eval "clean_$name() { kill \$hol
 plant_checksum() { unloaded; corrupt node-2 6; }
 plant_checksum_outer() { unloaded; corrupt node-2 17; }
 plant_flipped() { corrupt node-2/pod-1 6; }
+plant_flipped_veth() { unloaded; corrupt node-2 6 "$(veth node-2/pod-1)"; }
+plant_names() { drop node-1 FORWARD -p udp -m string --algo bm --hex-string "|00001c0001|"; }
 plant_flipped_udp() { corrupt node-1/pod-1 17; }
 # plant_tunnel sends a wrong checksum in the outer header of VXLAN.
 plant_tunnel() {
@@ -249,6 +251,8 @@ fault checksum flannel-host-gw node checksum 'one bit of 2 % of TCP packets at a
 fault checksum_outer calico-vxlan node checksum 'one bit of 2 % of UDP packets at a NIC, VXLAN among them'
 fault flipped flannel-host-gw cni checksum "one bit of 2 % of TCP packets at a pod's device"
 fault flipped_udp calico-vxlan cni checksum "one bit of 2 % of UDP packets at a pod's device"
+fault flipped_veth calico-vxlan cni checksum "one bit of 2 % of TCP packets that a pod sends, at its veth"
+fault names flannel-vxlan cni names 'questions for AAAA are dropped at a node'
 fault tunnel flannel-vxlan cni checksum 'one node sends VXLAN with wrong outer checksums'
 fault large flannel-host-gw node loss 'a rule drops 5 % of packets of 1,000 bytes and more at a NIC'
 fault udp canal node loss 'a rule drops 2 % of UDP at a NIC'

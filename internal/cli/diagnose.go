@@ -35,8 +35,10 @@ const diagnoseExample = `  cnibench diagnose --context prod
 
 // diagnoseWorkloads are what is measured on each path, the cheapest first.
 const (
-	diagnoseWorkloads = "ping,rr,crr(rate=1000),stream,stream(reverse=true),stream(protocol=udp,rate=5M,message=64)"
-	diagnoseBudget    = 85 * time.Second
+	diagnoseWorkloads = "ping,rr,dns(rate=200,timeout=1s),crr(rate=1000),stream,stream(reverse=true),stream(protocol=udp,rate=5M,message=64)"
+	// diagnoseResolver is measured on clusters, which have a resolver of their own.
+	diagnoseResolver = ",dns(server=cluster,rate=100,timeout=1s)"
+	diagnoseBudget   = 85 * time.Second
 )
 
 // diagnosis is one invocation of diagnose.
@@ -167,7 +169,9 @@ func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 	if (cmd.Flags().Changed("context") || a.kubeconfig != "") && !cmd.Flags().Changed("env") {
 		errs = append(errs, set("env", plan.EnvKubernetes))
 	}
+	workloads := diagnoseWorkloads
 	if env := cmd.Flags().Lookup("env"); env.Changed && env.Value.String() != plan.EnvLab {
+		workloads += diagnoseResolver
 		errs = append(errs, set("baseline", plan.Detected))
 		for flag, node := range map[string]string{"client-node": a.from, "server-node": a.to} {
 			if node != "" {
@@ -175,7 +179,7 @@ func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 			}
 		}
 	}
-	errs = append(errs, set("paths", strings.Join(plan.Texts(diagnose.Paths), ",")), set("workloads", diagnoseWorkloads),
+	errs = append(errs, set("paths", strings.Join(plan.Texts(diagnose.Paths), ",")), set("workloads", workloads),
 		set("repetitions", "3"), set("duration", "500ms"), set("warmup", "100ms"), set("budget", diagnoseBudget.String()))
 	if err := errors.Join(errs...); err != nil {
 		return plan.Plan{}, "", usage(err)

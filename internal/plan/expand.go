@@ -68,7 +68,7 @@ func (p Plan) zeros() []Case {
 	among := slices.Contains(p.Paths, ZeroPath)
 	var cases []Case
 	for _, w := range p.Workloads {
-		if among && w.Barred(ZeroPath) == "" || w.Traits().NewPods || w.Traits().Rests {
+		if among && w.Barred(ZeroPath) == "" || w.Traits().NewPods || w.Traits().Rests || w.Traits().Names.Elsewhere() {
 			continue
 		}
 		for _, name := range p.Measured() {

@@ -65,7 +65,7 @@ func (s HTTP) kind() *kind { return &httpKind }
 // Traits implements Spec.
 func (s HTTP) Traits() Traits {
 	t := Traits{Protocol: TCP, Work: Request, Flows: s.Connections, Response: s.ResponseSize, Reconnect: s.Connection == "close",
-		Rate: s.Rate, Load: s.Load, Arrival: s.Arrival, Congestion: s.Congestion, Backends: s.Backends, rolling: rolling{s.Roll, s.Drain},
+		Rate: s.Rate, Load: s.Load, Arrival: s.Arrival, Congestion: s.Congestion, rolling: rolling{s.Backends, s.Roll, s.Drain},
 		RateMetric: metric.RequestRate, Times: metric.ResponseTime, Decides: []string{metric.RequestRate, metric.ResponseTime + ".p50"}}
 	if t.Open() {
 		t.Decides = t.Decides[1:]

@@ -139,7 +139,7 @@ func WithLoads(list []Workload, text string) ([]Workload, error) {
 		}
 	}
 	if !loaded {
-		return nil, errors.New("a load requires rr, crr or http in a closed loop among the workloads")
+		return nil, errors.New("a load requires rr, crr, http or dns in a closed loop among the workloads")
 	}
 	return all, nil
 }

@@ -59,7 +59,7 @@ func parse(t *testing.T, s string) []Workload {
 	return list
 }
 
-func names(list []Workload) string {
+func named(list []Workload) string {
 	var all []string
 	for _, w := range list {
 		all = append(all, w.String())
@@ -70,8 +70,8 @@ func names(list []Workload) string {
 func TestWithLoads(t *testing.T) {
 	got, err := WithLoads(parse(t, "stream,rr(flows=2),crr(rate=5),http,rr(arrival=saturate)"), "10%,95%")
 	want := "stream rr(flows=2,load=10%) rr(flows=2,load=95%) crr(rate=5) http(load=10%) http(load=95%) rr(arrival=saturate)"
-	if err != nil || names(got) != want {
-		t.Errorf("got %s, %v\nwant %s", names(got), err, want)
+	if err != nil || named(got) != want {
+		t.Errorf("got %s, %v\nwant %s", named(got), err, want)
 	}
 	if _, err := WithLoads(parse(t, "stream,ping,rr(load=10%)"), "50%"); err == nil {
 		t.Error("nothing takes the load, and that is fine")
@@ -88,7 +88,7 @@ func TestCapacityIsMeasured(t *testing.T) {
 	q := p.Settle()
 	want := "rr(udp,arrival=saturate,wait=spin) rr(udp,load=10%,burst=4,wait=spin) rr(udp,load=50%,wait=spin) " +
 		"rr(arrival=saturate,under=stream) rr(load=50%,under=stream) http(load=5%) http crr(arrival=saturate,close=fin) crr(load=1%,close=fin)"
-	if got := names(q.Workloads); got != want {
+	if got := named(q.Workloads); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if err := q.Validate(); err != nil {
@@ -105,7 +105,7 @@ func TestLoadsInAPlanFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "rr(arrival=saturate) rr(load=10%) rr(load=20%) rr(load=30%) crr(arrival=saturate) crr(arrival=constant,load=5%) crr(arrival=constant,load=50%)"
-	if got := names(p.Workloads); got != want {
+	if got := named(p.Workloads); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	_, err = Parse("p.yaml", strings.NewReader("apiVersion: cnibench/v1\nkind: Plan\nworkloads:\n- rr: {load: 90%..30%}\n"))

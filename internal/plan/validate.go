@@ -38,6 +38,7 @@ func (p Plan) Validate() error {
 	}
 	fs.validPairs(p)
 	fs.validJobs(p)
+	fs.validNames(p)
 	fs.validSettings(p)
 	fs.validNumbers(p)
 	if p.OnCluster() {

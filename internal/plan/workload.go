@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/job"
+	"github.com/cnibench/cnibench/internal/plan/names"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -24,8 +25,8 @@ type Workload struct {
 	Window time.Duration
 }
 
-// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP, Throughput, TTFR, Idle and a job's; each is a comparable
-// value and owns its defaults, its bounds and its options.
+// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP, Throughput, TTFR, Idle, a job's and that of dns; each is a
+// comparable value and owns its defaults, its bounds and its options.
 type Spec interface {
 	// Traits returns what can be asked of every kind. The spec is normalized.
 	Traits() Traits
@@ -51,7 +52,7 @@ type kind struct {
 }
 
 // kinds are the kinds of workload in report order.
-var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind, &ttfrKind, &jobKind, &idleKind}
+var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind, &dnsKind, &ttfrKind, &jobKind, &idleKind}
 
 // Protocol is the transport under a workload.
 type Protocol string
@@ -73,6 +74,7 @@ const (
 	Kilobyte    work = "KB"
 	Packet      work = "packet"
 	NewPod      work = "pod"
+	resolution  work = "resolution"
 	// nothing is the unit of what rests.
 	nothing work = ""
 )
@@ -109,20 +111,20 @@ type Traits struct {
 	Congestion string
 	// NIC is the model of the lab's NICs that the workload is sent under, "" for that of the run.
 	NIC NIC
-	// Backends is the number of servers behind a Service. Roll takes each out of the Service in turn; it serves on for Drain.
-	Backends int
 	rolling
 	// Job is what the members of a job exchange in a step, the zero Shape for no job.
 	Job job.Shape
+	// Names is how a name is resolved, the zero Shape for no resolution.
+	Names names.Shape
 	// NewPods is true if each request comes from a pod of its own, which is made for it; Timeout is how long its answer may
-	// take.
+	// take, or that of a name.
 	NewPods bool
 	Timeout time.Duration
 	// Rests is true if nothing is sent: the environment reads what its nodes use.
 	Rests bool
 	// Searches is true if a trial is a search for a rate, of many streams.
 	Searches bool
-	// Kernel is true if the server's kernel answers and no process.
+	// Kernel is true if no process of ours answers: the server's kernel does, or a server of names that is not ours.
 	Kernel bool
 	// RateMetric is the metric of the rate that a trial is about, Times the family of the metrics of its times, "" for none.
 	RateMetric, Times string
@@ -131,10 +133,11 @@ type Traits struct {
 	Decides []string
 }
 
-// rolling says whether and how backends are rolled.
+// rolling is the number of servers behind a Service, and whether each is taken out of the Service in turn; it serves on for Drain.
 type rolling struct {
-	Roll  bool
-	Drain time.Duration
+	Backends int
+	Roll     bool
+	Drain    time.Duration
 }
 
 // Limits and defaults that several kinds share.
@@ -183,7 +186,9 @@ func (t Traits) Bulk() bool { return t.Work == Kilobyte }
 func (t Traits) Datagrams() bool { return t.Work == Packet && !t.Searches }
 
 // Exchanges reports whether each request has a response.
-func (t Traits) Exchanges() bool { return t.Work == Transaction || t.Work == Request }
+func (t Traits) Exchanges() bool {
+	return t.Work == Transaction || t.Work == Request || t.Work == resolution
+}
 
 // Standing says whether requests go over standing flows, Reconnecting whether each has a connection of its own.
 func (t Traits) Standing() bool     { return t.Work == Transaction && !t.Reconnect && !t.Kernel }
@@ -220,6 +225,8 @@ func (w Workload) Barred(p Path) string {
 		return p.unwatched()
 	case t.Job.Members > 0:
 		return p.unshared()
+	case t.Names.Elsewhere():
+		return p.unasked()
 	}
 	if by, _ := ToolNamed(w.Tool); by.Ports > 1 && p.ByService() {
 		return fmt.Sprintf("%s connects to %d ports of its server; a Service has one", w.Tool, by.Ports)
@@ -259,8 +266,8 @@ func (w Workload) String() string {
 		case o.Key == protocolKey:
 			_ = o.set(&d, text) // the defaults of the other options are those of this transport
 			parts = append(parts, text)
-		case o.Key == patternKey:
-			_ = o.set(&d, text) // and of this pattern
+		case o.Key == patternKey || o.Key == serverKey:
+			_ = o.set(&d, text) // and of this pattern, or server
 			parts = append(parts, o.Word+"="+text)
 		case o.bare:
 			parts = append(parts, o.Word)

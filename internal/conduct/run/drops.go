@@ -21,7 +21,7 @@ type watch struct {
 // watch returns what reads the drops of a job, where the job can lose packets for good and the environment can tell.
 func (c *conductor) watch(j job) *watch {
 	w := &watch{warmup: j.warmup, opened: make(chan struct{})}
-	if site, ok := c.env.At(j.Profile).(env.DropCounter); ok && j.workload.Traits().Datagrams() {
+	if site, ok := c.env.At(j.Profile).(env.DropCounter); ok && (j.workload.Traits().Datagrams() || j.workload.Traits().Names.Given()) {
 		w.read = func() ([]sample.Drop, error) { return site.Drops(j.route) }
 	}
 	return w

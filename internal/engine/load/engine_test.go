@@ -63,6 +63,8 @@ var everyWorkload = []plan.Workload{
 	{Spec: plan.CRR{Wait: "spin", Close: "fin", RequestSize: 1 << 20, ResponseSize: 100_000}},
 	{Spec: plan.Ping{}},
 	{Spec: plan.Ping{Flows: 2, Interval: 2 * time.Millisecond}},
+	plan.Kind("dns").Default(),
+	plan.Kind("dns").Default().Paced(2000, 0),
 }
 
 func TestEveryWorkload(t *testing.T) {

@@ -36,6 +36,8 @@ const (
 	protocol
 	badStatus
 	unanswered
+	noName
+	failedServer
 	other
 	kinds
 )
@@ -45,23 +47,25 @@ var kindTable = [kinds]struct {
 	name   string
 	errnos []syscall.Errno
 }{
-	refused:     {"connection refused", []syscall.Errno{syscall.ECONNREFUSED}},
-	timedOut:    {"timeout", []syscall.Errno{syscall.ETIMEDOUT, syscall.EAGAIN, syscall.EINPROGRESS, syscall.EALREADY}},
-	reset:       {"reset", []syscall.Errno{syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED}},
-	gone:        {"peer gone", nil},
-	noRoute:     {"no route", []syscall.Errno{syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ENETDOWN, syscall.EHOSTDOWN}},
-	noPort:      {"no port", []syscall.Errno{syscall.EADDRNOTAVAIL}},
-	inUse:       {"address in use", []syscall.Errno{syscall.EADDRINUSE}},
-	descriptors: {"descriptor limit", []syscall.Errno{syscall.EMFILE, syscall.ENFILE}},
-	notAllowed:  {"not permitted", []syscall.Errno{syscall.EACCES, syscall.EPERM}},
-	memory:      {"no memory", []syscall.Errno{syscall.ENOBUFS, syscall.ENOMEM}},
-	tooLong:     {"message too long", []syscall.Errno{syscall.EMSGSIZE}},
-	notOffered:  {"not offered", nil},
-	unsupported: {"unsupported", []syscall.Errno{syscall.ENOENT, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT, syscall.ENOPROTOOPT, syscall.EOPNOTSUPP}},
-	protocol:    {"protocol", nil},
-	badStatus:   {"HTTP status", nil},
-	unanswered:  {"unanswered", nil},
-	other:       {"other", nil},
+	refused:      {"connection refused", []syscall.Errno{syscall.ECONNREFUSED}},
+	timedOut:     {"timeout", []syscall.Errno{syscall.ETIMEDOUT, syscall.EAGAIN, syscall.EINPROGRESS, syscall.EALREADY}},
+	reset:        {"reset", []syscall.Errno{syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED}},
+	gone:         {"peer gone", nil},
+	noRoute:      {"no route", []syscall.Errno{syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.ENETDOWN, syscall.EHOSTDOWN}},
+	noPort:       {"no port", []syscall.Errno{syscall.EADDRNOTAVAIL}},
+	inUse:        {"address in use", []syscall.Errno{syscall.EADDRINUSE}},
+	descriptors:  {"descriptor limit", []syscall.Errno{syscall.EMFILE, syscall.ENFILE}},
+	notAllowed:   {"not permitted", []syscall.Errno{syscall.EACCES, syscall.EPERM}},
+	memory:       {"no memory", []syscall.Errno{syscall.ENOBUFS, syscall.ENOMEM}},
+	tooLong:      {"message too long", []syscall.Errno{syscall.EMSGSIZE}},
+	notOffered:   {"not offered", nil},
+	unsupported:  {"unsupported", []syscall.Errno{syscall.ENOENT, syscall.EAFNOSUPPORT, syscall.EPROTONOSUPPORT, syscall.ENOPROTOOPT, syscall.EOPNOTSUPP}},
+	protocol:     {"protocol", nil},
+	badStatus:    {"HTTP status", nil},
+	unanswered:   {"unanswered", nil},
+	noName:       {"no such name", nil},
+	failedServer: {"name server failed", nil},
+	other:        {"other", nil},
 }
 
 func (k kind) String() string { return kindTable[k].name }

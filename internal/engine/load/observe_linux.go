@@ -42,7 +42,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 			o.BytesReceived += b.received - a.received
 		}
 		o.CPU.ThreadsNs += b.cpu - a.cpu
-		o.Placed = sample.Placed{Nice: w.nice}
+		o.Nice = w.nice
 		for k := range counts {
 			counts[k] += b.errors[k] - a.errors[k]
 		}
@@ -69,6 +69,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	o.Schedule = sumSchedules(workers)
 	o.TCP = sumTCP(workers, begin.states, end.states)
 	o.Backends = sumShares(workers)
+	o.Names = sumNames(workers)
 	counts[gone] += t.sumDatagrams(o, workers, limit)
 	sumDrops(o.Datagrams, begin.drops, end.drops)
 	o.Buffers = t.buffersOf(workers)
@@ -96,6 +97,8 @@ const pauseTCP = time.Second
 // each load thread was ready and did not get its CPU: then the machine is why.
 func (t *Trial) nothing(waited time.Duration) error {
 	switch window := t.o.Window; {
+	case t.traits.Names.Given():
+		return errors.New("no name was resolved in the window")
 	case waited > window/2:
 		return fmt.Errorf("nothing was completed in the window of %v: each load thread waited %v for its CPU, which something else held; stop that, or use a window of at least %v",
 			window, waited.Round(time.Millisecond), max(pauseTCP, 2*waited).Round(time.Second))

@@ -35,6 +35,7 @@ type pace struct {
 	stalled bool
 	taken   uint64
 	ahead   int64    // how long before a request is due the thread wakes up
+	until   int64    // when rest returns at the latest while requests are under way, 0 for no such time
 	edges   [2]offer // at the window's edges
 }
 
@@ -121,7 +122,11 @@ func (p *pace) rest(w *worker, fd int, what int16, underWay int) {
 		// The next step tries the call again, whatever the result.
 		_ = sock.Await(fd, what, int64(tick))
 	case underWay > 0:
-		_ = sock.Await(fd, what, min(p.schedule.wake()-now, int64(tick)))
+		limit := min(p.schedule.wake()-now, int64(tick))
+		if p.until > 0 {
+			limit = min(limit, max(p.until-now, 0))
+		}
+		_ = sock.Await(fd, what, limit)
 	default:
 		p.alight(w, p.schedule.wake())
 	}

@@ -357,6 +357,9 @@ func workOf(o *control.Prepare) (work, error) {
 	if !client && o.Side != control.SideServer {
 		return work{}, usage("side %q", o.Side)
 	}
+	if names := o.Workload.Traits().Names; names.Given() {
+		return dnsWork(o.Workload.Traits(), client), nil
+	}
 	switch s := o.Workload.Spec.(type) {
 	case plan.Stream:
 		return streamWork(s, client), nil

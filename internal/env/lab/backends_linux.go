@@ -63,7 +63,7 @@ func (s instanceSpec) severalBackends(backends []backendSet) []serviceSpec {
 				continue
 			}
 			list = append(list, serviceSpec{
-				Name: backendsService(name, b), VIP: vip, NodePort: firstBackendsPort + len(list), Backends: s.spread(b.Of, first),
+				Name: backendsService(name, b), VIP: vip, NodePort: firstBackendsPort + len(list), UDP: true, Backends: s.spread(b.Of, first),
 			})
 		}
 	}

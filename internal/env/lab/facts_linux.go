@@ -182,6 +182,9 @@ func (h *Host) drops() ([]sample.Drop, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what %s drops: %w", h.Name, err)
 	}
+	if s, err := conntrack.ReadStats(h.NS); err == nil { // a host without connection tracking refuses none
+		drops = append(drops, sample.Drop{Kind: sample.DropInsert, Packets: s.InsertFailed})
+	}
 	for i := range drops {
 		drops[i].Host = h.Name
 	}

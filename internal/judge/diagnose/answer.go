@@ -23,6 +23,7 @@ const (
 	CNI       Verdict = "cni"
 	Service   Verdict = "service"
 	Tester    Verdict = "prober"
+	Resolver  Verdict = "resolver"
 	Undecided Verdict = "undecided"
 )
 
@@ -104,7 +105,7 @@ type rule struct {
 var rules = []rule{
 	{"cpu-limit", cpuLimit}, {"cpu-steal", cpuSteal}, {"mtu", mtu}, {"checksum", checksum}, {"conntrack-full", conntrackFull},
 	{"unreachable", unreachable}, {"backend", backend}, {"shaper", shaper}, {"conntrack-race", conntrackRace}, {"loss", loss},
-	{"round-trip", roundTrip}, {"drops", drops}, {"starved", starved}, {"rate", rate}, {"asymmetric", asymmetric}, {"proxy-modes", proxyModes},
+	{"round-trip", roundTrip}, {"names", resolutions}, {"drops", drops}, {"starved", starved}, {"rate", rate}, {"asymmetric", asymmetric}, {"proxy-modes", proxyModes},
 	{"overhead", overhead}, {"service", service},
 }
 
@@ -141,7 +142,7 @@ func Judge(e *Evidence) Answer {
 // lead is the answer to "is it the CNI?".
 var lead = map[Verdict]string{
 	Fine: "The network is fine", Node: "It is not the CNI, it is the node or the network below", CNI: "It is the CNI", Service: "It is the Service",
-	Tester: "It is not the network: the prober had no CPU", Undecided: "Undecided",
+	Tester: "It is not the network: the prober had no CPU", Resolver: "It is the cluster's resolver (DNS)", Undecided: "Undecided",
 }
 
 func rank(x, cause Statement) int {

@@ -32,9 +32,10 @@ func conntrackRace(e *Evidence) []Statement {
 	for _, path := range Paths {
 		dead, _ := e.Paths[path].dead()
 		// A node counts the collisions of all its pods: without an effect on our trials they do not count.
-		if hurt := e.losses(path); n >= fewErrors && len(dead)+len(hurt) > 0 {
+		hurt := append(each.Of(e.losses(path), func(l lost) string { return l.saw }), e.late(path)...)
+		if n >= fewErrors && len(dead)+len(hurt) > 0 {
 			saw := fmt.Sprintf("%d new connections were dropped for it (insert_failed)", n)
-			return proven(fault(Node, at[0].Place.Name, "%s", strings.Join(append([]string{saw}, each.Of(hurt, func(l lost) string { return l.saw })...), "; ")))
+			return proven(fault(Node, at[0].Place.Name, "%s", strings.Join(append([]string{saw}, hurt...), "; ")))
 		}
 	}
 	return cleared("%d collisions (insert_failed)", n)
@@ -66,9 +67,11 @@ func unreachable(e *Evidence) []Statement {
 	rules, dropped := e.filters()
 	for _, path := range Paths {
 		dead, alive := e.Paths[path].dead()
-		// A stream hangs for other reasons, too, and no echo of a long way comes in time.
+		// A stream hangs for other reasons, too, and no echo of a long way comes in time. The resolver has a rule of its own.
 		_, usual, _ := e.Paths[path].trip()
-		dead = slices.DeleteFunc(dead, func(k string) bool { return strings.HasPrefix(k, "stream") || k == "ping" && usual > lateEcho })
+		dead = slices.DeleteFunc(dead, func(k string) bool {
+			return strings.HasPrefix(k, "stream") || k == resolver || k == "ping" && usual > lateEcho
+		})
 		if len(dead) == 0 {
 			continue
 		}

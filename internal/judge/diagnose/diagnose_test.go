@@ -28,6 +28,7 @@ func healthy() *Evidence {
 			t.Succeeded[kind] = 3
 		}
 		t.Datagrams, t.Echoes = Lossy{Sent: 15_000}, Lossy{Sent: 50_000}
+		t.Names = map[string]Lossy{"dns": {Sent: 300}}
 		t.Prober = Prober{Elapsed: 10 * time.Second, Whole: 10 * time.Second, Of: 18}
 		return t
 	}
@@ -125,6 +126,25 @@ func TestJudge(t *testing.T) {
 			e.Places[2].Counters["conntrack.drop"], e.Places[2].Counters["conntrack.insert_failed"] = 12, 12
 			e.Paths[ServicePath].Counters["Tcp.RetransSegs"] = 400
 		}, Node, "conntrack-race", "12"},
+		"collisions that names wait for": {func(e *Evidence) {
+			e.Places[2].Counters["conntrack.insert_failed"] = 12
+			e.Paths[ServicePath].Names["dns"] = Lossy{Sent: 300, Lost: 12}
+		}, Node, "conntrack-race", "12 of 300 names"},
+		"answers of one kind are lost": {func(e *Evidence) {
+			e.Paths[PodPath].Names["dns"] = Lossy{Sent: 300, Lost: 290}
+			e.Paths[ServicePath].Names["dns"] = Lossy{Sent: 300, Lost: 280}
+		}, CNI, "names", "290 of 300 names waited"},
+		"one late name is nothing": {func(e *Evidence) { e.Paths[PodPath].Names["dns"] = Lossy{Sent: 300, Lost: 1} }, Fine, "", ""},
+		"the resolver is slow": {func(e *Evidence) {
+			e.Paths[ServicePath].Values["resolver resolution_time.p50"] = []float64{90e6, 80e6, 95e6}
+		}, Resolver, "names", "90.0 ms for a name"},
+		"the resolver is quick": {func(e *Evidence) {
+			e.Paths[ServicePath].Values["resolver resolution_time.p50"], e.Paths[ServicePath].Names[resolver] = []float64{900e3}, Lossy{Sent: 150}
+		}, Fine, "", ""},
+		"the resolver loses some": {func(e *Evidence) { e.Paths[ServicePath].Names[resolver] = Lossy{Sent: 150, Lost: 30} }, Resolver, "names", "30 of 150 names of the cluster"},
+		"the resolver is silent": {func(e *Evidence) {
+			e.Paths[ServicePath].Failed[resolver], e.Paths[ServicePath].Why[resolver] = 3, "timeout: no name was resolved in the window"
+		}, Resolver, "names", "it resolved no name (timeout)"},
 		"pods do not answer": {func(e *Evidence) {
 			for k := range e.Paths[PodPath].Succeeded {
 				e.Paths[PodPath].Succeeded[k], e.Paths[PodPath].Failed[k] = 0, 3

@@ -92,6 +92,8 @@ type Trials struct {
 	Prober Prober
 	// Datagrams and Echoes count what was sent, and what of it did not arrive.
 	Datagrams, Echoes Lossy
+	// Names counts resolutions by workload, and those that waited for a timeout.
+	Names map[string]Lossy
 }
 
 // Lossy counts what was sent, and what of it was lost on the path.
@@ -118,7 +120,10 @@ func kindOf(w plan.Workload) string {
 	if name == "stream" && is.Protocol == plan.UDP {
 		return "udp"
 	}
-	if is.Reverse {
+	switch {
+	case is.Names.Elsewhere():
+		return resolver
+	case is.Reverse:
 		return name + " reverse"
 	}
 	return name
@@ -134,7 +139,7 @@ func (e *Evidence) Add(r *result.Record) error {
 	}
 	t := e.Paths[r.Path]
 	if t == nil {
-		t = &Trials{Values: map[string][]float64{}, Succeeded: map[string]int{}, Failed: map[string]int{}, Why: map[string]string{}, Counters: map[string]int64{}}
+		t = &Trials{Values: map[string][]float64{}, Succeeded: map[string]int{}, Failed: map[string]int{}, Why: map[string]string{}, Counters: map[string]int64{}, Names: map[string]Lossy{}}
 		e.Paths[r.Path] = t
 	}
 	t.add(kindOf(r.Workload), r)
@@ -175,6 +180,14 @@ func (t *Trials) add(kind string, r *result.Record) {
 		own := uint64(r.Metrics[metric.Loss+".socket_buffer"]*float64(d.Expected) + 0.5)
 		t.Datagrams.Sent += d.Expected
 		t.Datagrams.Lost += d.Lost - min(own, d.Lost)
+	case c != nil && c.Names != nil:
+		l := t.Names[kind]
+		l.Sent += c.Operations
+		for _, failed := range c.Errors {
+			l.Sent += failed
+		}
+		l.Lost += c.Names.Waited
+		t.Names[kind] = l
 	case kind == "ping" && c != nil:
 		lost := c.Errors["timeout"]
 		t.Echoes.Sent += c.Operations + lost
@@ -312,7 +325,8 @@ func (e *Evidence) numbers() (all []Number) {
 		for _, m := range []struct{ kind, name, title, unit string }{
 			{"ping", "rtt.p50", "echo, median", "ns"}, {"rr", "rtt.p50", "request, median", "ns"}, {"rr", "rtt.p99", "request, 99th percentile", "ns"},
 			{"crr", "connect_time.p50", "connect, median", "ns"}, {"stream", "goodput", "stream", "bit/s"}, {"stream reverse", "goodput", "stream back", "bit/s"},
-			{"udp", "frame_loss_rate", "datagrams lost", "1"},
+			{"udp", "frame_loss_rate", "datagrams lost", "1"}, {"dns", "resolution_time.p50", "name, median", "ns"},
+			{resolver, "resolution_time.p50", "name by the cluster's resolver, median", "ns"}, {resolver, "resolution_time.p90", "the same, 90th percentile", "ns"},
 		} {
 			if v, ok := t.median(m.kind, m.name); ok {
 				all = append(all, Number{path, m.title, m.unit, v, t.spread(m.kind, m.name), len(t.Values[m.kind+" "+m.name])})

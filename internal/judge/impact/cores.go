@@ -16,6 +16,8 @@ func LoadOf(w plan.Workload) (Load, bool) {
 	switch {
 	case t.Work == plan.Kilobyte:
 		return Load{"10 Gbit/s", "10 Gbit/s", 10e9 / 8 / 1000}, true
+	case t.Names.Given():
+		return Load{"100,000 resolutions/s", "100k/s", 1e5}, true
 	case t.Exchanges() && t.Reconnect:
 		return Load{"100,000 connections/s", "100k/s", 1e5}, true
 	case t.Exchanges():

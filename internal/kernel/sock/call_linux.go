@@ -60,6 +60,21 @@ func Recv(fd int, b []byte, flags int) (int, syscall.Errno) {
 	return int(n), e
 }
 
+// RecvFrom receives a datagram into b and says in from where it came from. Raw.
+func RecvFrom(fd int, b []byte, from *Addr) (int, syscall.Errno) {
+	from.size = uint32(len(from.raw))
+	n, _, e := syscall.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), 0,
+		uintptr(unsafe.Pointer(&from.raw[0])), uintptr(unsafe.Pointer(&from.size)))
+	return int(n), e
+}
+
+// SendTo sends the datagram b, which must not be empty, to an address. Raw.
+func SendTo(fd int, b []byte, to *Addr) (int, syscall.Errno) {
+	n, _, e := syscall.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_NOSIGNAL,
+		uintptr(unsafe.Pointer(&to.raw[0])), uintptr(to.size))
+	return int(n), e
+}
+
 // SendFile sends n bytes of file from *offset, which it advances. Raw.
 func SendFile(fd, file int, offset *int64, n int) (int, syscall.Errno) {
 	sent, _, e := syscall.RawSyscall6(unix.SYS_SENDFILE, uintptr(fd), uintptr(file), uintptr(unsafe.Pointer(offset)),

@@ -16,15 +16,15 @@ import (
 // ksoftirqd. Without the whole kernel part of such a machine there is no service demand. On both it has the kernel's workers
 // for the path, such as those that encrypt, on whichever CPU they ran.
 func (t *trial) demand() {
-	if t.is.Spin || t.is.Beside {
-		return // the CPU time of polling or of another stream is not part of a transaction
+	if t.is.Spin || t.is.Beside || t.is.Names.Races() {
+		return // the CPU time of polling, of a thread that waits to send, or of another stream is not part of a transaction
 	}
 	client, okClient := t.threads(t.client)
 	// The client of an open loop polls the clock before it sends, which is not part of the path's cost. A tool sleeps, and
 	// so does the process that makes pods.
 	okClient = okClient && (!t.is.Open() || t.byTool() || t.is.NewPods)
 	server, okServer := t.threads(t.server)
-	if t.is.Kernel && !okServer {
+	if t.is.Kernel && !okServer && !t.is.Names.Given() {
 		// The kernel answers an echo and charges the time to the client's send or to ksoftirqd.
 		okServer = okClient
 	}

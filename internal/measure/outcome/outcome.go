@@ -108,7 +108,12 @@ func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (
 	case plan.NewPod:
 		t.newPods()
 	default:
-		t.transactions()
+		if t.is.Names.Given() {
+			resolutions(t)
+			perResolution(t)
+		} else {
+			t.transactions()
+		}
 	}
 	t.demand()
 	t.churn()

@@ -13,7 +13,7 @@ func Merge(all []*Observation) *Observation {
 	if len(all) == 1 {
 		return all[0]
 	}
-	sum := &Observation{Side: all[0].Side, Machine: all[0].Machine, BeganNs: all[0].BeganNs}
+	sum := &Observation{Side: all[0].Side, Machine: all[0].Machine, Placed: Placed{BeganNs: all[0].BeganNs}}
 	for _, o := range all {
 		sum.ElapsedNs += o.ElapsedNs / int64(len(all))
 		sum.Operations += o.Operations

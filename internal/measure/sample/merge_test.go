@@ -10,7 +10,7 @@ func TestMerge(t *testing.T) {
 	one := func(cpu int, operations uint64, errors map[string]uint64) *Observation {
 		return &Observation{
 			Side: "server", ElapsedNs: 1000 + int64(operations), Operations: operations, BytesSent: 10 * operations, Errors: errors,
-			CPU: CPUTime{ThreadsNs: 100, ProcessNs: 120}, Threads: []Thread{{ID: int(operations)}},
+			CPU: CPUTime{ThreadsNs: 100, ProcessNs: 120}, Placed: Placed{Threads: []Thread{{ID: int(operations)}}},
 			Host: &HostDelta{
 				CPUs: map[int]map[string]int64{cpu: {"user": 5}}, KsoftirqdNs: ns(7), SoftnetDropped: uint64(cpu),
 				SNMP: map[string]int64{"Tcp.OutSegs": 3}, MemoryBytes: 50, NodeMemoryUsedBytes: 900, ThrottledNs: 4, HotStops: 5,
@@ -21,7 +21,7 @@ func TestMerge(t *testing.T) {
 	want := &Observation{
 		Side: "server", ElapsedNs: 336 + 340 + 343, Operations: 60, BytesSent: 600,
 		Errors: map[string]uint64{"reset": 3, "timeout": 1}, CPU: CPUTime{ThreadsNs: 300, ProcessNs: 360},
-		Threads: []Thread{{ID: 10}, {ID: 20}, {ID: 30}},
+		Placed: Placed{Threads: []Thread{{ID: 10}, {ID: 20}, {ID: 30}}},
 		Host: &HostDelta{
 			// CPU 1 is reported twice and was spent once.
 			CPUs: map[int]map[string]int64{1: {"user": 5}, 2: {"user": 5}}, KsoftirqdNs: ns(14), SoftnetDropped: 2,

@@ -12,10 +12,6 @@ type Observation struct {
 	// Machine is the id of the kernel's boot, "" if it could not be read: the same on one machine.
 	Machine string `json:"machine,omitempty"`
 	Placed
-	// Threads are the load threads, and BeganNs is the reading of the machine's monotonic clock at the window's start; of a
-	// sampled trial only.
-	Threads []Thread `json:"threads,omitempty"`
-	BeganNs int64    `json:"began_ns,omitempty"`
 	// ElapsedNs is the length of the window as this side's monotonic clock saw it, in ns; always > 0.
 	ElapsedNs int64 `json:"elapsed_ns"`
 	// Operations counts completed units: transactions of rr and crr, echoes of ping, send or receive calls of stream.
@@ -26,7 +22,8 @@ type Observation struct {
 	// Errors counts failures by kind: "timeout", "connection refused", "reset", "no port", ... Absent means none.
 	Errors map[string]uint64 `json:"errors,omitempty"`
 	// RTT is the distribution of round-trip times (rr; crr: from before connect to after the response; ping), and of http
-	// that of response times (from before the request is sent to after the response, the connect not included).
+	// that of response times (from before the request is sent to after the response, the connect not included); of dns those of
+	// resolutions that found an address.
 	RTT *Histogram `json:"rtt,omitempty"`
 	// Connect is the distribution of connect times (crr, and http with a connection for each request).
 	Connect *Histogram `json:"connect,omitempty"`
@@ -39,6 +36,8 @@ type Observation struct {
 	Backends map[string]Backend `json:"backends,omitempty"`
 	// Rolls are the times that this server of http was taken out of its Service and put back, in order (server of http).
 	Rolls []Roll `json:"rolls,omitempty"`
+	// Names is the account of the names that were resolved (client of dns).
+	Names *Names `json:"names,omitempty"`
 	// Pods is the account of the pods that were made (client of ttfr).
 	Pods *Pods `json:"pods,omitempty"`
 	// Job is the account of the steps of a job (client).
@@ -71,6 +70,10 @@ type Placed struct {
 	LoadCPUs []int `json:"load_cpus,omitempty"`
 	// Nice is the priority of load threads, negative if they go before others on their CPU.
 	Nice int `json:"nice,omitempty"`
+	// Threads are the load threads, and BeganNs is the reading of the machine's monotonic clock at the window's start; of a
+	// sampled trial only.
+	Threads []Thread `json:"threads,omitempty"`
+	BeganNs int64    `json:"began_ns,omitempty"`
 }
 
 // Thread is a load thread: its id in its own PID namespace, and the inode of that namespace, 0 if unknown.
@@ -105,6 +108,16 @@ type Backend struct {
 	// Requests it answered, and Connections on which it answered at least one.
 	Requests    uint64 `json:"requests"`
 	Connections uint64 `json:"connections"`
+}
+
+// Names is the account of the resolutions of a window: those that began in it, or that were under way when it opened.
+type Names struct {
+	// Queries is how often a query was sent for them.
+	Queries uint64 `json:"queries"`
+	// Waited counts the resolutions that waited for one timeout or more, those without an answer among them.
+	Waited uint64 `json:"waited,omitempty"`
+	// Cut counts the resolutions that went on over TCP, because an answer did not fit in a datagram.
+	Cut uint64 `json:"cut,omitempty"`
 }
 
 // Pods is the account of the new pods whose intended time was within the window. Operations counts those with an answer.
@@ -261,6 +274,9 @@ const (
 	DropQdisc = "qdisc" // a queueing discipline was full, or a filter in its place dropped them
 	DropTX    = "tx"    // a device that sends: interface statistics tx_dropped
 	DropRX    = "rx"    // a device that receives: interface statistics rx_dropped
+	// DropInsert is for packets of new connections that the table of connections did not take, because another had the same
+	// addresses and ports: insert_failed.
+	DropInsert = "insert_failed"
 )
 
 // Drop is a counter of the packets that a host dropped at one of its devices.

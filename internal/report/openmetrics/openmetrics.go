@@ -350,6 +350,7 @@ var bases = map[string]base{
 	"ns/request":     {"seconds_per_request", 1e9},
 	"ns/packet":      {"seconds_per_packet", 1e9},
 	"ns/pod":         {"seconds_per_pod", 1e9},
+	"ns/resolution":  {"seconds_per_resolution", 1e9},
 	"ns/KB":          {"seconds_per_byte", 1e12},
 	"ns/GB":          {"seconds_per_job_byte", 1e18},
 	"bit/s":          {"bytes_per_second", 8},
@@ -362,6 +363,7 @@ var bases = map[string]base{
 	"1/request":      {"per_request", 1},
 	"1/packet":       {"per_packet", 1},
 	"1/pod":          {"per_pod", 1},
+	"1/resolution":   {"per_resolution", 1},
 	"1/KB":           {"per_byte", 1e3},
 }
 

@@ -128,7 +128,7 @@ func TestNames(t *testing.T) {
 // everyMetric is a result with each metric of the catalogue under workloads of each unit of work.
 func everyMetric() reporttest.Result {
 	r := reporttest.NinePaths(4)
-	r.Header.Plan.Workloads = append(r.Header.Plan.Workloads, plan.Workload{Spec: plan.Stream{Protocol: plan.UDP}}.Normalize(), plan.Workload{Spec: plan.HTTP{}}.Normalize(), plan.Kind("ttfr").Default(), plan.Kind("job").Default())
+	r.Header.Plan.Workloads = append(r.Header.Plan.Workloads, plan.Workload{Spec: plan.Stream{Protocol: plan.UDP}}.Normalize(), plan.Workload{Spec: plan.HTTP{}}.Normalize(), plan.Kind("ttfr").Default(), plan.Kind("job").Default(), plan.Kind("dns").Default())
 	for i := range r.Records {
 		rec := &r.Records[i]
 		switch {
@@ -142,6 +142,8 @@ func everyMetric() reporttest.Result {
 			rec.Workload = plan.Kind("ttfr").Default()
 		case rec.Workload.Kind() == "rr" && rec.Path.From == plan.Host:
 			rec.Workload = plan.Kind("job").Default()
+		case rec.Workload.Kind() == "rr" && rec.Path.To == plan.Service:
+			rec.Workload = plan.Kind("dns").Default()
 		}
 		if rec.Metrics == nil {
 			continue

@@ -144,7 +144,7 @@ const (
 var Waits = []string{WaitSchedule, WaitSandbox, WaitContainer, WaitDevice, WaitAddress, WaitRoute, WaitRule, WaitPolicy, WaitResolution, WaitConnect, WaitAnswer, WaitUnanswered}
 
 // Failures are the metrics that count failures themselves.
-var Failures = []string{ErrorRate, FailuresPerRoll, TTFRUnanswered, FrameLossRate}
+var Failures = []string{ErrorRate, FailuresPerRoll, TTFRUnanswered, FrameLossRate, ResolutionsWaited}
 
 // EndsAtTimeout says whether a metric is a value of a distribution in which pods without an answer have their timeout.
 func EndsAtTimeout(name string) bool {
@@ -164,14 +164,14 @@ func ByOneDial(name string) bool {
 
 // Times are the families of times, Statistics the ends of their names.
 var (
-	Times      = []string{RTT, ConnectTime, ResponseTime, FromDue, FromStart, OneDial, StepTime, ExchangeTime}
+	Times      = []string{RTT, ConnectTime, ResponseTime, FromDue, FromStart, OneDial, StepTime, ExchangeTime, ResolutionTime}
 	Statistics = []string{"min", "mean", "stddev", "p50", "p90", "p99", "p99.9", "max"}
 )
 
 // catalogue is in the order in which a report shows its tables: service demand first, then rates, then times.
 var catalogue = slices.Concat([]Metric{
 	{Name: ServiceDemand, Title: "service demand", Unit: "ns", Better: Lower, Headline: true,
-		Definition: "CPU time of both ends and of the kernel between them for one unit of work: a transaction, an HTTP request, a KB (1000 B) of TCP payload, a UDP packet, a GB that the members of a job send.",
+		Definition: "CPU time of both ends and of the kernel between them for one unit of work: a transaction, an HTTP request, a KB (1000 B) of TCP payload, a UDP packet, a GB that the members of a job send, a resolution of a name.",
 		Source:     "netperf manual, service demand"},
 	{Name: Goodput, Title: "goodput", Unit: "bit/s", Better: Higher, Headline: true,
 		Definition: "Payload accepted by the receiving application per second of its window.", Source: "RFC 2647 3.17"},
@@ -387,7 +387,7 @@ var catalogue = slices.Concat([]Metric{
 	{Name: IdleMemory + ".server", Title: "memory of the server's node at rest", Unit: "B", Better: Lower,
 		Definition: "Working set of the whole node of the server at the end of the window.", Source: "kubelet, /stats/summary: workingSetBytes"},
 	{Name: Memory, Title: "memory of the endpoint", Unit: "B", Better: Neither, Definition: "Resident memory of the two load processes.", Source: "proc(5), statm"},
-}, jobs())
+}, jobs(), resolutions())
 
 // Counted are the metrics of sampled trials that count, by the processor's own counters.
 var Counted = []string{Instructions, Cycles, CyclesPer, CacheMisses, BranchMisses}

@@ -93,7 +93,7 @@ func TestSampleNodes(t *testing.T) {
 	if err := r.start(); err != nil {
 		t.Fatal(err)
 	}
-	seen := &sample.Observation{Threads: []sample.Thread{{ID: 1}}, Intervals: []sample.Interval{{EndNs: 1}, {EndNs: 2}}}
+	seen := &sample.Observation{Placed: sample.Placed{Threads: []sample.Thread{{ID: 1}}}, Intervals: []sample.Interval{{EndNs: 1}, {EndNs: 2}}}
 	recorded, err := r.finish(seen, seen)
 	if err != nil {
 		t.Fatal(err)

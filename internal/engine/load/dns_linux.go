@@ -1,0 +1,576 @@
+package load
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/cnibench/cnibench/internal/engine/lookup"
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/kernel/thread"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/names"
+)
+
+// Names are resolved as package lookup says; here are the sockets. A closed loop has one resolution at a time on a thread, and makes the
+// system calls that the C library makes: socket, connect, a send for each query, poll and recv until all answers have come, close. With a
+// schedule there are many, watched by an epoll instance.
+//
+// A resolution that is under way at the end of the window goes on until it ends. Otherwise the slowest would not count.
+
+// resolvConf says whom the pods of a cluster ask.
+const resolvConf = "/etc/resolv.conf"
+
+// dnsWork returns how one side of dns runs.
+func dnsWork(is plan.Traits, client bool) work {
+	switch {
+	case client:
+		return work{open: openResolver}
+	case is.Protocol == plan.TCP:
+		return work{open: openStreamNames, queues: true}
+	}
+	return work{open: openNames, queues: true}
+}
+
+// resolver is the client.
+type resolver struct {
+	pace
+	poll            *sock.Poll // nil for one resolution at a time
+	names           *lookup.Names
+	servers         []sock.Addr
+	all             []resolution
+	free            []uint32 // those that are not under way
+	message, answer []byte
+	random          *rand.PCG
+	seen            sample.Names
+	second          *second // nil where one thread sends both queries
+}
+
+// resolution is one resolution with its socket, or the place of one.
+type resolution struct {
+	lookup.Lookup
+	busy   bool
+	fd     int // -1 for none
+	due    int64
+	unsent []byte // of the queries over TCP
+	got    []byte // of the answers over TCP
+	cause  kind   // of the last server that could not be reached
+	cut    bool
+}
+
+// queriesSize is the room for the two queries of a name over TCP.
+const queriesSize = 2 * (2 + 512)
+
+func openResolver(w *worker) (flow, error) {
+	is := w.trial.traits
+	text := []byte(nil)
+	if is.Names.Server == names.Cluster {
+		var err error
+		if text, err = os.ReadFile(resolvConf); err != nil {
+			return nil, err
+		}
+	}
+	target := w.trial.target()
+	config := is.Names.Config(target.AddrPort(), string(text))
+	n, err := lookup.New(is.Names.Name, config, is.Names.Pair(), is.Protocol == plan.TCP)
+	if err != nil {
+		return nil, err
+	}
+	c := &resolver{names: n, message: make([]byte, queriesSize), answer: make([]byte, 1<<16), random: rand.NewPCG(rand.Uint64(), rand.Uint64())}
+	for _, s := range config.Servers {
+		c.servers = append(c.servers, sock.NewAddr(s, sock.Family(s.Addr())))
+	}
+	c.pace.open(w)
+	size := 1
+	if is.Arrival != "" {
+		limit, err := sock.Descriptors()
+		if err != nil {
+			return nil, err
+		}
+		size = max(callsLeast, min(callsMost, int(min(limit, 1<<20)-spareSockets)/is.Flows))
+		if c.poll, err = sock.OpenPoll(pollBatch); err != nil {
+			return nil, err
+		}
+	}
+	c.all = make([]resolution, size)
+	for i := range c.all {
+		c.all[i].fd = -1
+		c.free = append(c.free, uint32(size-1-i))
+	}
+	w.hist.rtt = w.newTimes()
+	if is.Names.Races() {
+		c.second = &second{message: make([]byte, queriesSize)}
+	}
+	return c, nil
+}
+
+func (c *resolver) underWay() int { return len(c.all) - len(c.free) }
+
+func (c *resolver) step(w *worker) bool {
+	c.start(w)
+	if !c.proceed(w) {
+		return false
+	}
+	// A closed loop returns between two resolutions, where a reading of the yardstick disturbs none.
+	for c.poll == nil && c.underWay() > 0 && w.trial.phase.Load() == w.phase {
+		if !c.proceed(w) {
+			return false
+		}
+	}
+	return true
+}
+
+// start begins what is due.
+func (c *resolver) start(w *worker) {
+	for range sendsAtOnce {
+		due, now, ok := c.scheduled(w, c.underWay(), len(c.free) > 0)
+		if !ok {
+			return
+		}
+		c.take(w, due, now)
+		tag := c.free[len(c.free)-1]
+		c.free = c.free[:len(c.free)-1]
+		r := &c.all[tag]
+		r.busy, r.due, r.cause, r.cut = true, due, failedServer, false
+		c.follow(w, tag, r.Begin(c.names, now, uint32(c.random.Uint64())))
+	}
+}
+
+// proceed waits until something comes or is due, and takes what has come.
+func (c *resolver) proceed(w *worker) bool {
+	fd, what := -1, int16(sock.Input)
+	if c.poll != nil {
+		fd = c.poll.Descriptor()
+	} else if r := &c.all[0]; r.busy {
+		if fd = r.fd; len(r.unsent) > 0 {
+			what |= sock.Output
+		}
+	}
+	c.rest(w, fd, what, c.underWay())
+	switch {
+	case c.underWay() == 0:
+		return true
+	case c.poll == nil:
+		c.receive(w, 0)
+	default:
+		n, e := c.poll.Wait(0)
+		if e != 0 && e != syscall.EINTR {
+			return w.die(classify(e))
+		}
+		for i := range n {
+			_, tag := c.poll.Report(i)
+			c.receive(w, tag)
+		}
+	}
+	c.expire(w)
+	return true
+}
+
+// follow does what a resolution asks for, until it waits or has ended.
+func (c *resolver) follow(w *worker, tag uint32, do lookup.Do) {
+	r := &c.all[tag]
+	for do != lookup.Wait {
+		if do == lookup.Done {
+			c.end(w, tag)
+			return
+		}
+		e := syscall.Errno(0)
+		if do == lookup.Reopen {
+			var local bool
+			if local, e = c.reopen(tag); local {
+				r.cause = classify(e)
+				r.Result = lookup.Failed
+				c.end(w, tag)
+				return
+			}
+		}
+		if e == 0 {
+			e = c.send(w, r)
+		}
+		do = lookup.Wait
+		if e != 0 {
+			r.cause = classify(e)
+			do = r.Refuse(w.trial.now())
+		}
+	}
+	if c.until == 0 || r.Deadline < c.until {
+		c.until = r.Deadline
+	}
+}
+
+// reopen opens the socket of a resolution anew, connected to the server that is asked. local says that this machine is why it failed.
+func (c *resolver) reopen(tag uint32) (local bool, e syscall.Errno) {
+	r := &c.all[tag]
+	r.close()
+	to := &c.servers[r.Server()]
+	kind := sock.Datagram | sock.NonBlocking
+	if r.Stream {
+		kind = sock.Stream | sock.NonBlocking
+	}
+	if r.fd, e = sock.Socket(to.Family(), kind, 0); e != 0 {
+		r.fd = -1
+		return true, e
+	}
+	if r.Stream && sock.SetAbort(r.fd) != nil { // so that no TIME_WAIT remains
+		return true, syscall.EOPNOTSUPP
+	}
+	if e := sock.Connect(r.fd, to); e != 0 && e != syscall.EINPROGRESS {
+		return e == syscall.EADDRNOTAVAIL || e == syscall.EPERM, e
+	}
+	if c.poll != nil {
+		if e := c.poll.Add(r.fd, arrivals|sock.Writable, tag); e != 0 {
+			return true, e
+		}
+	}
+	return false, 0
+}
+
+// begin starts the schedule, and the second thread.
+func (c *resolver) begin(w *worker) {
+	c.pace.begin(w)
+	if c.second != nil {
+		w.trial.roster.tasks.Go(func() { c.second.run(w.trial) })
+	}
+}
+
+// second is a thread that sends the second query at the instant of the first. It runs on another CPU than the load, where there is one.
+type second struct {
+	message       []byte
+	fd            int
+	wanted, given atomic.Uint64 // how many queries it was to send, and has sent
+	over          atomic.Bool
+}
+
+func (s *second) run(t *Trial) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for !s.over.Load() && !t.stopping(stop) {
+		if n := s.wanted.Load(); n != s.given.Load() {
+			_, _ = sock.Send(s.fd, s.message, 0) // what finds no room is lost
+			s.given.Store(n)
+			continue
+		}
+		thread.Yield()
+	}
+}
+
+// sendBoth sends both queries of a resolution by two threads.
+func (c *resolver) sendBoth(w *worker, r *resolution) syscall.Errno {
+	s := c.second
+	m := r.Due(c.message)
+	s.message, s.fd = r.Due(s.message[:queriesSize]), r.fd
+	s.wanted.Add(1)
+	_, e := sock.Send(r.fd, m, 0)
+	for s.given.Load() != s.wanted.Load() {
+		thread.Yield()
+	}
+	w.count.sent.Add(uint64(len(m) + len(s.message)))
+	if retryable(e) {
+		e = 0
+	}
+	return e
+}
+
+// send sends the queries that are due.
+func (c *resolver) send(w *worker, r *resolution) syscall.Errno {
+	if c.second != nil && !r.Stream && r.Both() {
+		return c.sendBoth(w, r)
+	}
+	for m := r.Due(c.message); m != nil; m = r.Due(c.message) {
+		if r.Stream {
+			r.unsent = append(r.unsent, m...)
+			continue
+		}
+		w.count.sent.Add(uint64(len(m)))
+		if _, e := sock.Send(r.fd, m, 0); e != 0 && !retryable(e) { // what finds no room is lost
+			return e
+		}
+	}
+	return c.sendRest(w, r)
+}
+
+// sendRest sends what is left of the queries over TCP.
+func (c *resolver) sendRest(w *worker, r *resolution) syscall.Errno {
+	for len(r.unsent) > 0 {
+		n, e := sock.Send(r.fd, r.unsent, 0)
+		switch {
+		case e == syscall.EINTR:
+		case e == syscall.EAGAIN || e == syscall.ENOTCONN:
+			return 0 // of the connect, or of a queue that is full
+		case e != 0:
+			return e
+		default:
+			w.count.sent.Add(uint64(n))
+			r.unsent = r.unsent[:copy(r.unsent, r.unsent[n:])]
+		}
+	}
+	return 0
+}
+
+// receive takes the answers to a resolution that have come.
+func (c *resolver) receive(w *worker, tag uint32) {
+	r := &c.all[tag]
+	for r.busy {
+		e := c.sendRest(w, r)
+		n := 0
+		if e == 0 {
+			n, e = sock.Recv(r.fd, c.answer, sock.DontWait)
+		}
+		switch {
+		case e == syscall.EINTR:
+			continue
+		case retryable(e) || e == syscall.ENOTCONN:
+			return
+		case e == 0 && n == 0 && r.Stream:
+			e = syscall.ECONNRESET
+		}
+		do, now := lookup.Wait, w.trial.now()
+		switch {
+		case e != 0:
+			r.cause = classify(e)
+			do = r.Refuse(now)
+		case r.Stream:
+			w.count.received.Add(uint64(n))
+			r.got = append(r.got, c.answer[:n]...)
+			do = r.takeStream(now)
+		default:
+			w.count.received.Add(uint64(n))
+			do = r.Take(c.answer[:n], now)
+			r.cut = r.cut || r.Stream
+		}
+		c.follow(w, tag, do)
+	}
+}
+
+// takeStream takes the whole messages of what has come over TCP.
+func (r *resolution) takeStream(now int64) (do lookup.Do) {
+	for do == lookup.Wait && len(r.got) >= 2 {
+		size := 2 + int(binary.BigEndian.Uint16(r.got))
+		if len(r.got) < size {
+			break
+		}
+		do = r.Take(r.got[2:size], now)
+		r.got = r.got[:copy(r.got, r.got[size:])]
+	}
+	return do
+}
+
+// expire gives up waiting where an answer is late.
+func (c *resolver) expire(w *worker) {
+	now := w.trial.now()
+	if now < c.until {
+		return
+	}
+	c.until = math.MaxInt64
+	for tag := range c.all {
+		r := &c.all[tag]
+		if r.busy {
+			c.follow(w, uint32(tag), r.Expire(now))
+		}
+		if r.busy {
+			c.until = min(c.until, r.Deadline)
+		}
+	}
+}
+
+// end counts a resolution, and frees its place. One of an open loop that was due before the window does not count.
+func (c *resolver) end(w *worker, tag uint32) {
+	r := &c.all[tag]
+	r.close()
+	r.busy = false
+	c.free = append(c.free, tag) // has room for all
+	if c.lag != nil && r.due < w.edges[0].at {
+		return
+	}
+	if w.phase == window {
+		c.seen.Queries += uint64(r.Queries)
+		if r.Timeouts > 0 {
+			c.seen.Waited++
+		}
+		if r.cut {
+			c.seen.Cut++
+		}
+	}
+	switch r.Result {
+	case lookup.Found:
+		w.complete(r.due, w.trial.now())
+		return
+	case lookup.NoName:
+		w.fail(noName)
+	case lookup.TimedOut:
+		w.fail(timedOut)
+	default:
+		w.fail(r.cause)
+	}
+	if c.lag == nil {
+		w.rest() // a closed loop would begin the next at once
+	}
+}
+
+func (r *resolution) close() {
+	if r.fd >= 0 {
+		sock.Close(r.fd)
+	}
+	r.fd, r.unsent, r.got = -1, r.unsent[:0], r.got[:0]
+}
+
+// edge keeps the schedule's counts. At the end of the window it lets the resolutions under way end; they count, and the time does not.
+func (c *resolver) edge(w *worker, edge int) {
+	c.pace.edge(w, edge)
+	if edge == 0 {
+		return
+	}
+	c.schedule = schedule{}
+	defer c.stop()
+	for c.underWay() > 0 && !w.trial.stopping(stop) && c.proceed(w) {
+	}
+	w.idle = true // the window of the thread ended when the trial's did; see mark
+}
+
+// stop ends the second thread.
+func (c *resolver) stop() {
+	if c.second != nil {
+		c.second.over.Store(true)
+	}
+}
+
+func (c *resolver) close() {
+	c.stop()
+	for i := range c.all {
+		c.all[i].close()
+	}
+	if c.poll != nil {
+		c.poll.Close()
+	}
+}
+
+// sumNames adds up the accounts of the client's threads; nil for another workload.
+func sumNames(workers []*worker) (sum *sample.Names) {
+	for _, w := range workers {
+		c, ok := w.flow.(*resolver)
+		if !ok {
+			continue
+		}
+		if sum == nil {
+			sum = &sample.Names{}
+		}
+		sum.Queries += c.seen.Queries
+		sum.Waited += c.seen.Waited
+		sum.Cut += c.seen.Cut
+	}
+	return sum
+}
+
+// nameServer is the server of one name over UDP.
+type nameServer struct {
+	server           *lookup.Server
+	question, answer []byte
+	from             sock.Addr
+}
+
+func newNameServer(w *worker) (nameServer, error) {
+	s, err := lookup.NewServer(w.trial.traits.Names.Name)
+	return nameServer{server: s, question: make([]byte, 1<<16), answer: make([]byte, 0, lookup.MaxMessage)}, err
+}
+
+func openNames(w *worker) (flow, error) {
+	s, err := newNameServer(w)
+	return &s, err
+}
+
+func (s *nameServer) step(w *worker) bool {
+	n, e := sock.RecvFrom(w.fd, s.question, &s.from)
+	if e != 0 {
+		return w.missed(e)
+	}
+	if n == 0 {
+		return !w.trial.stopping(stop) // an empty datagram, or the socket was shut down
+	}
+	w.count.received.Add(uint64(n))
+	answer := s.server.Answer(s.question[:n], s.answer)
+	if answer == nil {
+		return true
+	}
+	if n, e = sock.SendTo(w.fd, answer, &s.from); e != 0 {
+		return w.missed(e)
+	}
+	w.count.sent.Add(uint64(n))
+	w.count.operations.Add(1)
+	return true
+}
+
+// streamNameServer is the server over TCP. It answers what comes over a connection until the client ends it.
+type streamNameServer struct {
+	nameServer
+	framed []byte // an answer after its length
+}
+
+func openStreamNames(w *worker) (flow, error) {
+	s, err := newNameServer(w)
+	return &streamNameServer{s, make([]byte, 0, 2+lookup.MaxMessage)}, err
+}
+
+func (s *streamNameServer) step(w *worker) bool {
+	fd, e := sock.Accept(w.fd)
+	switch {
+	case retryable(e):
+		return true
+	case e != 0 && w.trial.stopping(stop):
+		return false // Close has shut the listener down
+	case e != 0:
+		w.fail(classify(e))
+		w.rest()
+		return true
+	}
+	w.last = 0
+	got := 0
+	for e == 0 {
+		n := 0
+		n, e = sock.Recv(fd, s.question[got:], 0)
+		if e != 0 {
+			e = w.again(e)
+			continue
+		}
+		if n == 0 {
+			break
+		}
+		w.count.received.Add(uint64(n))
+		w.last = 0
+		if got, e = s.reply(w, fd, got+n); got == len(s.question) {
+			break
+		}
+	}
+	sock.Close(fd)
+	if k := classify(e); e != 0 && k != reset && !w.trial.stopping(after) {
+		w.fail(k)
+	}
+	return true
+}
+
+// reply answers the whole messages among so many bytes, and returns how many bytes are left of the last.
+func (s *streamNameServer) reply(w *worker, fd, got int) (left int, e syscall.Errno) {
+	for got >= 2 {
+		size := 2 + int(binary.BigEndian.Uint16(s.question))
+		if got < size {
+			break
+		}
+		answer := s.server.Answer(s.question[2:size], s.answer)
+		got = copy(s.question, s.question[size:got])
+		if answer == nil {
+			continue
+		}
+		out := binary.BigEndian.AppendUint16(s.framed[:0], uint16(len(answer)))
+		out = append(out, answer...)
+		if e := w.sendPart(fd, out); e != 0 {
+			return got, e
+		}
+		w.count.sent.Add(uint64(len(out)))
+		w.count.operations.Add(1)
+	}
+	return got, 0
+}

@@ -1,0 +1,74 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// resolver is the workload that asks the cluster's resolver; "dns" asks a server of ours.
+const resolver = "resolver"
+
+const (
+	// lateNames is the share of resolutions that may wait for a timeout: a machine that stops for a second has one.
+	lateNames = 0.005
+	// slowName is the usual time in ns of a name that a resolver of the same cluster knows; its answer comes from memory.
+	slowName = 20e6
+)
+
+// late says how many resolutions by a server of ours waited for a timeout on a path, and takes none for an accident.
+func (e *Evidence) late(path plan.Path) []string { return e.waited(path, "dns", "names") }
+
+func (e *Evidence) waited(path plan.Path, kind, what string) []string {
+	t := e.Paths[path]
+	if t == nil {
+		return nil
+	}
+	l := t.Names[kind]
+	if l.Lost < fewErrors || l.share() < lateNames {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d %s waited for a timeout of the resolver (%s)", l.Lost, l.Sent, what, path)}
+}
+
+// resolutions finds names that are resolved late although datagrams are not lost: two queries from one socket share an entry of the
+// connection table, and may share its fate. Names that only the cluster's resolver answers late or never are its own fault.
+func resolutions(e *Evidence) []Statement {
+	var seen []string
+	for _, path := range Paths {
+		if late := e.late(path); len(late) > 0 {
+			s := fault(side(path), path.String(), "%s, and other datagrams pass", late[0])
+			if rules, dropped := e.filters(); dropped >= fewErrors {
+				s[0].Where, s[0].Proven = rules[0], true
+			}
+			return s
+		}
+		if v, ok := e.Paths[path].median("dns", "resolution_time.p50"); ok {
+			seen = append(seen, nanoseconds(v)+" ("+path.String()+")")
+		}
+	}
+	t := e.Paths[ServicePath]
+	if t != nil && t.Failed[resolver] > 0 && t.Succeeded[resolver] == 0 {
+		why, _, _ := strings.Cut(t.Why[resolver], ":")
+		return fault(Resolver, "", "it resolved no name (%s), and a server of ours behind a Service answers", why)
+	}
+	if late := e.waited(ServicePath, resolver, "names of the cluster"); len(late) > 0 {
+		return fault(Resolver, "", "%s, and a server of ours behind a Service answers in time", late[0])
+	}
+	if v, ok := t.median(resolver, "resolution_time.p50"); ok {
+		saw := fmt.Sprintf("the cluster's resolver takes %s for a name of the cluster", nanoseconds(v))
+		if failed := t.Failed[resolver]; failed > 0 {
+			saw += "; " + number.Counted(failed, "trial") + " failed"
+		}
+		if least, _, trip := t.trip(); trip && v > slowName+4*least && e.starved() == "" {
+			return fault(Resolver, "", "%s", saw)
+		}
+		seen = append(seen, saw)
+	}
+	if len(seen) == 0 {
+		return cleared("no name was resolved")
+	}
+	return cleared("names are resolved: %s", strings.Join(seen, ", "))
+}

@@ -1,0 +1,47 @@
+package outcome
+
+import (
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// resolutions derives the metrics of names that were resolved.
+func resolutions(t *trial) {
+	c := t.client
+	if c == nil {
+		return
+	}
+	if !t.is.Open() {
+		t.metrics[metric.ResolutionRate] = c.perSecond(float64(c.Operations))
+	}
+	t.paced(c)
+	t.failures(c)
+	t.distribution(metric.ResolutionTime, c.RTT)
+	n := c.Names
+	if n == nil {
+		return
+	}
+	t.metrics[metric.QueryRate] = c.perSecond(float64(n.Queries))
+	if all := float64(c.Operations) + c.failures(); all > 0 {
+		t.metrics[metric.QueriesPerResolution] = float64(n.Queries) / all
+		t.metrics[metric.ResolutionsWaited] = min(float64(n.Waited)/all, 1)
+	}
+	if t.c.Drops != nil {
+		refused := 0.0
+		for _, d := range t.c.Drops {
+			if d.Kind == sample.DropInsert {
+				refused += float64(d.Packets)
+			}
+		}
+		t.metrics[metric.InsertFailed] = refused
+	}
+}
+
+// perResolution has the server count resolutions as the client does, and not queries.
+func perResolution(t *trial) {
+	if per := t.metrics[metric.QueriesPerResolution]; per > 0 && t.server != nil {
+		o := *t.server.Observation
+		o.Operations = uint64(float64(o.Operations)/per + 0.5)
+		t.server.Observation = &o
+	}
+}

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/plan/names"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+// dnsSpec is names that are resolved as the C library does: a socket for each resolution, and A and AAAA at once from it.
+type dnsSpec struct {
+	Protocol Protocol
+	// Flows is the number of threads that resolve, each one name at a time.
+	Flows int
+	// Rate, Load and Arrival say when resolutions are scheduled; see pace.
+	Rate, Load float64
+	Arrival    string
+	names.Shape
+	// Backends is the number of servers behind the Service of a path.
+	Backends int
+}
+
+// serverKey is the key of the option that the defaults of the others depend on.
+const serverKey = "server"
+
+var dnsKind = kind{name: "dns", about: "names to resolve, A and AAAA at once as the C library does", title: "Names resolved", zero: dnsSpec{}, options: slices.Concat(
+	[]option{
+		transport(func(s *dnsSpec) *Protocol { return &s.Protocol }, UDP, TCP),
+		field(serverKey, serverKey, "who answers: a server of ours (own), the resolver of the pod (cluster), or an address", text(names.BadServer), func(s *dnsSpec) *string { return &s.Server }),
+		field("flows", "flows", "threads, each with one resolution at a time", whole(1, maxFlows), func(s *dnsSpec) *int { return &s.Flows }),
+	},
+	pacing(func(s *dnsSpec) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
+	[]option{
+		field("name", "name", "name to resolve", text(names.BadName), func(s *dnsSpec) *string { return &s.Name }),
+		field("queries", "queries", "what is asked for a name: A and AAAA at once from one socket (race: by two threads at the same instant), or A", oneOf(names.Queries()...), func(s *dnsSpec) *string { return &s.Queries }),
+		field("ndots", "ndots", "dots that a name needs to be asked for before the search list; Kubernetes sets 5", whole(1, names.MaxNdots), func(s *dnsSpec) *int { return &s.Ndots }),
+		field("timeout", "timeout", "time without an answer after which a query is sent again", spans(names.MinTimeout, names.MaxTimeout), func(s *dnsSpec) *time.Duration { return &s.Timeout }),
+		field("attempts", "attempts", "how often a query is sent to a server", whole(1, names.MaxAttempts), func(s *dnsSpec) *int { return &s.Attempts }),
+		field("backends", "backends", "servers behind the Service", whole(1, MaxBackends), func(s *dnsSpec) *int { return &s.Backends }),
+		byWindow,
+	},
+)}
+
+func (s dnsSpec) kind() *kind { return &dnsKind }
+
+// Traits implements Spec.
+func (s dnsSpec) Traits() Traits {
+	t := Traits{Protocol: s.Protocol, Work: resolution, Flows: s.Flows, Rate: s.Rate, Load: s.Load, Arrival: s.Arrival,
+		Names: s.Shape, rolling: rolling{Backends: s.Backends}, Kernel: s.Elsewhere(), Timeout: s.Longest(),
+		RateMetric: metric.ResolutionRate, Times: metric.ResolutionTime, Decides: []string{metric.ResolutionTime + ".p50"}}
+	return t
+}
+
+func (s dnsSpec) normalize() Spec {
+	s.Protocol, s.Flows = cmp.Or(s.Protocol, UDP), max(s.Flows, 1)
+	s.Arrival = arrival(s.Rate, s.Load, s.Arrival)
+	s.Shape = s.WithDefaults()
+	s.Backends = cmp.Or(s.Backends, 1)
+	return s
+}
+
+func (s dnsSpec) check(f *faultList) {
+	n := s.normalize().(dnsSpec)
+	f.pace(n.Rate, n.Load, n.Arrival)
+	f.refuse(n.Races() && n.Protocol == TCP, "queries race is for udp: a TCP connection exists before its queries")
+	f.refuse(n.Elsewhere() && s.Backends > 1, "backends are servers of ours: server %s takes none", s.Server)
+	f.refuse(n.Elsewhere() && n.Load > 0, "load asks a server of ours for its capacity first: give a rate for server %s", s.Server)
+	f.refuse(n.Elsewhere() && n.Arrival == Saturate, "arrival saturate is for servers of ours: give a rate for server %s", s.Server)
+}
+
+// unasked returns why a server that is not ours is not asked on a path, or "".
+func (p Path) unasked() string {
+	if p.From != Pod || p.To != Service {
+		return "the server of the workload is not at the end of the path: want pod-to-service/local or pod-to-service/remote"
+	}
+	return ""
+}
+
+// validNames refuses what asks a server of the cluster where there is no cluster.
+func (fs *faults) validNames(p Plan) {
+	for _, w := range p.Workloads {
+		if w.Spec != nil && w.Traits().Names.Elsewhere() && !p.OnCluster() {
+			fs.Add("workloads", "%s: a lab has servers of ours alone: leave server out, or take a cluster (--env kubernetes)", w)
+		}
+	}
+}

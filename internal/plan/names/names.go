@@ -1,0 +1,207 @@
+// Package names says what a program asks when it resolves a name: which names in which order, of whom, and how patiently.
+//
+//	Shape (a workload) and Config (resolv.conf) ──► Names to ask for, one after the other
+//
+// It is pure, and does as getaddrinfo of the GNU C library does.
+package names
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Who answers, other than an address.
+const (
+	// own is a server of ours at the far end of the path.
+	own = "own"
+	// Cluster is what the pod's /etc/resolv.conf names.
+	Cluster = "cluster"
+)
+
+// What is asked for a name.
+const (
+	both  = "both" // A and AAAA, by one thread
+	onlyA = "a"
+	race  = "race" // A and AAAA, by two threads at the same instant
+)
+
+// Defaults are those of resolv.conf(5).
+const (
+	defaultName     = "www.example.com"
+	clusterName     = "kubernetes.default.svc.cluster.local"
+	defaultNdots    = 1
+	defaultTimeout  = 5 * time.Second
+	defaultAttempts = 2
+)
+
+// Bounds of a Shape.
+const (
+	MaxNdots    = 15
+	MaxAttempts = 5
+	MinTimeout  = 10 * time.Millisecond
+	MaxTimeout  = 30 * time.Second
+	// port is where name servers listen.
+	port = 53
+)
+
+// inKubernetes is the search list of a pod of the namespace default.
+var inKubernetes = []string{"default.svc.cluster.local", "svc.cluster.local", "cluster.local"}
+
+// Queries are what can be asked for a name, the default first.
+func Queries() []string { return []string{both, onlyA, race} }
+
+// Shape says what one resolution is. The zero value is no resolution.
+type Shape struct {
+	// Name is what is resolved, Queries what is asked for it.
+	Name, Queries string
+	// Server is own, Cluster or an address. Cluster takes Ndots, Timeout and Attempts from resolv.conf where they are 0.
+	Server string
+	// Ndots is how many dots a name has at least that is asked for as it is, before the search list.
+	Ndots int
+	// Timeout is how long an answer is awaited before the query is sent again, Attempts how often it is sent at most.
+	Timeout  time.Duration
+	Attempts int
+}
+
+// Given says whether names are resolved at all.
+func (s Shape) Given() bool { return s.Name != "" }
+
+// Elsewhere says whether the answers come from a server that is not ours.
+func (s Shape) Elsewhere() bool { return s.Given() && s.Server != own }
+
+// Pair says whether A and AAAA are asked for.
+func (s Shape) Pair() bool { return s.Queries != onlyA }
+
+// Races says whether two threads send the two queries, so that two CPUs look up the connection of the first packet.
+func (s Shape) Races() bool { return s.Queries == race }
+
+// WithDefaults fills in what is not given.
+func (s Shape) WithDefaults() Shape {
+	s.Server, s.Queries = cmp.Or(s.Server, own), cmp.Or(s.Queries, both)
+	if s.Server == Cluster {
+		s.Name = cmp.Or(s.Name, clusterName)
+		return s
+	}
+	s.Name = cmp.Or(s.Name, defaultName)
+	s.Ndots, s.Timeout, s.Attempts = cmp.Or(s.Ndots, defaultNdots), cmp.Or(s.Timeout, defaultTimeout), cmp.Or(s.Attempts, defaultAttempts)
+	return s
+}
+
+// Longest bounds the time of a resolution that is answered late or not at all, but for servers that answer each name just in time.
+func (s Shape) Longest() time.Duration {
+	return time.Duration(cmp.Or(s.Attempts, defaultAttempts)+afterHalf) * cmp.Or(s.Timeout, defaultTimeout)
+}
+
+// afterHalf is how many timeouts a resolution may take beside its attempts, where one of two answers comes and not the other.
+const afterHalf = 2
+
+// BadServer says what is wrong with the text of a server, "" if nothing.
+func BadServer(text string) string {
+	if _, err := netip.ParseAddr(text); err != nil && text != own && text != Cluster {
+		return fmt.Sprintf("%q is neither %s, %s nor an address", text, own, Cluster)
+	}
+	return ""
+}
+
+// BadName says what is wrong with a name, "" if nothing: letters, digits, hyphens and underscores between dots, one of which may end it.
+func BadName(name string) string {
+	whole := strings.TrimSuffix(name, ".")
+	if len(whole) > 253 {
+		return fmt.Sprintf("a name has at most 253 characters, and this has %d", len(whole))
+	}
+	for label := range strings.SplitSeq(whole, ".") {
+		strange := strings.ContainsFunc(label, func(r rune) bool {
+			return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+		})
+		if label == "" || len(label) > 63 || strange {
+			return fmt.Sprintf("%q is not a name: want parts of 1 to 63 letters, digits and hyphens between dots", name)
+		}
+	}
+	return ""
+}
+
+// Config is what a resolver is set to.
+type Config struct {
+	// Servers are asked in turn.
+	Servers  []netip.AddrPort
+	Search   []string
+	Ndots    int
+	Timeout  time.Duration
+	Attempts int
+}
+
+// parse reads the text of a resolv.conf(5) as the GNU C library does: at most three servers, and no complaint about what it does not know.
+func parse(text string) Config {
+	c := Config{Ndots: defaultNdots, Timeout: defaultTimeout, Attempts: defaultAttempts}
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue
+		}
+		switch f[0] {
+		case "nameserver":
+			if a, err := netip.ParseAddr(f[1]); err == nil && len(c.Servers) < 3 {
+				c.Servers = append(c.Servers, netip.AddrPortFrom(a, port))
+			}
+		case "search", "domain":
+			c.Search = f[1:]
+		case "options":
+			for _, o := range f[1:] {
+				c.option(o)
+			}
+		}
+	}
+	return c
+}
+
+// option reads one option, within the bounds of resolv.conf(5).
+func (c *Config) option(text string) {
+	name, value, _ := strings.Cut(text, ":")
+	n, err := strconv.Atoi(value)
+	switch {
+	case err != nil || n < 0:
+	case name == "ndots":
+		c.Ndots = min(n, MaxNdots)
+	case name == "timeout":
+		c.Timeout = min(time.Duration(max(n, 1))*time.Second, MaxTimeout)
+	case name == "attempts":
+		c.Attempts = min(max(n, 1), MaxAttempts)
+	}
+}
+
+// Config returns what a resolution is set to: by the Shape, and for what it leaves open by resolv.conf, whose text is read for Cluster
+// alone. at is the address of our own server.
+func (s Shape) Config(at netip.AddrPort, text string) Config {
+	c := Config{Servers: []netip.AddrPort{at}, Search: inKubernetes}
+	switch {
+	case s.Server == Cluster:
+		c = parse(text)
+	case s.Server != own:
+		address, _ := netip.ParseAddr(s.Server) // which BadServer has read
+		c.Servers = []netip.AddrPort{netip.AddrPortFrom(address, port)}
+	}
+	c.Ndots, c.Timeout, c.Attempts = cmp.Or(s.Ndots, c.Ndots), cmp.Or(s.Timeout, c.Timeout), cmp.Or(s.Attempts, c.Attempts)
+	return c
+}
+
+// Names returns the names that are asked for in turn until one exists, each with its final dot, and which of them is the name itself.
+func (c Config) Names(name string) (all []string, itself int) {
+	whole, absolute := strings.CutSuffix(name, ".")
+	if absolute {
+		return []string{name}, 0
+	}
+	for _, domain := range c.Search {
+		if with := whole + "." + strings.TrimSuffix(domain, ".") + "."; BadName(with) == "" {
+			all = append(all, with)
+		}
+	}
+	if strings.Count(whole, ".") < c.Ndots {
+		itself = len(all)
+	}
+	return slices.Insert(all, itself, whole+"."), itself
+}
