@@ -183,7 +183,7 @@ func (h *Host) drops() ([]sample.Drop, error) {
 		return nil, fmt.Errorf("read what %s drops: %w", h.Name, err)
 	}
 	if s, err := conntrack.ReadStats(h.NS); err == nil { // a host without connection tracking refuses none
-		drops = append(drops, sample.Drop{Kind: sample.DropInsert, Packets: s.InsertFailed})
+		drops = append(drops, sample.Drop{Kind: sample.DropInsert, Packets: s.InsertFailed}, sample.Drop{Kind: sample.Clash, Packets: s.Clashes})
 	}
 	for i := range drops {
 		drops[i].Host = h.Name

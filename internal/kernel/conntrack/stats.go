@@ -10,6 +10,8 @@ type Stats struct {
 	// InsertFailed counts new connections that could not be entered, since another had the same addresses and ports,
 	// and Drop what was dropped for that or any other reason.
 	InsertFailed, Drop uint64
+	// Clashes counts packets of new connections that another CPU had entered at the same moment, and that the kernel let pass all the same.
+	Clashes uint64
 	// EarlyDrop counts connections that were forgotten to make room for others: the table was full.
 	EarlyDrop uint64
 	// ChainTooLong counts packets that were dropped because too many connections share a bucket of the table.
@@ -31,6 +33,7 @@ const (
 	statInsertFailed = 9
 	statDrop         = 10
 	statEarlyDrop    = 11
+	statClashResolve = 14
 	statChainTooLong = 15
 )
 
@@ -42,7 +45,7 @@ func (s *Stats) add(b []byte) error {
 	}
 	counters := map[uint16]*uint64{
 		statInvalid: &s.Invalid, statInsertFailed: &s.InsertFailed, statDrop: &s.Drop, statEarlyDrop: &s.EarlyDrop,
-		statChainTooLong: &s.ChainTooLong,
+		statChainTooLong: &s.ChainTooLong, statClashResolve: &s.Clashes,
 	}
 	for d.Next() {
 		if c := counters[d.Type()]; c != nil {

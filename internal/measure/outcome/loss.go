@@ -91,7 +91,7 @@ func (l located) String() string {
 func (l located) named(place string) string {
 	var names []string
 	for _, d := range l.Drops {
-		if d.Kind == sample.DropInsert || (d.Kind == sample.DropQdisc) != (place == inQdisc) || len(names) == 2 {
+		if d.Kind == sample.DropInsert || d.Kind == sample.Clash || (d.Kind == sample.DropQdisc) != (place == inQdisc) || len(names) == 2 {
 			continue
 		}
 		names = append(names, fmt.Sprintf("%s %s %s %d", d.Host, d.Device, cmp.Or(d.What, d.Kind), d.Packets))

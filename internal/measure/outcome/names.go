@@ -27,13 +27,11 @@ func resolutions(t *trial) {
 		t.metrics[metric.ResolutionsWaited] = min(float64(n.Waited)/all, 1)
 	}
 	if t.c.Drops != nil {
-		refused := 0.0
+		sums := map[string]float64{}
 		for _, d := range t.c.Drops {
-			if d.Kind == sample.DropInsert {
-				refused += float64(d.Packets)
-			}
+			sums[d.Kind] += float64(d.Packets)
 		}
-		t.metrics[metric.InsertFailed] = refused
+		t.metrics[metric.InsertFailed], t.metrics[metric.Clashes] = sums[sample.DropInsert], sums[sample.Clash]
 	}
 }
 

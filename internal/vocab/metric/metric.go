@@ -171,7 +171,7 @@ var (
 // catalogue is in the order in which a report shows its tables: service demand first, then rates, then times.
 var catalogue = slices.Concat([]Metric{
 	{Name: ServiceDemand, Title: "service demand", Unit: "ns", Better: Lower, Headline: true,
-		Definition: "CPU time of both ends and of the kernel between them for one unit of work: a transaction, an HTTP request, a KB (1000 B) of TCP payload, a UDP packet, a GB that the members of a job send, a resolution of a name.",
+		Definition: "CPU time of both ends and of the kernel between them for one unit of work: a transaction, an HTTP request, a KB (1000 B) of TCP payload, a UDP packet, a GB that the members of a job send.",
 		Source:     "netperf manual, service demand"},
 	{Name: Goodput, Title: "goodput", Unit: "bit/s", Better: Higher, Headline: true,
 		Definition: "Payload accepted by the receiving application per second of its window.", Source: "RFC 2647 3.17"},

@@ -9,6 +9,7 @@ const (
 	QueriesPerResolution = "queries_per_resolution"
 	ResolutionsWaited    = "resolutions_waited"
 	InsertFailed         = "conntrack_insert_failed"
+	Clashes              = "conntrack_clashes"
 )
 
 const (
@@ -41,5 +42,7 @@ func resolutions() []Metric {
 			Definition: "Of all resolutions, those that waited for a timeout of the resolver once or more, because an answer did not come.", Source: dnsUnits},
 		{Name: InsertFailed, Title: "packets that the connection table did not take", Unit: "1", Better: Neither,
 			Definition: "Packets of new connections that the nodes of the path dropped within the window, because another connection had the same addresses and ports.", Source: "nf_conntrack, insert_failed"},
+		{Name: Clashes, Title: "races in the connection table", Unit: "1", Better: Neither,
+			Definition: "Packets that met, within the window, an entry that another CPU had just made for their connection; this kernel let them pass, an older one dropped them.", Source: "nf_conntrack, clash_resolve"},
 	}
 }
