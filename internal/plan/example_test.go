@@ -63,7 +63,7 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	if want := []string{"calico-dataplanes", "canal-vs-cilium", "cluster", "demo", "jobs", "kind-calico-cilium", "nine-paths", "pod-start", "quick", "rolling-update", "standard",
+	if want := []string{"calico-dataplanes", "canal-vs-cilium", "cluster", "demo", "dns", "jobs", "kind-calico-cilium", "nine-paths", "pod-start", "quick", "rolling-update", "standard",
 		"what-if-big-tcp", "what-if-congestion", "what-if-conntrack", "what-if-gro", "what-if-kube-proxy", "what-if-mtu", "what-if-nodeport", "what-if-pod-mtu", "what-if-rps"}; !slices.Equal(names, want) {
 		t.Errorf("got examples %v, want %v", names, want)
 	}

@@ -21,7 +21,7 @@ import (
 // system calls that the C library makes: socket, connect, a send for each query, poll and recv until all answers have come, close. With a
 // schedule there are many, watched by an epoll instance.
 //
-// A resolution that is under way at the end of the window goes on until it ends. Otherwise the slowest would not count.
+// A resolution that is under way at the end of the window continues until it ends. Otherwise the slowest would not count.
 
 // resolvConf says whom the pods of a cluster ask.
 const resolvConf = "/etc/resolv.conf"

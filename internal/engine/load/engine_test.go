@@ -198,6 +198,9 @@ func checkBytes(t *testing.T, w plan.Workload, client, server *sample.Observatio
 		}
 		return
 	}
+	if w.Traits().Names.Given() {
+		return // see TestNames
+	}
 	request, response := uint64(w.Traits().Request), uint64(w.Traits().Response)
 	if w.Traits().Kernel {
 		request, response = uint64(w.Traits().Message), uint64(w.Traits().Message)

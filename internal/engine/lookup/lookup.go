@@ -8,7 +8,7 @@
 // For each name of the search list, A and AAAA go out at once from one socket. When one of the two answers does not come in time, both
 // are asked for again one after the other on the same socket, then each from a socket of its own; the attempt is the same. When
 // neither comes, the next attempt begins on a new socket, at the next server. An answer that was cut off is asked for again over TCP.
-// What is not an answer to a query that is under way is no answer.
+// Any other message is ignored.
 package lookup
 
 import (
@@ -147,7 +147,7 @@ func (l *Lookup) ask(now int64) Do {
 	return Reopen
 }
 
-// Due returns the next message to send, in to, which has room for it; nil if there is none. Over TCP its length is before it.
+// Due returns the next message to send, in to, which has room for it; nil without one. Over TCP its length is before it.
 func (l *Lookup) Due(to []byte) []byte {
 	for i := range l.due {
 		if !l.due[i] {
@@ -168,7 +168,7 @@ func (l *Lookup) Due(to []byte) []byte {
 	return nil
 }
 
-// Both says whether both queries are to be sent.
+// Both says whether both queries are due.
 func (l *Lookup) Both() bool { return l.due[0] && l.due[1] }
 
 // Take takes a message that has come.
@@ -235,7 +235,7 @@ func (l *Lookup) Expire(now int64) Do {
 // Refuse takes word that nothing listens at the server, or that it cannot be reached.
 func (l *Lookup) Refuse(now int64) Do { return l.again(now, Failed) }
 
-// again begins the next attempt; after the last, of a name of the search list, it goes on to the name itself.
+// again begins the next attempt; after the last, of a name of the search list, it asks for the name itself.
 func (l *Lookup) again(now int64, why Result) Do {
 	l.try++
 	switch {
@@ -257,7 +257,7 @@ func (l *Lookup) end(r Result) Do {
 // answer is what a message says.
 type answer struct{ cut, found, failed bool }
 
-// match returns which query a message answers, -1 for none: it has the query's id, name and type, and the bit of an answer.
+// match returns which query a message answers, -1 for any other: an answer has the query's id, name and type, and the bit of an answer.
 func (l *Lookup) match(message []byte) (int, answer) {
 	var p dnsmessage.Parser
 	h, err := p.Start(message)

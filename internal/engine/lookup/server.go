@@ -24,7 +24,7 @@ func NewServer(name string) (*Server, error) {
 		aaaa: dnsmessage.AAAAResource{AAAA: [16]byte{0x20, 0x01, 0x0d, 0xb8, 15: 1}}}, err
 }
 
-// Answer returns the answer to a message, in to; nil for what is no question.
+// Answer returns the answer to a message, in to; nil for what is not a question.
 func (s *Server) Answer(message, to []byte) []byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(message)

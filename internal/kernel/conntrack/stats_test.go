@@ -18,7 +18,7 @@ const stats = "00000000" + // nfgenmsg
 func TestDecodeStats(t *testing.T) {
 	var got Stats
 	err := got.add(fromHex(t, stats))
-	want := Stats{Invalid: 2, InsertFailed: 8, Drop: 0x20, EarlyDrop: 0x40, ChainTooLong: 0x400}
+	want := Stats{Invalid: 2, InsertFailed: 8, Drop: 0x20, Clashes: 0x200, EarlyDrop: 0x40, ChainTooLong: 0x400}
 	if err != nil || got != want {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}

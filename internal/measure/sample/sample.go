@@ -277,7 +277,7 @@ const (
 	// DropInsert is for packets of new connections that the table of connections did not take, because another had the same
 	// addresses and ports: insert_failed.
 	DropInsert = "insert_failed"
-	// Clash is no drop: another CPU had entered the connection of the packet at the same moment, and the kernel let it pass:
+	// Clash is not a drop: another CPU had entered the connection of the packet at the same moment, and the kernel let it pass:
 	// clash_resolve.
 	Clash = "clash_resolve"
 )

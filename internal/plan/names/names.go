@@ -55,7 +55,7 @@ var inKubernetes = []string{"default.svc.cluster.local", "svc.cluster.local", "c
 // Queries are what can be asked for a name, the default first.
 func Queries() []string { return []string{both, onlyA, race} }
 
-// Shape says what one resolution is. The zero value is no resolution.
+// Shape says what one resolution is. The zero value resolves nothing.
 type Shape struct {
 	// Name is what is resolved, Queries what is asked for it.
 	Name, Queries string
