@@ -89,8 +89,8 @@ corrupt() {
 			unsigned char proto = 0, b = 0;
 			unsigned short type = 0;
 			get(s, 12, &type, 2);
-			get(s, 23, &proto, 1);
-			if (type != 8 || proto != PROTO || rnd() % 50 || s->len < 60)
+			get(s, type == 8 ? 23 : 20, &proto, 1);
+			if ((type != 8 && type != 0xdd86) || proto != PROTO || rnd() % 50 || s->len < 60)
 				return TC_ACT_OK;
 			get(s, s->len - 1, &b, 1);
 			b ^= 1;
@@ -185,6 +185,8 @@ plant_flipped() { corrupt node-2/pod-1 6; }
 plant_flipped_veth() { unloaded; corrupt node-2 6 "$(veth node-2/pod-1)"; }
 plant_names() { drop node-1 FORWARD -p udp -m string --algo bm --hex-string "|00001c0001|"; }
 plant_flipped_udp() { corrupt node-1/pod-1 17; }
+plant_flipped_6() { corrupt node-2/pod-1 6; }
+plant_lossy_6() { at node-2 ip6tables -t mangle -A PREROUTING -i eth0 -m statistic --mode random --probability 0.01 -j DROP; }
 # plant_tunnel sends a wrong checksum in the outer header of VXLAN.
 plant_tunnel() {
 	cat >"$dir/outer.c" <<-'END'
@@ -252,6 +254,9 @@ fault checksum_outer calico-vxlan node checksum 'one bit of 2 % of UDP packets a
 fault flipped flannel-host-gw cni checksum "one bit of 2 % of TCP packets at a pod's device"
 fault flipped_udp calico-vxlan cni checksum "one bit of 2 % of UDP packets at a pod's device"
 fault flipped_veth calico-vxlan cni checksum "one bit of 2 % of TCP packets that a pod sends, at its veth"
+fault nothing_6 flannel-vxlan fine '' 'nothing at all, over IPv6' --family 6
+fault flipped_6 flannel-host-gw cni checksum "one bit of 2 % of TCP packets at a pod's device, over IPv6" --family 6
+fault lossy_6 flannel-host-gw node loss 'a rule drops 1 % at a NIC, over IPv6' --family 6
 fault names flannel-vxlan cni names 'questions for AAAA are dropped at a node'
 fault tunnel flannel-vxlan cni checksum 'one node sends VXLAN with wrong outer checksums'
 fault large flannel-host-gw node loss 'a rule drops 5 % of packets of 1,000 bytes and more at a NIC'

@@ -46,7 +46,7 @@ func healthy() *Evidence {
 	for _, p := range []plan.Path{HostPath, PodPath} {
 		for _, way := range [][2]string{{"a", "b"}, {"b", "a"}} {
 			e.Sizes = append(e.Sizes, Size{Path: p, From: way[0], To: way[1], PathMTU: netstate.PathMTU{There: 1450, Back: 1450, Own: 1450},
-				Content: netstate.Content{Small: all, Large: all, Blocks: netstate.Exchange{There: netstate.Traffic{Sent: 256}, Back: netstate.Traffic{Sent: 256}}, Dials: netstate.Dialled{Times: make([]int64, 20)}}})
+				Content: netstate.Content{Small: all, Large: all, Words: netstate.Exchange{There: netstate.Traffic{Sent: 512}, Back: netstate.Traffic{Sent: 512}}, Blocks: netstate.Exchange{There: netstate.Traffic{Sent: 256}, Back: netstate.Traffic{Sent: 256}}, Dials: netstate.Dialled{Times: make([]int64, 20)}}})
 		}
 	}
 	return e
@@ -111,7 +111,13 @@ func TestJudge(t *testing.T) {
 			e.Paths[HostPath].Counters["Tcp.InCsumErrors"] = 40
 			e.Paths[HostPath].Counters["Tcp.RetransSegs"] = 60
 		}, Node, "checksum", "node-2"},
-		"IPv6 counts them apart": {func(e *Evidence) { e.Places[1].Counters["Udp6InCsumErrors"] = 9 }, CNI, "checksum", "Udp6InCsumErrors"},
+		"a node refuses damaged packets of TCP": {func(e *Evidence) {
+			e.Sizes[2].Content.Words.Back.Resent, e.Places[3].Counters["conntrack.invalid"] = 19, 269
+		}, CNI, "checksum", "node-2"},
+		"TCP is sent again, and no packet is invalid": {func(e *Evidence) { e.Sizes[2].Content.Words.Back.Resent = 19 }, CNI, "loss", "small parts of a stream, sent again from"},
+		"a few packets are invalid":                   {func(e *Evidence) { e.Places[3].Counters["conntrack.invalid"] = 269 }, Fine, "", ""},
+		"two small parts were sent again":             {func(e *Evidence) { e.Sizes[2].Content.Words.Back.Resent = 2 }, Fine, "", ""},
+		"IPv6 counts them apart":                      {func(e *Evidence) { e.Places[1].Counters["Udp6InCsumErrors"] = 9 }, CNI, "checksum", "Udp6InCsumErrors"},
 		"a pod's MTU is too large": {func(e *Evidence) {
 			e.Sizes[2].Own, e.Sizes[2].Silent = 9000, true
 			e.Paths[PodPath].Succeeded["stream"], e.Paths[PodPath].Failed["stream"] = 0, 3

@@ -52,9 +52,9 @@ func way(from, to string) string { return from + " to " + to }
 
 // sent sums messages with known content by the way that they took.
 type sent struct {
-	path                 plan.Path
-	way                  string
-	small, large, blocks netstate.Traffic
+	path                        plan.Path
+	way                         string
+	small, large, words, blocks netstate.Traffic
 }
 
 // ways returns what was sent on a path each way.
@@ -73,6 +73,7 @@ func (e *Evidence) ways(path plan.Path) (all []*sent) {
 		there, back, c := at(way(s.From, s.To)), at(way(s.To, s.From)), s.Content
 		there.small, back.small = there.small.Plus(c.Small.There), back.small.Plus(c.Small.Back)
 		there.large, back.large = there.large.Plus(c.Large.There), back.large.Plus(c.Large.Back)
+		there.words, back.words = there.words.Plus(c.Words.There), back.words.Plus(c.Words.Back)
 		there.blocks, back.blocks = there.blocks.Plus(c.Blocks.There), back.blocks.Plus(c.Blocks.Back)
 	}
 	return all
@@ -83,6 +84,9 @@ func (e *Evidence) changed(path plan.Path) (saw []string) {
 	for _, s := range e.ways(path) {
 		if d := s.small.Plus(s.large); d.Wrong > 0 {
 			saw = append(saw, fmt.Sprintf("%s: %d of %d datagrams", s.way, d.Wrong, d.Sent-d.Lost))
+		}
+		if s.words.Wrong > 0 {
+			saw = append(saw, fmt.Sprintf("%s: %d of %d small parts of a stream", s.way, s.words.Wrong, s.words.Sent))
 		}
 		if s.blocks.Wrong > 0 {
 			saw = append(saw, fmt.Sprintf("%s: %d of %d blocks of a stream", s.way, s.blocks.Wrong, s.blocks.Sent))
@@ -97,6 +101,11 @@ func checksum(e *Evidence) []Statement {
 	n, at := e.count(func(_ Place, counter string) bool { return strings.HasSuffix(counter, "InCsumErrors") })
 	host, pod := e.changed(HostPath), e.changed(PodPath)
 	if n < fewErrors && len(host)+len(pod) == 0 {
+		for _, path := range []plan.Path{HostPath, PodPath} {
+			if s := e.invalid(path); s != nil {
+				return s
+			}
+		}
 		return cleared("%d packets with a wrong checksum at %d places, and no message arrived with another content", n, len(e.Places))
 	}
 	verdict, where := CNI, ""
@@ -111,6 +120,23 @@ func checksum(e *Evidence) []Statement {
 		saw = append(saw, "messages arrived with another content, and no checksum was wrong: "+strings.Join(all, ", "))
 	}
 	return proven(fault(verdict, where, "%s", strings.Join(saw, "; ")))
+}
+
+// invalid finds packets that a node's connection tracking refused before a receiver could compare their checksum: TCP sends them again one
+// way, datagrams of the same way arrive, and the node calls as many packets invalid. A rule of the CNI or of kube-proxy then drops them.
+func (e *Evidence) invalid(path plan.Path) []Statement {
+	for _, s := range e.ways(path) {
+		again := uint64(s.words.Resent)
+		if again < fewPackets || (Lossy{uint64(s.words.Sent), again}).share() < resentAlone || 10*s.small.Plus(s.large).Lost > s.words.Resent {
+			continue
+		}
+		n, at := e.count(func(p Place, counter string) bool { return !p.Pod && counter == "conntrack.invalid" })
+		if n >= int64(again) {
+			return fault(side(path), at[0].Place.Name, "its connection tracking called %d packets invalid, as it does with a wrong checksum; %d of %d small parts of a stream from %s were sent again, and datagrams arrive",
+				at[0].N, again, s.words.Sent, s.way)
+		}
+	}
+	return nil
 }
 
 // wrong counts the packets with wrong checksums that the ends of a path have received.
@@ -146,6 +172,7 @@ func (e *Evidence) losses(path plan.Path) (all []lost) {
 	for _, s := range e.ways(path) {
 		add(uint64(s.small.Lost), uint64(s.small.Sent), lostMuch, "small datagrams from "+s.way)
 		add(uint64(s.large.Lost), uint64(s.large.Sent), lostMuch, "large datagrams from "+s.way)
+		add(uint64(s.words.Resent), uint64(s.words.Sent), resentAlone, "small parts of a stream, sent again from "+s.way)
 	}
 	much := resentMuch
 	if len(all) == 0 && t.Datagrams.Sent > 1/resentMuch {

@@ -31,10 +31,10 @@ const (
 	socketRoom = 4 << 20
 	// blocks are how many parts of a stream are sent each way, blockTime how long at most.
 	blocks, blockTime = 256, 2 * time.Second
-	// blockLength is that of a part with its first byte, which says that it is one.
+	// words are how many small parts come before them, each in a packet of its own: what TCP sends again of them was lost, because
+	// they are too few to overrun a queue.
+	words       = 512
 	blockLength = 1 << 16
-	isBlock     = 0xa5
-	isEnd       = 0x5a
 )
 
 // roomy gives a socket room, and has it say what it had no room for.
@@ -71,7 +71,7 @@ func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (n
 	}
 	c.Dials = dialEach(ctx, to.String())
 	if len(c.Dials.Times) > 0 {
-		c.Blocks, err = stream(ctx, to, mark)
+		c.Words, c.Blocks, err = stream(ctx, to, mark)
 	}
 	return c, err
 }
@@ -174,7 +174,7 @@ func serve(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
 			all.Go(func() {
 				defer c.Close()
 				defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
-				_ = mirror(c, mark) // its client has the error
+				_ = mirror(c.(*net.TCPConn), mark) // its client has the error
 			})
 		}
 	})
@@ -187,77 +187,120 @@ func serve(ctx context.Context, l net.Listener, mark []byte) (wait func()) {
 }
 
 // mirror takes the parts of one stream, says how they came, and sends others.
-func mirror(c net.Conn, mark []byte) error {
+func mirror(c *net.TCPConn, mark []byte) error {
 	got := make([]byte, len(mark))
 	if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, mark) {
 		return errors.Join(err, errForeign)
 	}
-	t, err := take(c)
+	small, large, err := take(c)
 	if err != nil {
 		return err
 	}
-	if _, err := c.Write(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(t.Sent)), uint32(t.Wrong))); err != nil {
+	var counts []byte
+	for _, n := range []int{small.Sent, small.Wrong, large.Sent, large.Wrong} {
+		counts = binary.BigEndian.AppendUint32(counts, uint32(n))
+	}
+	if _, err := c.Write(counts); err != nil {
 		return err
 	}
-	return give(c)
-}
-
-// give sends the parts of a stream and its end.
-func give(c net.Conn) error {
-	began := time.Now()
-	for n := uint32(0); n < blocks && time.Since(began) < blockTime; n++ {
-		if _, err := c.Write(append([]byte{isBlock}, fill(n, blockLength-1)...)); err != nil {
-			return err
-		}
-	}
-	_, err := c.Write([]byte{isEnd})
+	_, err = give(c)
 	return err
 }
 
-// take reads the parts of a stream up to its end.
-func take(c net.Conn) (t netstate.Traffic, err error) {
-	part := make([]byte, blockLength)
-	for n := uint32(0); ; n++ {
-		if _, err := io.ReadFull(c, part[:1]); err != nil {
-			return t, err
+// give sends the parts of a stream, and returns how many of the small ones TCP sent again that had not arrived, which it says before the
+// large ones. Lengths tell the parts apart, and the end of the stream is that of the connection: no wrong byte shifts them.
+func give(c *net.TCPConn) (resent int, err error) {
+	began := time.Now()
+	for n := range words {
+		if _, err := c.Write(fill(uint32(n), smallMessage)); err != nil {
+			return 0, err
 		}
-		if part[0] == isEnd {
-			return t, nil
-		}
-		if _, err := io.ReadFull(c, part[1:]); err != nil {
-			return t, err
-		}
-		t.Sent++
-		if part[0] != isBlock || !as(n, part[1:]) {
-			t.Wrong++
+		pause(context.Background(), time.Until(began.Add(time.Duration(n+1)*paceTime)))
+	}
+	if resent, err = sentAgain(c); err != nil {
+		return 0, err
+	}
+	if _, err := c.Write(binary.BigEndian.AppendUint32(nil, uint32(resent))); err != nil {
+		return resent, err
+	}
+	began = time.Now()
+	for n := uint32(0); n < blocks && time.Since(began) < blockTime; n++ {
+		if _, err := c.Write(fill(n, blockLength)); err != nil {
+			return resent, err
 		}
 	}
+	return resent, c.CloseWrite()
+}
+
+// sentAgain returns how many segments of a connection were sent again, without those that the receiver had already.
+func sentAgain(c *net.TCPConn) (n int, err error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var s sock.TCPState
+	var failed error
+	err = raw.Control(func(fd uintptr) { s, failed = sock.State(int(fd)) })
+	return max(0, int(s.Retransmits)-int(s.Twice)), errors.Join(err, failed)
+}
+
+// take reads the parts of a stream up to its end.
+func take(c net.Conn) (small, large netstate.Traffic, err error) {
+	part := make([]byte, blockLength)
+	one := func(t *netstate.Traffic, length int) error {
+		if _, err := io.ReadFull(c, part[:length]); err != nil {
+			return err
+		}
+		if !as(uint32(t.Sent), part[:length]) {
+			t.Wrong++
+		}
+		t.Sent++
+		return nil
+	}
+	for err == nil && small.Sent < words {
+		err = one(&small, smallMessage)
+	}
+	if err == nil {
+		if _, err = io.ReadFull(c, part[:4]); err == nil {
+			small.Resent = min(int(binary.BigEndian.Uint32(part)), words)
+		}
+	}
+	for err == nil {
+		if err = one(&large, blockLength); err == io.EOF {
+			return small, large, nil
+		}
+	}
+	return small, large, err
 }
 
 // stream sends the parts of a stream to an Echo and takes those that it sends. What a deadline cuts off is not counted.
-func stream(ctx context.Context, to netip.AddrPort, mark []byte) (e netstate.Exchange, err error) {
-	c, err := (&net.Dialer{Timeout: contactTime}).DialContext(ctx, "tcp", to.String())
+func stream(ctx context.Context, to netip.AddrPort, mark []byte) (small, large netstate.Exchange, err error) {
+	conn, err := (&net.Dialer{Timeout: contactTime}).DialContext(ctx, "tcp", to.String())
 	if err != nil {
-		return e, nil // the connections before have said so
+		return small, large, nil // the connections before have said so
 	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(4 * blockTime)); err != nil {
-		return e, err
+	defer conn.Close()
+	c := conn.(*net.TCPConn)
+	if err := c.SetDeadline(time.Now().Add(4*blockTime + 2*words*paceTime)); err != nil {
+		return small, large, err
 	}
-	counts := make([]byte, 8)
+	counts := make([]byte, 16)
+	count := func(i int) int { return int(binary.BigEndian.Uint32(counts[4*i:])) }
+	resent := 0
 	_, err = c.Write(mark)
 	if err == nil {
-		err = give(c)
+		if resent, err = give(c); err == nil {
+			small.There = netstate.Traffic{Sent: words, Resent: resent} // known also if the rest hangs
+			_, err = io.ReadFull(c, counts)
+		}
 	}
 	if err == nil {
-		_, err = io.ReadFull(c, counts)
-	}
-	if err == nil {
-		e.There = netstate.Traffic{Sent: int(binary.BigEndian.Uint32(counts)), Wrong: int(binary.BigEndian.Uint32(counts[4:]))}
-		e.Back, err = take(c)
+		small.There = netstate.Traffic{Sent: count(0), Wrong: count(1), Resent: resent}
+		large.There = netstate.Traffic{Sent: count(2), Wrong: count(3)}
+		small.Back, large.Back, err = take(c)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return e, nil // a stream that hangs is found by its own trial
+		return small, large, nil // a stream that hangs is found by its own trial
 	}
-	return e, err
+	return small, large, err
 }

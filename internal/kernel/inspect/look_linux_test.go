@@ -259,7 +259,7 @@ func TestContent(t *testing.T) {
 	}{
 		"nothing": {nil, func(c netstate.Content) bool {
 			clean := netstate.Exchange{There: netstate.Traffic{Sent: messages}, Back: netstate.Traffic{Sent: messages}}
-			return c.Small == clean && c.Large == clean && c.Blocks.There.Sent > 0 && c.Blocks.There.Wrong+c.Blocks.Back.Wrong == 0 && len(c.Dials.Times) == dials
+			return c.Small == clean && c.Large == clean && c.Words.There.Sent == words && c.Words.Back.Sent == words && c.Words.There.Wrong+c.Words.Back.Wrong == 0 && c.Blocks.There.Sent > 0 && c.Blocks.There.Wrong+c.Blocks.Back.Wrong == 0 && len(c.Dials.Times) == dials
 		}},
 		// As a device does behind which no checksum is looked at again.
 		"a bit of every packet there": {asm.Instructions{
@@ -285,8 +285,21 @@ func TestContent(t *testing.T) {
 			asm.Mov.Imm(asm.R0, -1).WithSymbol("passes"),
 			asm.Return(),
 		}, func(c netstate.Content) bool {
-			return c.Small.There.Wrong == messages && c.Large.There.Wrong == messages && c.Blocks.There.Wrong > 0 &&
+			return c.Small.There.Wrong == messages && c.Large.There.Wrong == messages && c.Words.There.Wrong == words && c.Blocks.There.Wrong > 0 &&
 				c.Small.Back.Wrong+c.Large.Back.Wrong+c.Blocks.Back.Wrong == 0
+		}},
+		"a tenth of the small packets of TCP there": {asm.Instructions{
+			asm.LoadMem(asm.R2, asm.R1, 0, asm.Word),
+			asm.JNE.Imm(asm.R2, 14+20+32+smallMessage, "passes"),
+			asm.FnGetPrandomU32.Call(),
+			asm.Mod.Imm(asm.R0, 10),
+			asm.JNE.Imm(asm.R0, 0, "passes"),
+			asm.Mov.Imm(asm.R0, 2), // TC_ACT_SHOT
+			asm.Return(),
+			asm.Mov.Imm(asm.R0, -1).WithSymbol("passes"),
+			asm.Return(),
+		}, func(c netstate.Content) bool {
+			return c.Words.There.Sent == words && c.Words.There.Resent > words/40 && c.Words.Back.Resent < 5 && c.Words.There.Wrong == 0
 		}},
 		"large packets there": {asm.Instructions{
 			asm.LoadMem(asm.R2, asm.R1, 0, asm.Word),

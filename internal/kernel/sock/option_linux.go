@@ -142,9 +142,11 @@ func Congestions() ([]string, error) {
 // TCPState is the part of TCP_INFO that a trial keeps. The counters wrap at 2^32.
 type TCPState struct {
 	Retransmits, SegmentsOut, SegmentsIn uint32
-	CwndSegments                         uint32
-	RTT, RTTVar                          time.Duration
-	MSS                                  uint32
+	// Twice is how many segments the receiver says it had already; 0 also before Linux 4.18.
+	Twice        uint32
+	CwndSegments uint32
+	RTT, RTTVar  time.Duration
+	MSS          uint32
 }
 
 // State returns TCP_INFO of fd.
@@ -154,7 +156,7 @@ func State(fd int) (TCPState, error) {
 		return TCPState{}, os.NewSyscallError("getsockopt TCP_INFO", err)
 	}
 	return TCPState{
-		Retransmits: i.Total_retrans, SegmentsOut: i.Segs_out, SegmentsIn: i.Segs_in, CwndSegments: i.Snd_cwnd,
+		Retransmits: i.Total_retrans, Twice: i.Dsack_dups, SegmentsOut: i.Segs_out, SegmentsIn: i.Segs_in, CwndSegments: i.Snd_cwnd,
 		RTT: time.Duration(i.Rtt) * time.Microsecond, RTTVar: time.Duration(i.Rttvar) * time.Microsecond, MSS: i.Snd_mss,
 	}, nil
 }

@@ -75,9 +75,11 @@ type Wrapping struct {
 
 // Content is what became of messages with known content to an Echo and back (`cnibench look --content`).
 type Content struct {
-	// Small and Large are datagrams: of 128 bytes, and the largest that pass. Blocks are parts of a TCP stream.
+	// Small and Large are datagrams: of 128 bytes, and the largest that pass. Blocks are parts of a TCP stream; Words are its small parts
+	// before them, one in a packet.
 	Small  Exchange `json:"small"`
 	Large  Exchange `json:"large"`
+	Words  Exchange `json:"words"`
 	Blocks Exchange `json:"blocks"`
 	// Dials are TCP connections to the Echo.
 	Dials Dialled `json:"dials"`
@@ -89,14 +91,16 @@ type Exchange struct {
 	Back  Traffic `json:"back"`
 }
 
-// Traffic counts messages one way: those sent, those that did not arrive, and those that arrived with another content.
+// Traffic counts messages one way: those sent, those that did not arrive, and those that arrived with another content. Resent is how
+// often TCP sent one again that had not arrived.
 type Traffic struct {
-	Sent  int `json:"sent"`
-	Lost  int `json:"lost,omitempty"`
-	Wrong int `json:"wrong,omitempty"`
+	Sent   int `json:"sent"`
+	Lost   int `json:"lost,omitempty"`
+	Wrong  int `json:"wrong,omitempty"`
+	Resent int `json:"resent,omitempty"`
 }
 
 // Plus returns the sum.
 func (t Traffic) Plus(u Traffic) Traffic {
-	return Traffic{t.Sent + u.Sent, t.Lost + u.Lost, t.Wrong + u.Wrong}
+	return Traffic{t.Sent + u.Sent, t.Lost + u.Lost, t.Wrong + u.Wrong, t.Resent + u.Resent}
 }
