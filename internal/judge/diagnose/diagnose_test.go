@@ -114,6 +114,9 @@ func TestJudge(t *testing.T) {
 		"a node refuses damaged packets of TCP": {func(e *Evidence) {
 			e.Sizes[2].Content.Words.Back.Resent, e.Places[3].Counters["conntrack.invalid"] = 19, 269
 		}, CNI, "checksum", "node-2"},
+		"a node refuses damaged datagrams": {func(e *Evidence) {
+			e.Sizes[2].Content.Small.Back.Lost, e.Paths[PodPath].Datagrams.Lost, e.Places[3].Counters["conntrack.invalid"] = 21, 300, 400
+		}, CNI, "checksum", "21 were lost"},
 		"TCP is sent again, and no packet is invalid": {func(e *Evidence) { e.Sizes[2].Content.Words.Back.Resent = 19 }, CNI, "loss", "small parts of a stream, sent again from"},
 		"a few packets are invalid":                   {func(e *Evidence) { e.Places[3].Counters["conntrack.invalid"] = 269 }, Fine, "", ""},
 		"two small parts were sent again":             {func(e *Evidence) { e.Sizes[2].Content.Words.Back.Resent = 2 }, Fine, "", ""},

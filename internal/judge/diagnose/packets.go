@@ -122,18 +122,19 @@ func checksum(e *Evidence) []Statement {
 	return proven(fault(verdict, where, "%s", strings.Join(saw, "; ")))
 }
 
-// invalid finds packets that a node's connection tracking refused before a receiver could compare their checksum: TCP sends them again one
-// way, datagrams of the same way arrive, and the node calls as many packets invalid. A rule of the CNI or of kube-proxy then drops them.
+// invalid finds packets that a node's connection tracking refused before a receiver could compare their checksum: messages are lost one
+// way, or TCP sends them again, and a node calls as many packets invalid. A rule of the CNI or of kube-proxy then drops them.
 func (e *Evidence) invalid(path plan.Path) []Statement {
+	n, at := e.count(func(p Place, counter string) bool { return !p.Pod && counter == "conntrack.invalid" })
 	for _, s := range e.ways(path) {
-		again := uint64(s.words.Resent)
-		if again < fewPackets || (Lossy{uint64(s.words.Sent), again}).share() < resentAlone || 10*s.small.Plus(s.large).Lost > s.words.Resent {
-			continue
+		datagrams := s.small.Plus(s.large)
+		words := Lossy{uint64(s.words.Sent), uint64(s.words.Resent)}
+		if words.Lost < fewPackets || words.share() < resentAlone {
+			words.Lost = 0
 		}
-		n, at := e.count(func(p Place, counter string) bool { return !p.Pod && counter == "conntrack.invalid" })
-		if n >= int64(again) {
-			return fault(side(path), at[0].Place.Name, "its connection tracking called %d packets invalid, as it does with a wrong checksum; %d of %d small parts of a stream from %s were sent again, and datagrams arrive",
-				at[0].N, again, s.words.Sent, s.way)
+		if missing := datagrams.Lost + int(words.Lost); missing >= fewPackets && n >= int64(missing) {
+			return fault(side(path), at[0].Place.Name, "its connection tracking called %d packets invalid, as it does with a wrong checksum; of %d datagrams from %s %d were lost, and of %d small parts of a stream %d sent again",
+				at[0].N, datagrams.Sent, s.way, datagrams.Lost, s.words.Sent, s.words.Resent)
 		}
 	}
 	return nil
