@@ -59,8 +59,13 @@ type answering struct {
 
 func listenNames(t *testing.T, treat func([]byte, dnsmessage.Type) []byte) *answering {
 	t.Helper()
+	return listenNamesAt(t, 0, treat)
+}
+
+func listenNamesAt(t *testing.T, port int, treat func([]byte, dnsmessage.Type) []byte) *answering {
+	t.Helper()
 	needNamespace(t)
-	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,6 +202,16 @@ func TestBadAnswers(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestServerElsewhere: a server that is not ours is asked at its own address, and the other side of the trial has nothing to do.
+func TestServerElsewhere(t *testing.T) {
+	listenNamesAt(t, 53, pass)
+	o := options(dnsOf(t, "dns(server=127.0.0.1,ndots=5,rate=300)"))
+	client, server := trial(t, o)
+	if client.Operations == 0 || client.Names.Queries != 8*client.Operations || failures(client) > 0 || server.Operations != 0 || failures(server) > 0 {
+		t.Errorf("%d resolutions, %+v, errors %v; the other side: %d, %v", client.Operations, client.Names, client.Errors, server.Operations, server.Errors)
+	}
 }
 
 // TestClusterResolver: the servers are those of resolv.conf; the test has that of the machine, which may name none.

@@ -47,11 +47,8 @@ const (
 	Failed
 )
 
-const (
-	headerSize = 12
-	// MaxMessage bounds a datagram: without EDNS an answer has 512 bytes. Over TCP it has more.
-	MaxMessage = 1232
-)
+// MaxMessage is room for an answer of ours: without EDNS a datagram has 512 bytes, and a name of 255 bytes is in it twice.
+const MaxMessage = 1232
 
 // question is a name in the two messages that ask for it.
 type question struct {

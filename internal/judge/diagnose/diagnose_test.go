@@ -20,6 +20,7 @@ func healthy() *Evidence {
 			for name, v := range map[string]float64{
 				"ping rtt.min": trip, "ping rtt.p50": trip, "rr rtt.min": 0.9 * trip, "rr rtt.p50": trip, "rr rtt.p99": 3 * trip,
 				"crr connect_time.min": 1.8 * trip, "crr connect_time.p50": 2 * trip, "stream goodput": bulk, "stream reverse goodput": bulk, "udp frame_loss_rate": 0,
+				"dns resolution_time.min": 2 * trip, "dns resolution_time.p50": 2.5 * trip,
 			} {
 				t.Values[name] = append(t.Values[name], noise*v)
 			}
@@ -143,6 +144,11 @@ func TestJudge(t *testing.T) {
 			e.Paths[PodPath].Names["dns"] = Lossy{Sent: 300, Lost: 290}
 			e.Paths[ServicePath].Names["dns"] = Lossy{Sent: 300, Lost: 280}
 		}, CNI, "names", "290 of 300 names waited"},
+		"datagrams alone are late": {func(e *Evidence) {
+			for _, p := range []plan.Path{PodPath, ServicePath} {
+				e.Paths[p].Values["dns resolution_time.min"] = []float64{5.1e6, 5.2e6, 5.1e6}
+			}
+		}, CNI, "names", "datagrams are late"},
 		"one late name is nothing": {func(e *Evidence) { e.Paths[PodPath].Names["dns"] = Lossy{Sent: 300, Lost: 1} }, Fine, "", ""},
 		"the resolver is slow": {func(e *Evidence) {
 			e.Paths[ServicePath].Values["resolver resolution_time.p50"] = []float64{90e6, 80e6, 95e6}

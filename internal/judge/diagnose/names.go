@@ -45,6 +45,10 @@ func resolutions(e *Evidence) []Statement {
 			}
 			return s
 		}
+		least, ok := e.Paths[path].median("dns", "resolution_time.min")
+		if trip, _, also := e.Paths[path].trip(); ok && also && least > longTrip+2*trip {
+			return fault(side(path), path.String(), "a name takes %s at least, and a request %s: datagrams are late", nanoseconds(least), nanoseconds(trip))
+		}
 		if v, ok := e.Paths[path].median("dns", "resolution_time.p50"); ok {
 			seen = append(seen, nanoseconds(v)+" ("+path.String()+")")
 		}
