@@ -103,7 +103,7 @@ corrupt() {
 	at "$1" tc qdisc add dev "${3:-eth0}" clsact
 	at "$1" tc filter add dev "${3:-eth0}" ingress bpf da obj "$dir/flip.o" sec tc
 }
-# later PLACE US: what eth0 receives is taken by a program over a pair of devices, held, and put back. It needs no netem.
+# later PLACE US [PROTOCOL]: what eth0 receives, or of one protocol of IPv4, is taken by a program over a pair of devices, held, and put back. It needs no netem.
 later() {
 	cat >"$dir/hold.c" <<-'END'
 		#define _GNU_SOURCE
@@ -150,12 +150,15 @@ later() {
 		#include <linux/bpf.h>
 		#include <linux/pkt_cls.h>
 		static long (*to)(unsigned, unsigned long) = (void *)23;
+		static long (*get)(const void *, unsigned, void *, unsigned) = (void *)26;
 		__attribute__((section("out"), used)) int leave(struct __sk_buff *s) {
 			if (s->mark == 0xdd) {
 				s->mark = 0;
 				return TC_ACT_UNSPEC;
 			}
-			return to(HELD, 0);
+			unsigned char proto = 0;
+			get(s, 23, &proto, 1);
+			return PROTO && proto != PROTO ? TC_ACT_UNSPEC : to(HELD, 0);
 		}
 		__attribute__((section("in"), used)) int enter(struct __sk_buff *s) {
 			s->mark = 0xdd;
@@ -167,7 +170,7 @@ later() {
 	at "$1" ip link add held type veth peer name hold
 	at "$1" sh -c 'ip link set held up; ip link set hold up; sysctl -qw net.ipv6.conf.held.disable_ipv6=1 net.ipv6.conf.hold.disable_ipv6=1'
 	index() { "$program" lab exec --lab "$lab" "$1" -- ip -o link show "$2" | sed 's/:.*//'; }
-	clang -O2 -g -target bpf -DHELD="$(index "$1" held)" -DDEVICE="$(index "$1" eth0)" -I/usr/include/"$(uname -m)"-linux-gnu -c "$dir/turn.c" -o "$dir/turn.o" || exit 1
+	clang -O2 -g -target bpf -DPROTO="${3:-0}" -DHELD="$(index "$1" held)" -DDEVICE="$(index "$1" eth0)" -I/usr/include/"$(uname -m)"-linux-gnu -c "$dir/turn.c" -o "$dir/turn.o" || exit 1
 	for device in eth0:out held:in; do
 		at "$1" tc qdisc add dev ${device%:*} clsact
 		at "$1" tc filter add dev ${device%:*} ingress bpf da obj "$dir/turn.o" sec ${device#*:}
@@ -178,7 +181,8 @@ later() {
 plant_backend_late() { later node-1/pod-2 5000; }
 plant_pod_late() { later node-2/pod-1 800; }
 plant_pod_later() { later node-2/pod-1 3000; }
-for name in backend_late pod_late pod_later; do eval "clean_$name() { kill \$holder; }"; done
+plant_udp_late() { later node-2/pod-1 5000 17; }
+for name in backend_late pod_late pod_later udp_late; do eval "clean_$name() { kill \$holder; }"; done
 plant_checksum() { unloaded; corrupt node-2 6; }
 plant_checksum_outer() { unloaded; corrupt node-2 17; }
 plant_flipped() { corrupt node-2/pod-1 6; }
@@ -270,6 +274,7 @@ fault proxy calico-nftables service proxy-modes 'one node has the rules of two m
 fault backend_late flannel-vxlan service backend 'one of two backends receives 5 ms later'
 fault pod_late flannel-host-gw cni round-trip 'a pod receives 0.8 ms later'
 fault pod_later calico-vxlan cni round-trip 'a pod receives 3 ms later'
+fault udp_late flannel-vxlan cni names 'a pod receives UDP 5 ms later'
 fault asymmetric flannel-host-gw node asymmetric 'one node answers by a router'
 fault starved canal prober starved 'three busy loops on the CPU of the load'
 exit $bad
