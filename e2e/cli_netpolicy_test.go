@@ -47,6 +47,15 @@ func allowPorts(first, last int32) *networkingv1.NetworkPolicy {
 
 // TestPolicyEnforced measures on a cluster on which NetworkPolicies are enforced.
 func TestPolicyEnforced(t *testing.T) {
+	needsPolicies(t)
+	t.Run("denied from the start", policyDenies)
+	t.Run("denied in mid-run", policyComes)
+	t.Run("allowed", policyAllows)
+}
+
+// needsPolicies skips a test on a cluster that enforces no NetworkPolicies.
+func needsPolicies(t *testing.T) {
+	t.Helper()
 	_, err := clientset(admin(t)).AppsV1().DaemonSets("kube-system").Get(t.Context(), "kube-router", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		t.Skip("nothing enforces NetworkPolicies on this cluster: raise one with --policies")
@@ -55,9 +64,6 @@ func TestPolicyEnforced(t *testing.T) {
 		t.Fatal(err)
 	}
 	disturb(t, "status")
-	t.Run("denied from the start", policyDenies)
-	t.Run("denied in mid-run", policyComes)
-	t.Run("allowed", policyAllows)
 }
 
 // policyDenies: what is blocked from the start is not measured, with the policies named, and what no policy governs is.

@@ -102,6 +102,7 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 		return err
 	}
 	s := p.newStory(false, a.quiet)
+	p.shared = true
 	var evidence diagnose.Evidence
 	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
 		e, found, err := a.open(ctx, want, lab, s.step)

@@ -36,6 +36,8 @@ type program struct {
 	kubeconfig string
 	// charts is where recipes find their charts and manifests, "" for where they come from.
 	charts string
+	// shared says that clusters get a Service with several backends, for what is found out about them.
+	shared bool
 	// parting is what to say when the program ends at once.
 	parting parting
 	// running is true once a command has its arguments: an error before that is a mistake in using it.

@@ -111,6 +111,7 @@ var rules = []rule{
 
 // Judge returns the answer.
 func Judge(e *Evidence) Answer {
+	e.alike()
 	a := Answer{Schema: Schema, Missing: e.Missing, Measured: e.numbers()}
 	for _, r := range rules {
 		for _, s := range r.find(e) {

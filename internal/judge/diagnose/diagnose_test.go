@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -379,5 +380,40 @@ func TestRulesAreWhole(t *testing.T) {
 	got, err := os.ReadFile("../../../docs/reference/diagnose.md")
 	if err != nil || string(got) != page {
 		t.Errorf("docs/reference/diagnose.md is not page.md (%v); run make generate", err)
+	}
+}
+
+// TestBarredProber: a host-network pod without rights sends no echoes. That is no fault, and the echoes of pods stand beside none.
+func TestBarredProber(t *testing.T) {
+	e := healthy()
+	delete(e.Paths[HostPath].Values, "ping rtt.min")
+	delete(e.Paths[HostPath].Values, "ping rtt.p50")
+	delete(e.Paths[HostPath].Succeeded, "ping")
+	ping, err := plan.ParseWorkload("ping")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &result.Record{Type: result.TypeTrial, Status: result.Failed, Trial: plan.Trial{Case: plan.Case{Path: HostPath, Workload: ping}},
+		Error: &result.Failure{Kind: "not permitted", Message: "socket icmp: operation not permitted"}}
+	for range 3 {
+		if err := e.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := Judge(e)
+	if a.Verdict != Fine || len(a.Missing) != 1 || a.Missing[0] != "echoes on host-to-host/cross-node: the prober has no right to send them" {
+		t.Errorf("%s: %s, missing %q", a.Verdict, a.Text, a.Missing)
+	}
+	if _, ok := e.Paths[PodPath].median("ping", "rtt.p50"); ok {
+		t.Error("echoes of pods are compared with requests of hosts")
+	}
+	r.Error.Message = "send: operation not permitted" // a rule of a firewall
+	for range 3 {
+		if err := e.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := Judge(e); a.Cause != "unreachable" {
+		t.Errorf("%s: %s", a.Verdict, a.Text)
 	}
 }

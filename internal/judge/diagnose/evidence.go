@@ -10,6 +10,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -51,6 +52,8 @@ type Evidence struct {
 	Refused map[string]string
 	// Missing says what could not be measured, with the reason.
 	Missing []string
+	// barred are the workloads that a prober has no right to send on some path.
+	barred map[string]bool
 	// blind makes the rules of times and rates judge a prober that was short of CPU time, too.
 	blind bool
 }
@@ -142,8 +145,35 @@ func (e *Evidence) Add(r *result.Record) error {
 		t = &Trials{Values: map[string][]float64{}, Succeeded: map[string]int{}, Failed: map[string]int{}, Why: map[string]string{}, Counters: map[string]int64{}, Names: map[string]Lossy{}}
 		e.Paths[r.Path] = t
 	}
-	t.add(kindOf(r.Workload), r)
+	kind := kindOf(r.Workload)
+	if barred(kind, r) {
+		if e.barred == nil {
+			e.barred = map[string]bool{}
+		}
+		e.barred[kind] = true
+		what := fmt.Sprintf("echoes on %s: the prober has no right to send them", r.Path)
+		if !slices.Contains(e.Missing, what) {
+			e.Missing = append(e.Missing, what)
+		}
+		return nil
+	}
+	t.add(kind, r)
 	return nil
+}
+
+// barred reports whether a prober had no right to send: a process without rights gets no socket for echoes outside of the groups
+// of net.ipv4.ping_group_range, as in the network of a node. That is no fault of the path.
+func barred(kind string, r *result.Record) bool {
+	return kind == "ping" && r.Status != result.OK && r.Error != nil && strings.Contains(r.Error.Message, "socket icmp: ")
+}
+
+// alike forgets the times of workloads that were not sent on all paths: they are compared with others.
+func (e *Evidence) alike() {
+	for kind := range e.barred {
+		for _, t := range e.Paths {
+			maps.DeleteFunc(t.Values, func(name string, _ []float64) bool { return strings.HasPrefix(name, kind+" ") })
+		}
+	}
 }
 
 func (t *Trials) add(kind string, r *result.Record) {

@@ -3,7 +3,9 @@ package clusters
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -124,7 +126,7 @@ func (s *site) Places(r plan.Route) ([]env.Place, error) {
 		if i < 0 {
 			return nil
 		}
-		return []env.Place{{Name: all[i].Pod, Node: all[i].Node, Pod: !host, Address: all[i].Address.String()}}
+		return []env.Place{{Name: placeOf(all[i].Pod, all[i].Node), Node: all[i].Node, Pod: !host, Address: all[i].Address.String()}}
 	}
 	client, server := find("client", r.Path.From == plan.Host), find("server", r.Path.To == plan.Host)
 	if client == nil || server == nil {
@@ -137,12 +139,36 @@ func (s *site) Places(r plan.Route) ([]env.Place, error) {
 	return places, nil
 }
 
-// Shared returns none: the Services of a run have one backend.
-func (s *site) Shared() env.Shared { return env.Shared{} }
+// onNode is between the name of a pod and that of its node, which a reader wants to know.
+const onNode = " on node "
+
+func placeOf(pod, node string) string { return pod + onNode + node }
+
+// sharedBackends is how many backends the Service of Shared has, one on each node of the path.
+const sharedBackends = 2
+
+// Shared returns the Service that Options.Shared asks for.
+func (s *site) Shared() env.Shared {
+	ends, err := s.cluster.Endpoints(plan.Route{Path: plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, Servers: sharedBackends})
+	if err != nil { // it was not made
+		return env.Shared{}
+	}
+	first := ends.Servers[0]
+	shared := env.Shared{Name: "the run's Service", Address: net.JoinHostPort(first.Address, strconv.Itoa(first.Port)), Port: first.ListenPort}
+	for _, e := range s.cluster.Ground(s.profile).Ends {
+		for _, server := range ends.Servers {
+			if strings.TrimPrefix(server.Name, "/") == e.Pod {
+				shared.Backends = append(shared.Backends, env.Place{Name: placeOf(e.Pod, e.Node), Node: e.Node, Pod: true, Address: server.ListenAddress})
+			}
+		}
+	}
+	return shared
+}
 
 // Look runs "cnibench look" in a pod.
 func (s *site) Look(ctx context.Context, place string, args ...string) ([]byte, error) {
-	return s.cluster.Exec(ctx, place, append([]string{"/cnibench", "look"}, args...))
+	pod, _, _ := strings.Cut(place, onNode)
+	return s.cluster.Exec(ctx, pod, append([]string{"/cnibench", "look"}, args...))
 }
 
 // Recover waits until the run's pods are ready again. What was wrong and the error begin with the context.

@@ -31,6 +31,9 @@ type Options struct {
 	// Say reports progress. Leaves notes what stays behind if the process ends at once; gone notes that it was removed.
 	Say    func(format string, args ...any)
 	Leaves func(line string) (gone func())
+	// Shared makes a Service with several backends, which no trial uses, and keeps the pods for the whole run: both are for runs
+	// that look into what they measure. (optional)
+	Shared bool
 	// Beside raises what is compared with the clusters, from the detected names and kube-proxy's mode. It is called before
 	// anything is made in a cluster. With it a cluster is refused whose profile is not of the catalogue, or that does not
 	// serve every path of the plan. (optional)

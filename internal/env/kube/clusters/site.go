@@ -131,7 +131,7 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 	if err := s.cluster.Up(ctx); err != nil {
 		return err
 	}
-	s.renews = s.cluster.Renews(ctx)
+	s.renews = !o.Shared && s.cluster.Renews(ctx) // pods that are looked into stay
 	o.Say("waiting until every path answers")
 	var err error
 	if s.silent, err = s.cluster.Reach(ctx, variants); err != nil {
@@ -209,6 +209,9 @@ func clusterOptions(want plan.Plan, at kube.Location, options Options) kube.Opti
 		Rests:   slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Traits().Rests }),
 		Host:    slices.ContainsFunc(want.Measured(), bare),
 		Tools:   want.Tools(),
+	}
+	if options.Shared {
+		o.Backends = append(o.Backends, sharedBackends)
 	}
 	for _, w := range want.Workloads {
 		o.Members = max(o.Members, w.Traits().Job.Members)

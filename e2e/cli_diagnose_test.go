@@ -1,0 +1,130 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cnibench/cnibench/internal/env/kube"
+)
+
+// diagnosed is what diagnose says, for programs.
+type diagnosed struct {
+	Verdict string   `json:"verdict"`
+	Cause   string   `json:"cause"`
+	Answer  string   `json:"answer"`
+	Missing []string `json:"missing"`
+}
+
+// diagnose begins a diagnosis between n1 and n2.
+func diagnose(t *testing.T, args ...string) *process {
+	t.Helper()
+	return start(t, append([]string{"diagnose", "--env", "kubernetes", "--image", options(t).Image, "--from", "n1", "--to", "n2", "--format", "json"}, args...)...)
+}
+
+// wantDiagnosis waits for the answer, and wants it to be this one.
+func (p *process) wantDiagnosis(t *testing.T, code int, verdict, cause string) {
+	t.Helper()
+	got, said := p.end(t, 5*time.Minute)
+	var d diagnosed
+	if err := json.Unmarshal(p.out.Bytes(), &d); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	t.Logf("%s/%s: %s", d.Verdict, d.Cause, d.Answer)
+	if got != code || d.Verdict != verdict || d.Cause != cause {
+		t.Errorf("exit code %d, %s/%s; want %d, %s/%s\n%s", got, d.Verdict, d.Cause, code, verdict, cause, p.out.String())
+	}
+	if left := leftOf(t, ""); len(left) > 0 {
+		t.Errorf("left in the cluster: %v", left)
+	}
+}
+
+// podsReady waits for the pods of the only run, and returns them by name.
+func podsReady(t *testing.T) map[string]corev1.Pod {
+	t.Helper()
+	pods := map[string]corev1.Pod{}
+	waitFor(t, 2*time.Minute, func() (bool, string) {
+		list, err := clientset(admin(t)).CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: kube.LabelManagedBy + "=" + kube.ManagedBy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range list.Items {
+			if p.Status.Phase != corev1.PodRunning || p.Status.PodIP == "" {
+				return false, p.Name
+			}
+			pods[p.Name] = p
+		}
+		return len(pods) > 0, "no pod"
+	})
+	return pods
+}
+
+// inPod runs a command in the network namespace of a pod of the run, from its node.
+func inPod(t *testing.T, pod, command string) {
+	t.Helper()
+	p := podsReady(t)[pod]
+	disturb(t, "exec", p.Spec.NodeName, "--", "sh", "-c", fmt.Sprintf(
+		`for n in /run/netns/*; do nsenter --net=$n ip -o -4 addr | grep -q "inet %s/" && exec nsenter --net=$n %s; done; exit 1`, p.Status.PodIP, command))
+}
+
+// TestCLIDiagnose plants faults by plain tools, and wants each to be named, and none where nothing is planted.
+func TestCLIDiagnose(t *testing.T) {
+	disturb(t, "status")
+	node := func(name string, words ...string) func(*testing.T) {
+		return func(t *testing.T) { disturb(t, append([]string{"exec", name, "--"}, words...)...) }
+	}
+	drop := func(how string) []string {
+		return []string{"iptables", "-t", "mangle", how, "PREROUTING", "-i", "eth0", "-m", "statistic", "--mode", "random", "--probability", "0.02", "-j", "DROP"}
+	}
+	var most []byte
+	const limit = "/proc/sys/net/netfilter/nf_conntrack_max"
+	for _, tt := range []struct {
+		name           string
+		args           []string
+		before, within func(*testing.T)
+		after          func(*testing.T)
+		code           int
+		verdict, cause string
+	}{
+		{name: "nothing", verdict: "fine"},
+		{name: "a pod's MTU is too large", within: func(t *testing.T) { inPod(t, "server", "ip link set eth0 mtu 9000") }, code: 3, verdict: "cni", cause: "mtu"},
+		{name: "a CPU limit", args: []string{"--cpu-limit", "100m"}, code: 3, verdict: "prober", cause: "cpu-limit"},
+		{name: "a backend is down", within: func(t *testing.T) { inPod(t, "backend-2-1", "ip link set eth0 down") }, code: 3, verdict: "service", cause: "backend"},
+		{name: "a lossy link", before: node("n2", drop("-I")...), after: node("n2", drop("-D")...), code: 3, verdict: "node", cause: "loss"},
+		{name: "a shaper", before: node("n1", "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "100mbit", "burst", "64k", "latency", "50ms"),
+			after: node("n1", "tc", "qdisc", "del", "dev", "eth0", "root"), code: 3, verdict: "node", cause: "shaper"},
+		{name: "conntrack is full", before: func(t *testing.T) { // it is one limit for the whole machine
+			most, _ = os.ReadFile(limit)
+			if err := os.WriteFile(limit, []byte("500"), 0); err != nil {
+				t.Fatal(err)
+			}
+		}, after: func(*testing.T) { _ = os.WriteFile(limit, most, 0) }, code: 3, verdict: "node", cause: "conntrack-full"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.after != nil {
+				t.Cleanup(func() { tt.after(t) })
+			}
+			if tt.before != nil {
+				tt.before(t)
+			}
+			p := diagnose(t, tt.args...)
+			if tt.within != nil {
+				tt.within(t)
+			}
+			p.wantDiagnosis(t, tt.code, tt.verdict, tt.cause)
+		})
+	}
+}
+
+// TestPolicyDiagnosed: a NetworkPolicy that lets nothing into the run's pods is the CNI's, and no slow network.
+func TestPolicyDiagnosed(t *testing.T) {
+	needsPolicies(t)
+	diagnose(t, "--kubeconfig", governed(t, denyIngress())).wantDiagnosis(t, 3, "cni", "unreachable")
+}
