@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/measure/result/resulttest"
+	"github.com/cnibench/cnibench/internal/external/externaltest"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -18,7 +18,7 @@ func TestCLIIdle(t *testing.T) {
 	if n := len(p.fine(t)); n != 1 {
 		t.Errorf("%d trials", n)
 	}
-	all, err := resulttest.Whole(p.file)
+	all, err := externaltest.Whole(p.file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/cnibench/cnibench/internal/measure/result/resulttest"
+	"github.com/cnibench/cnibench/internal/external/externaltest"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -25,7 +25,7 @@ func TestCLINewPods(t *testing.T) {
 	if n := len(p.fine(t)); n != 2 {
 		t.Errorf("%d trials", n)
 	}
-	all, err := resulttest.Whole(p.file)
+	all, err := externaltest.Whole(p.file)
 	if err != nil {
 		t.Fatal(err)
 	}

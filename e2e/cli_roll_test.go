@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/external/externaltest"
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/measure/result/resulttest"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -29,7 +29,7 @@ func TestCLIRoll(t *testing.T) {
 		t.Errorf("%d trials", n)
 	}
 	failures := map[string][]float64{}
-	all, err := resulttest.Whole(p.file)
+	all, err := externaltest.Whole(p.file)
 	if err != nil {
 		t.Fatal(err)
 	}

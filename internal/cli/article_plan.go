@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/examples"
-	"github.com/cnibench/cnibench/internal/external/drive"
+	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -99,8 +99,8 @@ func missingTools(p plan.Plan) []string {
 		if w.Tool == "" || slices.Contains(missing, w.Tool) {
 			continue
 		}
-		programs := drive.Programs(w)
-		if slices.ContainsFunc(programs, func(name string) bool { _, err := drive.Find(w.Tool, name); return err != nil }) {
+		programs := external.Programs(w)
+		if slices.ContainsFunc(programs, func(name string) bool { _, err := external.Find(w.Tool, name); return err != nil }) {
 			missing = append(missing, w.Tool)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cnibench/cnibench/internal/external/externaltest"
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/measure/result/resulttest"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -101,7 +101,7 @@ func rollInTheLab(t *testing.T, path string, profiles []string, duration string)
 		t.Fatalf("%+v", got)
 	}
 	rolled := map[string]bool{}
-	all, err := resulttest.Whole(file)
+	all, err := externaltest.Whole(file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/cnibench/cnibench/internal/conduct/observe"
 	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/judge/diagnose"
@@ -223,7 +222,7 @@ func begin(ctx context.Context, e env.Environment, p plan.Plan, evidence *diagno
 	for _, path := range p.Paths {
 		routes = append(routes, plan.Single(p.Profiles[0], path))
 	}
-	observed := observe.Begin(ctx, site, routes)
+	observed := run.Observe(ctx, site, routes)
 	return examined{e, func(end context.Context) {
 		if ctx.Err() == nil {
 			say("trying packet sizes")

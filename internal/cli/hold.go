@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/env/kube"
-	"github.com/cnibench/cnibench/internal/env/kube/pod"
 )
 
 // holdArgs are the flags of the hold command.
@@ -36,15 +35,15 @@ func (p *program) holdCommand() *cobra.Command {
 				if err != nil {
 					return usage(err)
 				}
-				return pod.FreePorts(cmd.Context(), ports, p.stdout)
+				return kube.FreePorts(cmd.Context(), ports, p.stdout)
 			case a.reach:
-				return pod.Reach(cmd.Context(), args, a.span, p.stdout)
+				return kube.Reach(cmd.Context(), args, a.span, p.stdout)
 			case a.answer:
-				return pod.Answer(cmd.Context(), args, p.stdin, p.stdout)
+				return kube.Answer(cmd.Context(), args, p.stdin, p.stdout)
 			case a.clock:
-				return pod.Clock(p.stdin, p.stdout)
+				return kube.Clock(p.stdin, p.stdout)
 			case a.first && len(args) == 1:
-				return pod.ReportFirst(cmd.Context(), begin, args[0], a.span, firstRequest)
+				return kube.ReportFirst(cmd.Context(), begin, args[0], a.span, firstRequest)
 			case len(args) > 0:
 				return usageOf(cmd, fmt.Errorf("hold takes no %q", args[0]))
 			}

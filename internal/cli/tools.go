@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/external/drive"
+	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -23,7 +23,7 @@ func toolPrograms(tools []string) ([]string, error) {
 			continue
 		}
 		for _, program := range everyProgram(tool) {
-			file, err := drive.Find(name, program)
+			file, err := external.Find(name, program)
 			if err != nil {
 				errs = append(errs, err)
 			} else if !slices.Contains(files, file) {
@@ -44,7 +44,7 @@ func everyProgram(tool plan.Tool) []string {
 			if err != nil || w.Beyond() != "" {
 				continue // it does not send this over UDP
 			}
-			for _, p := range drive.Programs(w) {
+			for _, p := range external.Programs(w) {
 				if !slices.Contains(all, p) {
 					all = append(all, p)
 				}

@@ -13,7 +13,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
-	"github.com/cnibench/cnibench/internal/external/csv"
+	"github.com/cnibench/cnibench/internal/external/outputs"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -139,7 +139,7 @@ func checked(f adapter.Format, batch Batch, err error) (Batch, error) {
 	}
 	if err != nil {
 		way := cmp.Or(advice.Of(err), csvWay)
-		if f.Name == csv.Tool.Formats[0].Name {
+		if f.Name == outputs.Numbers.Formats[0].Name {
 			way = advice.Of(err)
 		}
 		return Batch{}, advice.With(fmt.Errorf("as %s: %w", f.Name, err), way)

@@ -16,7 +16,7 @@ import (
 func TestStream(t *testing.T) {
 	trial := `{"type":"trial","profile":"x","path":"host-to-host/cross-node","workload":"rr","repetition":1,"status":"ok",` +
 		`"metrics":{"goodput":1},"client":{"side":"client"}}` + "\n"
-	csv, err := os.ReadFile(filepath.Join("csv", "testdata", "csv", "full.csv"))
+	csv, err := os.ReadFile(filepath.Join("outputs", "testdata", "csv", "full.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,6 @@ import (
 	"iter"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
-	"github.com/cnibench/cnibench/internal/external/csv"
 	"github.com/cnibench/cnibench/internal/external/hey"
 	"github.com/cnibench/cnibench/internal/external/iperf3"
 	"github.com/cnibench/cnibench/internal/external/neper"
@@ -26,7 +25,7 @@ import (
 
 // tools are in the order in which their formats are tried.
 var tools = []adapter.Tool{
-	csv.Tool, outputs.Suites, iperf3.Tool, netperf.Tool, wrk.Tool, hey.Tool, ping.Tool, neper.Tool, sockperf.Tool, outputs.Generators,
+	outputs.Numbers, outputs.Suites, iperf3.Tool, netperf.Tool, wrk.Tool, hey.Tool, ping.Tool, neper.Tool, sockperf.Tool, outputs.Generators,
 }
 
 // Reading and Batch are what decoders return.

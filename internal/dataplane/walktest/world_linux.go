@@ -17,7 +17,6 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/service"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 )
 
 // World has the namespaces "node", "client", "a", "b", "c" and "d". Each answers on Port.
@@ -78,7 +77,7 @@ func New(t *testing.T) World {
 		host := "cali" + pod
 		must(t, node.Add(link.Veth{Name: host, Peer: "eth0", PeerIn: at[pod], MTU: 1500}))
 		must(t, node.Add(link.Route{To: single(PodIP[pod]), Dev: host, LinkScope: true}))
-		must(t, sysctl.Set(w["node"], []sysctl.Setting{
+		must(t, netns.SetSysctls(w["node"], []netns.Setting{
 			{Name: "net/ipv4/conf/" + host + "/proxy_arp", Value: "1"}, {Name: "net/ipv4/neigh/" + host + "/proxy_delay", Value: "0"},
 		}))
 		must(t, at[pod].Add(link.Address{Dev: "eth0", Addr: single(PodIP[pod])}))
@@ -89,7 +88,7 @@ func New(t *testing.T) World {
 	must(t, node.Add(link.Address{Dev: "vethd", Addr: netip.MustParsePrefix(GatewayIP + "/24")}))
 	must(t, at["d"].Add(link.Address{Dev: "eth0", Addr: netip.MustParsePrefix(PodIP["d"] + "/24")}))
 	must(t, at["d"].Add(link.Route{To: any4, Via: netip.MustParseAddr(GatewayIP), Dev: "eth0"}))
-	must(t, sysctl.Set(w["node"], []sysctl.Setting{{Name: "net/ipv4/ip_forward", Value: "1"}, {Name: "net/ipv4/conf/all/rp_filter", Value: "0"}}))
+	must(t, netns.SetSysctls(w["node"], []netns.Setting{{Name: "net/ipv4/ip_forward", Value: "1"}, {Name: "net/ipv4/conf/all/rp_filter", Value: "0"}}))
 	for name, ns := range w {
 		serve(t, ns, name)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/engine/load"
 	"github.com/cnibench/cnibench/internal/engine/member"
-	"github.com/cnibench/cnibench/internal/external/drive"
+	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/kernel/child"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
@@ -49,18 +49,18 @@ func openSide(ctx context.Context, p control.Prepare, finished <-chan struct{}) 
 	if p.Workload.Tool == "" {
 		return prepareOwn(ctx, p)
 	}
-	a := drive.Ask{Workload: p.Workload, Address: p.Address, Port: p.Port, Window: p.Window, Warmup: p.Warmup}
+	a := external.Ask{Workload: p.Workload, Address: p.Address, Port: p.Port, Window: p.Window, Warmup: p.Warmup}
 	if congestion := p.Workload.Traits().Congestion; congestion != "" {
 		a.SystemCongestion = !sock.MaySetCongestion(congestion)
 	}
-	if p.Side == control.SideServer && drive.Server(a) == nil {
+	if p.Side == control.SideServer && external.Server(a) == nil {
 		return prepareOwn(ctx, hostFor(p))
 	}
 	g := &guest{ask: a, cpus: p.CPUs, finished: finished}
 	if p.Side == control.SideServer {
 		return g, g.serve(ctx)
 	}
-	g.argv = drive.Client(a)
+	g.argv = external.Client(a)
 	return g, g.find(ctx)
 }
 
@@ -88,7 +88,7 @@ var versions sync.Map
 
 // guest is a side that is a tool.
 type guest struct {
-	ask  drive.Ask
+	ask  external.Ask
 	cpus []int
 	// argv is the command line, with the path of the program once it is found.
 	argv    []string
@@ -100,13 +100,13 @@ type guest struct {
 
 // find looks for the program.
 func (g *guest) find(ctx context.Context) error {
-	path, err := drive.Find(g.ask.Workload.Tool, g.argv[0])
+	path, err := external.Find(g.ask.Workload.Tool, g.argv[0])
 	if err != nil {
 		return err
 	}
 	said, ok := versions.Load(path)
 	if !ok {
-		said = drive.Version(ctx, g.ask.Workload, path)
+		said = external.Version(ctx, g.ask.Workload, path)
 		versions.Store(path, said)
 	}
 	g.version, _ = said.(string)
@@ -116,9 +116,9 @@ func (g *guest) find(ctx context.Context) error {
 
 // start starts the program.
 func (g *guest) start() (*child.Process, error) {
-	p, err := child.Start(child.Options{Argv: g.argv, Env: drive.Environment, CPUs: g.cpus, Limit: drive.MaxOutput})
+	p, err := child.Start(child.Options{Argv: g.argv, Env: external.Environment, CPUs: g.cpus, Limit: external.MaxOutput})
 	if err != nil {
-		return nil, drive.Errorf(drive.KindStart, g.ask.Workload.Tool, "%v", err)
+		return nil, external.Errorf(external.KindStart, g.ask.Workload.Tool, "%v", err)
 	}
 	return p, nil
 }
@@ -129,11 +129,11 @@ func (g *guest) serve(ctx context.Context) error {
 	if g.ask.Port == 0 {
 		port, err := freePort()
 		if err != nil {
-			return drive.Errorf(drive.KindStart, tool, "%v", err)
+			return external.Errorf(external.KindStart, tool, "%v", err)
 		}
 		g.ask.Port = port
 	}
-	g.argv = drive.Server(g.ask)
+	g.argv = external.Server(g.ask)
 	if err := g.find(ctx); err != nil {
 		return err
 	}
@@ -149,29 +149,29 @@ func (g *guest) serve(ctx context.Context) error {
 
 // listening waits until the server listens.
 func (g *guest) listening(ctx context.Context) error {
-	tool, transport := g.ask.Workload.Tool, drive.Transport(g.ask.Workload)
+	tool, transport := g.ask.Workload.Tool, external.Transport(g.ask.Workload)
 	ctx, stop := context.WithTimeout(ctx, listenTimeout)
 	defer stop()
 	look := time.NewTicker(listenPoll)
 	defer look.Stop()
 	for {
 		if up, err := proc.Listening(transport, g.ask.Port); err != nil {
-			return drive.Errorf(drive.KindStart, tool, "see whether it listens: %v", err)
+			return external.Errorf(external.KindStart, tool, "see whether it listens: %v", err)
 		} else if up {
 			return nil
 		}
 		select {
 		case <-look.C:
 		case <-g.server.Ended():
-			return drive.Errorf(drive.KindStart, tool, "its server ended before it listened at port %d (%s)%s", g.ask.Port, ending(g.server), g.said(g.server))
+			return external.Errorf(external.KindStart, tool, "its server ended before it listened at port %d (%s)%s", g.ask.Port, ending(g.server), g.said(g.server))
 		case <-ctx.Done():
-			return drive.Errorf(drive.KindStart, tool, "its server did not listen at port %d within %s%s", g.ask.Port, listenTimeout, g.said(g.server))
+			return external.Errorf(external.KindStart, tool, "its server did not listen at port %d within %s%s", g.ask.Port, listenTimeout, g.said(g.server))
 		}
 	}
 }
 
 func (g *guest) said(p *child.Process) string {
-	return drive.Said(drive.Output{Stdout: p.Stdout(), Stderr: p.Stderr()})
+	return external.Said(external.Output{Stdout: p.Stdout(), Stderr: p.Stderr()})
 }
 
 // ending describes how a process ended.
@@ -204,7 +204,7 @@ func (g *guest) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 	if err != nil {
 		return nil, err
 	}
-	life := drive.Life(g.ask)
+	life := external.Life(g.ask)
 	if err := g.await(ctx, p, life+overtime); err != nil {
 		return nil, err
 	}
@@ -214,9 +214,9 @@ func (g *guest) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 		return nil, err
 	}
 	if p.Err() == child.ErrTooMuch {
-		return nil, drive.Errorf(drive.KindOutput, g.ask.Workload.Tool, "it wrote more than %d MiB", drive.MaxOutput>>20)
+		return nil, external.Errorf(external.KindOutput, g.ask.Workload.Tool, "it wrote more than %d MiB", external.MaxOutput>>20)
 	}
-	out, err := drive.Read(g.ask, drive.Output{Stdout: p.Stdout(), Stderr: p.Stderr(), Exit: p.Err()})
+	out, err := external.ReadOutput(g.ask, external.Output{Stdout: p.Stdout(), Stderr: p.Stderr(), Exit: p.Err()})
 	if err != nil {
 		return nil, err
 	}
@@ -237,11 +237,11 @@ func (g *guest) await(ctx context.Context, p *child.Process, limit time.Duration
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return drive.Errorf(drive.KindTimeout, g.ask.Workload.Tool, "it had not ended after %s%s", limit, g.said(p))
+	return external.Errorf(external.KindTimeout, g.ask.Workload.Tool, "it had not ended after %s%s", limit, g.said(p))
 }
 
 // observe returns the observation of a client.
-func (g *guest) observe(out drive.Outcome, cpu int64) *sample.Observation {
+func (g *guest) observe(out external.Outcome, cpu int64) *sample.Observation {
 	o := &sample.Observation{}
 	if out.Series != nil {
 		*o = *out.Series
@@ -253,8 +253,8 @@ func (g *guest) observe(out drive.Outcome, cpu int64) *sample.Observation {
 		o.Tool.Version = out.Version
 	}
 	o.Tool.Metrics, o.Tool.Work, o.Tool.Notes = out.Metrics, out.Work, out.Notes
-	if limits := drive.Limits(g.ask); limits != "" {
-		o.Tool.Notes = append(o.Tool.Notes, sample.Warning{ID: drive.NoteLimits, Message: limits})
+	if limits := external.Limits(g.ask); limits != "" {
+		o.Tool.Notes = append(o.Tool.Notes, sample.Warning{ID: external.NoteLimits, Message: limits})
 	}
 	return o
 }
@@ -271,8 +271,8 @@ func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observat
 	if err != nil {
 		return nil, err
 	}
-	tool, life := g.ask.Workload.Tool, drive.Life(g.ask)
-	if drive.Ends(g.ask.Workload) {
+	tool, life := g.ask.Workload.Tool, external.Life(g.ask)
+	if external.Ends(g.ask.Workload) {
 		if err := g.await(ctx, g.server, life+overtime); err != nil {
 			return nil, err
 		}
@@ -284,8 +284,8 @@ func (g *guest) host(ctx context.Context, edge func(end bool)) (*sample.Observat
 	if err != nil {
 		return nil, err
 	}
-	if drive.Ends(g.ask.Workload) && g.server.Err() != nil {
-		return nil, drive.Errorf(drive.KindExit, tool, "its server: %v%s", g.server.Err(), g.said(g.server))
+	if external.Ends(g.ask.Workload) && g.server.Err() != nil {
+		return nil, external.Errorf(external.KindExit, tool, "its server: %v%s", g.server.Err(), g.said(g.server))
 	}
 	cpu := max(after-before, 0)
 	return &sample.Observation{
@@ -304,9 +304,9 @@ func (g *guest) outlast(ctx context.Context, limit time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-late.C:
-		return drive.Errorf(drive.KindTimeout, tool, "its client had not ended after %s", limit)
+		return external.Errorf(external.KindTimeout, tool, "its client had not ended after %s", limit)
 	case <-g.server.Ended():
-		return drive.Errorf(drive.KindExit, tool, "its server ended during the trial (%s)%s", ending(g.server), g.said(g.server))
+		return external.Errorf(external.KindExit, tool, "its server ended during the trial (%s)%s", ending(g.server), g.said(g.server))
 	}
 }
 

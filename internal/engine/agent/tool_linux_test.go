@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
-	"github.com/cnibench/cnibench/internal/external/drive"
+	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -122,7 +122,7 @@ type measured struct {
 func testTool(t *testing.T, client, server *control.Client, tt measured) {
 	t.Helper()
 	c := byTool(t, control.SideClient, tt.workload)
-	if _, err := exec.LookPath(drive.Program(c.Workload)); err != nil {
+	if _, err := exec.LookPath(external.Program(c.Workload)); err != nil {
 		t.Logf("%s is not tried: %v", tt.workload, err)
 		return
 	}
@@ -203,18 +203,18 @@ END
 func TestToolsThatFail(t *testing.T) {
 	for name, tt := range map[string]struct{ script, kind, says string }{
 		"good":        {goodWrk, "", ""},
-		"nothing":     {"exit 0", drive.KindOutput, "wrk: it printed nothing"},
-		"complaint":   {"echo oh no >&2", drive.KindOutput, `it wrote "oh no"`},
-		"garbage":     {"head -c 5000 /dev/zero | tr '\\0' '\\377'", drive.KindOutput, "cannot read its output"},
-		"other":       {"echo '{\"a\":1}'", drive.KindOutput, "cannot read its output"},
-		"cut":         {strings.Replace(goodWrk, "Requests/sec: 100000.00\n", "", 1), drive.KindOutput, "the output is cut off"},
-		"locale":      {strings.Replace(goodWrk, "61.25us", "61,25us", 1), drive.KindOutput, "another locale"},
-		"exit":        {goodWrk + "exit 3", drive.KindExit, "exit status 3"},
-		"exit, words": {"echo broken pipe >&2; exit 7", drive.KindExit, `exit status 7: it wrote "broken pipe"`},
-		"signal":      {"kill -SEGV $$", drive.KindExit, "segmentation fault"},
+		"nothing":     {"exit 0", external.KindOutput, "wrk: it printed nothing"},
+		"complaint":   {"echo oh no >&2", external.KindOutput, `it wrote "oh no"`},
+		"garbage":     {"head -c 5000 /dev/zero | tr '\\0' '\\377'", external.KindOutput, "cannot read its output"},
+		"other":       {"echo '{\"a\":1}'", external.KindOutput, "cannot read its output"},
+		"cut":         {strings.Replace(goodWrk, "Requests/sec: 100000.00\n", "", 1), external.KindOutput, "the output is cut off"},
+		"locale":      {strings.Replace(goodWrk, "61.25us", "61,25us", 1), external.KindOutput, "another locale"},
+		"exit":        {goodWrk + "exit 3", external.KindExit, "exit status 3"},
+		"exit, words": {"echo broken pipe >&2; exit 7", external.KindExit, `exit status 7: it wrote "broken pipe"`},
+		"signal":      {"kill -SEGV $$", external.KindExit, "segmentation fault"},
 		"refused":     {"echo 'unable to connect to 127.0.0.1:1 Connection refused' >&2; exit 1", "connection refused", "unable to connect"},
-		"too much":    {"yes", drive.KindOutput, "it wrote more than 64 MiB"},
-		"another":     {goodWrk + goodWrk, drive.KindOutput, "2 results"},
+		"too much":    {"yes", external.KindOutput, "it wrote more than 64 MiB"},
+		"another":     {goodWrk + goodWrk, external.KindOutput, "2 results"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pl := newPlace(t)
@@ -244,7 +244,7 @@ func TestMissingTool(t *testing.T) {
 	for _, side := range []string{control.SideServer, control.SideClient} {
 		c, _ := pl.dial(t)
 		_, err := c.Prepare(t.Context(), byTool(t, side, "rr(tool=netperf)"))
-		if kindOf(err) != drive.KindMissing || !strings.Contains(err.Error(), "install it") {
+		if kindOf(err) != external.KindMissing || !strings.Contains(err.Error(), "install it") {
 			t.Errorf("%s: got %v", side, err)
 		}
 	}
@@ -256,7 +256,7 @@ func TestToolServerThatFails(t *testing.T) {
 	fake(t, "iperf3", "echo iperf3: error - unable to start listener >&2; exit 1")
 	c, _ := pl.dial(t)
 	_, err := c.Prepare(t.Context(), byTool(t, control.SideServer, "stream(tool=iperf3)"))
-	if kindOf(err) != drive.KindStart || !strings.Contains(err.Error(), "unable to start listener") {
+	if kindOf(err) != external.KindStart || !strings.Contains(err.Error(), "unable to start listener") {
 		t.Errorf("got %v", err)
 	}
 }

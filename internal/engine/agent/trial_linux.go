@@ -10,7 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/engine/load"
-	"github.com/cnibench/cnibench/internal/external/drive"
+	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
@@ -206,7 +206,7 @@ func (t *trial) answer(o *sample.Observation, err error) {
 // failure returns err with its kind.
 func (t *trial) failure(err error) *control.Error {
 	var known *load.Error
-	var tool *drive.Error
+	var tool *external.Error
 	switch {
 	case t.ctx.Err() != nil:
 		return &control.Error{Kind: control.KindCancelled, Message: "the trial was cancelled"}

@@ -11,7 +11,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -118,7 +118,7 @@ func (o Options) wants(r Right) bool {
 // AdviceAccess returns how to grant missing rights. It names the namespace of each Secret: an administrator applies it.
 func (c *Cluster) AdviceAccess() string {
 	flags, role := "", "role"
-	all := each.Of(c.PullSecrets(), func(s trait.PullSecret) string { return s.Namespace + "/" + s.Name })
+	all := each.Of(c.PullSecrets(), func(s api.PullSecret) string { return s.Namespace + "/" + s.Name })
 	if len(all) > 0 {
 		flags, role = " --pull-secrets "+strings.Join(all, ","), "roles"
 	}

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
 // adviceBalancer is the way out where no load balancer serves a Service.
@@ -59,7 +59,7 @@ func (c *Cluster) addressed(ctx context.Context, s serviceSpec) (there bool, err
 	r := c.services[s]
 	svc, err := c.client.Services(c.namespace(s.Host)).Get(ctx, s.Name, metav1.GetOptions{})
 	if err != nil {
-		if ctx.Err() == nil && trait.Passing(err) {
+		if ctx.Err() == nil && api.Passing(err) {
 			return false, nil
 		}
 		return false, err
@@ -85,7 +85,7 @@ func (c *Cluster) addressed(ctx context.Context, s serviceSpec) (there bool, err
 func (c *Cluster) entrance(ctx context.Context, in corev1.LoadBalancerIngress) (address, why string) {
 	family := c.options.Family
 	if in.IP != "" {
-		if trait.PickFamily([]string{in.IP}, family) == "" {
+		if api.PickFamily([]string{in.IP}, family) == "" {
 			return "", fmt.Sprintf("%s is not IPv%d", in.IP, family)
 		}
 		return in.IP, ""
@@ -110,7 +110,7 @@ func (c *Cluster) entrance(ctx context.Context, in corev1.LoadBalancerIngress) (
 // giveUp notes why a Service is without an address: what was found last, or else the last warning about it.
 func (c *Cluster) giveUp(ctx context.Context, s serviceSpec) {
 	r := c.services[s]
-	seen := cmp.Or(r.why, trait.LastWarning(ctx, c.client, c.namespace(s.Host), s.Name))
+	seen := cmp.Or(r.why, api.LastWarning(ctx, c.client, c.namespace(s.Host), s.Name))
 	if seen != "" {
 		seen = " (" + seen + ")"
 	}

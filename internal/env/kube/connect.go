@@ -24,7 +24,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -249,7 +248,7 @@ func (c *Cluster) remove(ctx context.Context, namespaces []string) error {
 	faults := make([]error, len(namespaces))
 	var all sync.WaitGroup
 	for i, ns := range namespaces {
-		all.Go(func() { faults[i] = withAdvice(trait.RemoveNamespace(ctx, c.client, ns, beat)) })
+		all.Go(func() { faults[i] = withAdvice(api.RemoveNamespace(ctx, c.client, ns, beat)) })
 	}
 	all.Wait()
 	return advice.With(errors.Join(faults...), "cnibench kube clean removes it later; kubectl get namespaces -l app.kubernetes.io/managed-by=cnibench lists what is left")

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
@@ -91,7 +91,7 @@ func (c *Cluster) look(ctx context.Context, name string) string {
 	case err != nil:
 		return ""
 	}
-	s := trait.StateOf(p)
+	s := api.StateOf(p)
 	// A pod is not ready, and in the end evicted, when its node is not.
 	node := c.unhealthyNode(ctx, p)
 	switch {
@@ -100,7 +100,7 @@ func (c *Cluster) look(ctx context.Context, name string) string {
 	case node != "" || s.Ready:
 		return node
 	}
-	why := cmp.Or(s.Why, trait.LastWarning(ctx, c.client, p.Namespace, p.Name), unreadiness(p))
+	why := cmp.Or(s.Why, api.LastWarning(ctx, c.client, p.Namespace, p.Name), unreadiness(p))
 	if why == "" {
 		return ""
 	}
@@ -124,7 +124,7 @@ func (c *Cluster) unhealthyNode(ctx context.Context, p *corev1.Pod) string {
 		return "" // there is nothing more to say
 	}
 	for _, n := range list.Items {
-		if why := trait.Unready(n); n.Name == p.Spec.NodeName && why != "" {
+		if why := api.Unready(n); n.Name == p.Spec.NodeName && why != "" {
 			return "node " + n.Name + " " + why
 		}
 	}

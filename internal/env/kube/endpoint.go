@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -74,7 +74,7 @@ func (c *Cluster) endpoint(profile plan.Variant, pod string) (control.Endpoint, 
 	if !ok {
 		return control.Endpoint{}, fmt.Errorf("the cluster was raised without pod %s", pod)
 	}
-	address := trait.PickFamily(s.addresses, c.options.Family)
+	address := api.PickFamily(s.addresses, c.options.Family)
 	name := string(profile) + "/" + pod
 	if c.place.mesh != nil {
 		name += " on node " + s.node
@@ -125,7 +125,7 @@ func (c *Cluster) through(server *control.Endpoint, s serviceSpec) (why string, 
 			}
 		}
 	}
-	if server.Address = trait.PickFamily(addresses, c.options.Family); server.Address == "" {
+	if server.Address = api.PickFamily(addresses, c.options.Family); server.Address == "" {
 		return "", fmt.Errorf("node %s has no internal address of that family, but %s", c.place.client, cmp.Or(strings.Join(addresses, ", "), "none"))
 	}
 	return "", nil
@@ -187,7 +187,7 @@ func (c *Cluster) Ground(profile string) detect.Ground {
 			continue
 		}
 		e := detect.End{Pod: spec.Name, Node: spec.Node, By: c, Host: spec.Host()}
-		e.Address, _ = netip.ParseAddr(trait.PickFamily(s.addresses, c.options.Family)) // unknown is the zero address
+		e.Address, _ = netip.ParseAddr(api.PickFamily(s.addresses, c.options.Family)) // unknown is the zero address
 		switch {
 		case spec.Name == podClient, spec.Name == hostClient, c.place.mesh != nil && spec.Node == c.place.client:
 			e.Role = "client"

@@ -127,7 +127,7 @@ func (w *world) exec(ctx context.Context, pod string, argv []string, o remotecom
 			fmt.Fprintln(o.Stdout, time.Now().Add(time.Hour).UnixNano())
 		}
 	case argv[2] == "--answer":
-		_, _ = io.WriteString(o.Stdout, Answering)
+		_, _ = io.WriteString(o.Stdout, answering)
 		_, err := io.Copy(io.Discard, o.Stdin)
 		return err
 	}

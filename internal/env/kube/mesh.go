@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -267,7 +267,7 @@ func (m Mesh) attends(ctx context.Context, node string) absence {
 		}
 	}
 	soon := len(all) > 0 && unfit == ""
-	if why := trait.Unready(list.Items[at]); why != "" {
+	if why := api.Unready(list.Items[at]); why != "" {
 		all = append(all, "it "+why)
 	} else if len(all) > 0 && unfit != "" {
 		all = append(all, unfit)
@@ -290,7 +290,7 @@ func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) string {
 	case err != nil:
 		return "the API server does not say how its pods are: " + short(err).Error()
 	}
-	now := trait.StateOf(p)
+	now := api.StateOf(p)
 	switch {
 	case now.Ready:
 	case now.Ended && p.DeletionTimestamp == nil:
@@ -301,8 +301,8 @@ func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) string {
 	default:
 		return "pod " + s.Name + ": " + cmp.Or(now.Why, unreadiness(p), "it is not ready")
 	}
-	addresses := trait.Addresses(p)
-	if trait.PickFamily(addresses, m.options.Family) == "" {
+	addresses := api.Addresses(p)
+	if api.PickFamily(addresses, m.options.Family) == "" {
 		return fmt.Sprintf("pod %s has no IPv%d address", s.Name, max(m.options.Family, 4))
 	}
 	m.mu.Lock()

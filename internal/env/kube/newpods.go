@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/cnibench/cnibench/internal/control"
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -201,7 +201,7 @@ func (a *arrivals) report(ctx context.Context, name string, now *arrival, due ti
 				return readFirst(p.Name, t)
 			}
 		}
-		if s := trait.StateOf(p); s.Hopeless {
+		if s := api.StateOf(p); s.Hopeless {
 			return First{}, &control.Error{Kind: kindStart, Message: "pod " + name + ": " + s.Why}
 		}
 	}
@@ -229,8 +229,8 @@ func (a *arrivals) state(ctx context.Context, name string, now *arrival) string 
 	}
 	ask, stop := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 	defer stop()
-	said := a.c.describe(ask, p, trait.StateOf(p).Why)
-	if warning := trait.LastWarning(ask, a.c.client, p.Namespace, name); warning != "" {
+	said := a.c.describe(ask, p, api.StateOf(p).Why)
+	if warning := api.LastWarning(ask, a.c.client, p.Namespace, name); warning != "" {
 		said += "; " + warning
 	}
 	return said

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -204,7 +204,7 @@ func unsuitable(n corev1.Node, o Options) string {
 			return fmt.Sprintf("it has no label %s=%s", key, value)
 		}
 	}
-	if why := trait.Unready(n); why != "" {
+	if why := api.Unready(n); why != "" {
 		return "it " + why
 	}
 	for _, t := range n.Spec.Taints {

@@ -17,19 +17,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/cnibench/cnibench/internal/control"
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/plan/kubetext"
 )
 
 // Labels and annotations of everything that a run makes.
 const (
-	LabelManagedBy = trait.LabelManagedBy
-	ManagedBy      = trait.ManagedBy
-	LabelRun       = trait.LabelRun
+	LabelManagedBy = api.LabelManagedBy
+	ManagedBy      = api.ManagedBy
+	LabelRun       = api.LabelRun
 	// labelPod is the name of a pod in its run.
 	labelPod = "cnibench.dev/pod"
 	// annotationExpires is when the run's leftovers may be swept, RFC 3339.
-	annotationExpires = trait.AnnotationExpires
+	annotationExpires = api.AnnotationExpires
 	// labelBehind begins the label of the pods behind a Service.
 	labelBehind = "cnibench.dev/behind-"
 	isBehind    = "true"
@@ -72,8 +72,8 @@ func (i identity) namespace(host bool) string {
 func (i identity) meta(name string, host bool) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: i.namespace(host),
-		Labels:      trait.Labels(i.run),
-		Annotations: trait.Until(i.expires),
+		Labels:      api.Labels(i.run),
+		Annotations: api.Until(i.expires),
 	}
 }
 
@@ -84,7 +84,7 @@ func namespaceObject(i identity, host bool) *corev1.Namespace {
 	if host {
 		level = "privileged"
 	}
-	return trait.Namespace(meta, level)
+	return api.Namespace(meta, level)
 }
 
 // podObject returns a pod that runs until it is deleted or the run has expired.
@@ -93,7 +93,7 @@ func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	if strings.HasPrefix(s.Name, backend+"-") {
 		o.CPULimit = cmp.Or(o.BackendCPULimit, o.CPULimit)
 	}
-	p := trait.Restricted(i.meta(s.Name, host), s.Node, containerOf(i, o, host))
+	p := api.Restricted(i.meta(s.Name, host), s.Node, containerOf(i, o, host))
 	p.Labels[labelPod] = s.Name
 	// By these, service meshes leave the pod alone: a proxy between the ends would be measured, and not the CNI.
 	p.Labels["sidecar.istio.io/inject"], p.Labels["istio.io/dataplane-mode"] = "false", "none"
@@ -101,8 +101,8 @@ func podObject(i identity, o Options, s podSpec) *corev1.Pod {
 	for _, service := range s.Behind {
 		p.Labels[labelBehind+service] = isBehind
 	}
-	p.Spec.ActiveDeadlineSeconds, p.Spec.SecurityContext.RunAsGroup = new(int64(o.TTL.Seconds())), new(int64(trait.User))
-	p.Spec.Tolerations, p.Spec.ImagePullSecrets = tolerations(o), trait.Pulling(trait.PullSecrets(o.PullSecrets, ""))
+	p.Spec.ActiveDeadlineSeconds, p.Spec.SecurityContext.RunAsGroup = new(int64(o.TTL.Seconds())), new(int64(api.User))
+	p.Spec.Tolerations, p.Spec.ImagePullSecrets = tolerations(o), api.Pulling(api.PullSecrets(o.PullSecrets, ""))
 	if len(o.Tools) > 0 { // iperf3 keeps what it sends in a file
 		p.Spec.Volumes = []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: resource.NewQuantity(toolFiles, resource.BinarySI)}}}}
 		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}}

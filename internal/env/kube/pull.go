@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
 // pullRole is the name of the Role in Manifest that reads the image pull Secrets of one namespace.
@@ -22,7 +22,7 @@ func pullRights(refs []string, home string) []Right {
 		return nil
 	}
 	rights := []Right{copyRight}
-	for _, s := range trait.PullSecrets(refs, home) {
+	for _, s := range api.PullSecrets(refs, home) {
 		rights = append(rights, Right{
 			Resource: "secrets", Verb: "get", Namespace: s.Namespace, Name: s.Name,
 			Why: fmt.Sprintf("to copy the image pull Secret %s from namespace %s", s.Name, s.Namespace),
@@ -32,8 +32,8 @@ func pullRights(refs []string, home string) []Right {
 }
 
 // PullSecrets are the image pull Secrets of this cluster's options, and where they are.
-func (c *Cluster) PullSecrets() []trait.PullSecret {
-	return trait.PullSecrets(c.options.PullSecrets, c.home)
+func (c *Cluster) PullSecrets() []api.PullSecret {
+	return api.PullSecrets(c.options.PullSecrets, c.home)
 }
 
 // pullRules returns the rule that Manifest has more for image pull Secrets, as part of its ClusterRole, and a Role for each
@@ -46,7 +46,7 @@ func pullRules(refs []string) []byte {
 	fmt.Fprintf(&b, "  # create: %s\n  - apiGroups: [\"\"]\n    resources: [\"secrets\"]\n    verbs: [create]\n", copyRight.Why)
 	names := map[string][]string{}
 	var namespaces []string
-	for _, s := range trait.PullSecrets(refs, "") {
+	for _, s := range api.PullSecrets(refs, "") {
 		if !slices.Contains(namespaces, s.Namespace) {
 			namespaces = append(namespaces, s.Namespace)
 		}

@@ -29,8 +29,8 @@ const (
 	settleLimit = 90 * time.Second
 	// hangUpLimit is how long what took connections may take to end when its input has; then its stream is cut.
 	hangUpLimit = 5 * time.Second
-	// Answering is what a pod says when its ports answer, and nothing before that.
-	Answering = "answering\n"
+	// answering is what a pod says when its ports answer, and nothing before that.
+	answering = "answering\n"
 )
 
 // unreachedError says that no connection came about on a route before its first trial.

@@ -92,7 +92,7 @@ func TestHangUp(t *testing.T) {
 	takes := func(after time.Duration, ended *[]string) func(context.Context, string, []string, remotecommand.StreamOptions) error {
 		var mu sync.Mutex
 		return func(ctx context.Context, pod string, _ []string, o remotecommand.StreamOptions) error {
-			_, _ = io.WriteString(o.Stdout, Answering)
+			_, _ = io.WriteString(o.Stdout, answering)
 			_, _ = io.Copy(io.Discard, o.Stdin)
 			how := "by itself"
 			select {

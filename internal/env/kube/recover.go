@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
 const (
@@ -75,7 +75,7 @@ func (c *Cluster) stands(ctx context.Context) error {
 		if p == nil {
 			return &lostError{podGone(s.Name)}
 		}
-		switch now := trait.StateOf(p); {
+		switch now := api.StateOf(p); {
 		case now.Hopeless:
 			return &lostError{c.describe(ctx, p, now.Why)}
 		case !now.Ready && waits == nil:

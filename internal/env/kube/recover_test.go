@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -135,7 +135,7 @@ func TestPassing(t *testing.T) {
 		{apierrors.NewForbidden(corev1.Resource("namespaces"), "x", nil), false},
 		{apierrors.NewBadRequest("x"), false},
 	} {
-		if got := trait.Passing(tt.err); got != tt.want {
+		if got := api.Passing(tt.err); got != tt.want {
 			t.Errorf("%v: %v", tt.err, got)
 		}
 	}

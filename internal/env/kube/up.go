@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -112,7 +112,7 @@ func (c *Cluster) Renew(ctx context.Context) error {
 				err = c.client.Pods(p.Namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))})
 			}
 		}
-		if err != nil && (trait.Passing(err) || apierrors.IsNotFound(err)) {
+		if err != nil && (api.Passing(err) || apierrors.IsNotFound(err)) {
 			return false, nil
 		}
 		return len(pods) == 0, err
@@ -166,7 +166,7 @@ func (c *Cluster) makeNamespaces(ctx context.Context) error {
 			}
 			return fmt.Errorf("create namespace %s: %w", ns.Name, words(cause(ctx, err)))
 		}
-		if err := trait.CopySecrets(ctx, c.client, c.PullSecrets(), c.meta("", host)); err != nil {
+		if err := api.CopySecrets(ctx, c.client, c.PullSecrets(), c.meta("", host)); err != nil {
 			return withAdvice(cause(ctx, err))
 		}
 	}
@@ -184,7 +184,7 @@ func (c *Cluster) makePod(ctx context.Context, s *podSpec) error {
 		if apierrors.IsAlreadyExists(last) {
 			made, last = c.client.Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{})
 		}
-		if last != nil && (trait.Passing(last) || apierrors.IsForbidden(last) && strings.Contains(last.Error(), "error looking up service account")) {
+		if last != nil && (api.Passing(last) || apierrors.IsForbidden(last) && strings.Contains(last.Error(), "error looking up service account")) {
 			return false, nil
 		}
 		return true, last
@@ -219,11 +219,11 @@ func unaccompanied(p *corev1.Pod) error {
 // awaitPods returns when every pod is ready, on its node and has an address.
 func (c *Cluster) awaitPods(ctx context.Context) error {
 	names := each.Of(c.place.present(c.layout.pods), func(s *podSpec) string { return s.Name })
-	pods, err := trait.Await{
-		Names: names, List: c.listPods, Done: func(_ *corev1.Pod, now trait.State) bool { return now.Ready },
+	pods, err := api.Await{
+		Names: names, List: c.listPods, Done: func(_ *corev1.Pod, now api.State) bool { return now.Ready },
 		Interval: beat, Limit: c.options.Ready, Patience: patience, Lost: c.place.lost(c.options.Say),
 	}.Pods(ctx)
-	var late *trait.LateError
+	var late *api.LateError
 	switch {
 	case errors.As(err, &late):
 		return c.late(ctx, late.Waiting)
@@ -231,7 +231,7 @@ func (c *Cluster) awaitPods(ctx context.Context) error {
 		return fmt.Errorf("wait for the pods: %w", withAdvice(cause(ctx, err)))
 	}
 	for _, s := range c.place.present(c.layout.pods) {
-		c.pods[s.Name] = standing{node: pods[s.Name].Spec.NodeName, addresses: trait.Addresses(pods[s.Name])}
+		c.pods[s.Name] = standing{node: pods[s.Name].Spec.NodeName, addresses: api.Addresses(pods[s.Name])}
 	}
 	if c.place.mesh != nil {
 		if c.place.client, c.place.server, err = c.place.foremost(); err != nil {
@@ -245,7 +245,7 @@ func (c *Cluster) awaitPods(ctx context.Context) error {
 func (c *Cluster) listPods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	all := map[string]*corev1.Pod{}
 	for _, ns := range c.created {
-		pods, err := trait.ListPods(ctx, c.client, ns, LabelRun+"="+c.run)
+		pods, err := api.ListPods(ctx, c.client, ns, LabelRun+"="+c.run)
 		if err != nil {
 			return nil, err
 		}
@@ -255,7 +255,7 @@ func (c *Cluster) listPods(ctx context.Context) (map[string]*corev1.Pod, error) 
 }
 
 // late says of the pods that are not ready in time what is known about them, the first few.
-func (c *Cluster) late(ctx context.Context, waiting map[string]trait.State) error {
+func (c *Cluster) late(ctx context.Context, waiting map[string]api.State) error {
 	const most = 3
 	var lines []string
 	wayOut := ""
@@ -277,7 +277,7 @@ func (c *Cluster) placed() error {
 		if p.node != s.Node {
 			return fmt.Errorf("pod %s runs on node %q and belongs on %q", s.Name, p.node, s.Node)
 		}
-		if trait.PickFamily(p.addresses, c.options.Family) == "" {
+		if api.PickFamily(p.addresses, c.options.Family) == "" {
 			return advice.With(&ConfigError{fmt.Errorf("pod %s has no IPv%d address, but %s", s.Name, max(c.options.Family, 4), cmp.Or(strings.Join(p.addresses, ", "), "none"))},
 				"this cluster does not have that family of IP")
 		}

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/cnibench/cnibench/internal/control"
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -139,8 +139,8 @@ func TestUpInTheWordsOfTheCluster(t *testing.T) {
 		want   []string
 		advice string
 	}{
-		"image cannot be pulled": {become: waiting("ImagePullBackOff", "no such host"), want: []string{"pod host-client on node n1", "image cnibench.local/cnibench:1 cannot be pulled", "no such host"}, advice: trait.AdviceImage},
-		"image is not there":     {become: waiting("ErrImageNeverPull", "is not present"), want: []string{"ErrImageNeverPull"}, advice: trait.AdviceImage},
+		"image cannot be pulled": {become: waiting("ImagePullBackOff", "no such host"), want: []string{"pod host-client on node n1", "image cnibench.local/cnibench:1 cannot be pulled", "no such host"}, advice: api.AdviceImage},
+		"image is not there":     {become: waiting("ErrImageNeverPull", "is not present"), want: []string{"ErrImageNeverPull"}, advice: api.AdviceImage},
 		"evicted":                {become: failed("Evicted", "The node was low on resource: memory."), want: []string{"Evicted: The node was low on resource"}},
 		"refused by its node":    {become: failed("SysctlForbidden", "forbidden sysctl"), want: []string{"SysctlForbidden"}},
 		"being deleted":          {become: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, want: []string{"it is being deleted"}},

@@ -13,7 +13,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -164,7 +163,7 @@ func (b *builder) enter(h *Host) error {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
 	b.at[h] = at
-	if err := sysctl.Set(ns, b.spec.fresh()); err != nil {
+	if err := netns.SetSysctls(ns, b.spec.fresh()); err != nil {
 		return fmt.Errorf("%s: %w", h.Name, err)
 	}
 	return at.Up(link.Loopback)
@@ -183,7 +182,7 @@ const (
 )
 
 // fresh returns the settings of a new namespace.
-func (s instanceSpec) fresh() []sysctl.Setting {
+func (s instanceSpec) fresh() []netns.Setting {
 	if s.Lab.Family == IPv6 {
 		return slices.Concat(fresh6, fresh4)
 	}
@@ -191,12 +190,12 @@ func (s instanceSpec) fresh() []sysctl.Setting {
 }
 
 // zero returns settings below a directory that switch something off.
-func zero(directory string, names ...string) []sysctl.Setting {
-	return each.Of(names, func(name string) sysctl.Setting { return sysctl.Setting{Name: directory + name, Value: "0"} })
+func zero(directory string, names ...string) []netns.Setting {
+	return each.Of(names, func(name string) netns.Setting { return netns.Setting{Name: directory + name, Value: "0"} })
 }
 
 // without6 switches IPv6 off in a lab of IPv4: router solicitations are noise.
-var without6 = []sysctl.Setting{
+var without6 = []netns.Setting{
 	{Name: "net/ipv6/conf/all/disable_ipv6", Value: "1", IfPresent: true},
 	{Name: "net/ipv6/conf/default/disable_ipv6", Value: "1", IfPresent: true},
 }
@@ -207,7 +206,7 @@ var fresh6 = zero("net/ipv6/conf/", "all/disable_ipv6", "default/disable_ipv6", 
 
 // fresh4 has the kernel's defaults. A namespace otherwise inherits IPv4 settings from the host, and the forwarding and
 // filters of the host must not affect a dataplane.
-var fresh4 = slices.Concat([]sysctl.Setting{
+var fresh4 = slices.Concat([]netns.Setting{
 	{Name: "net/ipv4/tcp_rmem", Value: receiveBuffer},
 	{Name: "net/ipv4/tcp_wmem", Value: sendBuffer},
 }, zero("net/ipv4/", "ip_forward", "conf/all/rp_filter", "conf/default/rp_filter", "conf/all/arp_ignore", "conf/default/arp_ignore",

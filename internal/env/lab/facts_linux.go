@@ -8,7 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/conntrack"
 	"github.com/cnibench/cnibench/internal/kernel/link"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -129,7 +129,7 @@ func (l *Lab) Facts() facts.Facts {
 		if i.Err != nil {
 			continue
 		}
-		if cc, err := sysctl.Get(i.Nodes[0].NS, "net/ipv4/tcp_congestion_control"); err == nil {
+		if cc, err := netns.GetSysctl(i.Nodes[0].NS, "net/ipv4/tcp_congestion_control"); err == nil {
 			f[factDefaultCongestion] = cc
 			break
 		}

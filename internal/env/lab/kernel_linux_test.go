@@ -19,7 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/kernel/link"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -172,7 +172,7 @@ func settings6(h *Host, devices []link.Device) []string {
 
 func dumpNames(b *bytes.Buffer, h *Host, names []string) error {
 	for _, n := range names {
-		v, err := sysctl.Get(h.NS, n)
+		v, err := netns.GetSysctl(h.NS, n)
 		if err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func TestSettings(t *testing.T) {
 func checkSettings(t *testing.T, i *Instance, h *Host, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
-		got, err := sysctl.Get(h.NS, name)
+		got, err := netns.GetSysctl(h.NS, name)
 		if errors.Is(err, os.ErrNotExist) {
 			t.Logf("%s %s: this kernel has no %s", i.Name, h.Name, name)
 			continue

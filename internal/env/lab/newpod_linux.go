@@ -18,7 +18,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -78,7 +77,7 @@ func (a *arrivals) sandbox(ctx context.Context, p dataplane.Pod) (*newPod, error
 		if s.in, err = link.Open(s.ns); err != nil {
 			return err
 		}
-		if err := errors.Join(sysctl.Set(s.ns, a.inst.Spec.fresh()), s.in.Up(link.Loopback)); err != nil {
+		if err := errors.Join(netns.SetSysctls(s.ns, a.inst.Spec.fresh()), s.in.Up(link.Loopback)); err != nil {
 			return err
 		}
 		where := a.node().NS

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/condition"
 )
@@ -110,8 +110,8 @@ func TestRolledFromOutside(t *testing.T) {
 				"41000 41015": {From: plan.External, To: plan.LoadBalancer},
 			} {
 				t.Run(fmt.Sprintf("IPv%d %s %s", family, i.Name, path), func(t *testing.T) {
-					few := []sysctl.Setting{{Name: "net/ipv4/ip_local_port_range", Value: ports}}
-					if err := sysctl.Set(i.External.NS, few); err != nil {
+					few := []netns.Setting{{Name: "net/ipv4/ip_local_port_range", Value: ports}}
+					if err := netns.SetSysctls(i.External.NS, few); err != nil {
 						t.Fatal(err)
 					}
 					rollFromOutside(t, l, i, path)

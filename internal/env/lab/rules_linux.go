@@ -11,7 +11,6 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/service"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 )
@@ -127,7 +126,7 @@ func (l *Lab) netfilter(ctx context.Context, ns *netns.NS, s instanceSpec, node 
 	if err := nft.Load(ctx, ns, tables...); err != nil {
 		return err
 	}
-	if err := sysctl.Set(ns, nodeSettings(n, s.Lab.BridgeNetfilter)); err != nil {
+	if err := netns.SetSysctls(ns, nodeSettings(n, s.Lab.BridgeNetfilter)); err != nil {
 		return fmt.Errorf("settings of the node's daemons: %w", err)
 	}
 	return nil
@@ -175,15 +174,15 @@ func (t tools) saved(ctx context.Context, ns *netns.NS) (string, error) {
 }
 
 // nodeSettings returns the settings of kubelet, kube-proxy and the dataplane's daemon.
-func nodeSettings(n policy.Node, bridged condition.BridgeNetfilter) []sysctl.Setting {
+func nodeSettings(n policy.Node, bridged condition.BridgeNetfilter) []netns.Setting {
 	// Kubernetes requires this setting where it exists.
 	value := "1"
 	if bridged == condition.BridgeNetfilterOff {
 		value = "0"
 	}
-	list := []sysctl.Setting{{Name: "net/bridge/bridge-nf-call-iptables", Value: value, IfPresent: true}}
+	list := []netns.Setting{{Name: "net/bridge/bridge-nf-call-iptables", Value: value, IfPresent: true}}
 	if n.IPv6 {
-		list = append(list, sysctl.Setting{Name: "net/bridge/bridge-nf-call-ip6tables", Value: value, IfPresent: true})
+		list = append(list, netns.Setting{Name: "net/bridge/bridge-nf-call-ip6tables", Value: value, IfPresent: true})
 	}
 	var settings map[string]string
 	if n.Services != nil {
@@ -193,10 +192,10 @@ func nodeSettings(n policy.Node, bridged condition.BridgeNetfilter) []sysctl.Set
 		maps.Copy(settings, service.IPVSSysctls())
 	}
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		list = append(list, sysctl.Setting{Name: name, Value: settings[name]})
+		list = append(list, netns.Setting{Name: name, Value: settings[name]})
 	}
 	if n.Calico != nil || n.Kindnet != nil && !n.Kindnet.Kindnetd {
-		list = append(list, sysctl.Setting{Name: "net/netfilter/nf_conntrack_acct", Value: "1"})
+		list = append(list, netns.Setting{Name: "net/netfilter/nf_conntrack_acct", Value: "1"})
 	}
 	return list
 }

@@ -14,7 +14,7 @@ import (
 // TestLoad reads the same contents from our own file and from a foreign one.
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
-	foreign, err := Load(filepath.Join("..", "csv", "testdata", "csv", "full.csv"))
+	foreign, err := Load(filepath.Join("..", "outputs", "testdata", "csv", "full.csv"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
-	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -240,7 +239,7 @@ func (p *Prober) add(o *sample.Observation) {
 	for _, modes := range o.Host.CPUs {
 		for mode, ns := range modes {
 			p.Whole += time.Duration(ns)
-			if mode == cpu.Steal {
+			if mode == sample.Steal {
 				p.Steal += time.Duration(ns)
 			}
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 )
 
 // ends are two hosts with a line between them.
@@ -36,7 +35,7 @@ func space(t *testing.T) (*netns.NS, *link.Handle) {
 	must(t, err)
 	t.Cleanup(func() { ns.Close() })
 	// Frames that the stack sends of itself would be counted too.
-	must(t, sysctl.Set(ns, []sysctl.Setting{
+	must(t, netns.SetSysctls(ns, []netns.Setting{
 		{Name: "net/ipv6/conf/all/disable_ipv6", Value: "1", IfPresent: true}, {Name: "net/ipv6/conf/default/disable_ipv6", Value: "1", IfPresent: true},
 	}))
 	h, err := link.Open(ns)

@@ -8,7 +8,6 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
@@ -18,7 +17,7 @@ func routed(t *testing.T) (a, b *netns.NS) {
 	t.Helper()
 	a, b = namespace(t), namespace(t)
 	router := namespace(t)
-	must(t, sysctl.Set(router, []sysctl.Setting{{Name: "net/ipv4/ip_forward", Value: "1"}, {Name: "net/ipv6/conf/all/forwarding", Value: "1"}}))
+	must(t, netns.SetSysctls(router, []netns.Setting{{Name: "net/ipv4/ip_forward", Value: "1"}, {Name: "net/ipv6/conf/all/forwarding", Value: "1"}}))
 	for _, side := range []struct {
 		ns     *netns.NS
 		device string

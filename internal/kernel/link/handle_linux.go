@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -100,9 +99,9 @@ func (h *Handle) Remove(dev string) error {
 }
 
 // Settings are kernel parameters of the handle's namespace.
-type Settings []sysctl.Setting
+type Settings []netns.Setting
 
-func (s Settings) add(h *Handle) error { return sysctl.Set(h.ns, s) }
+func (s Settings) add(h *Handle) error { return netns.SetSysctls(h.ns, s) }
 
 // Inside are things of another namespace.
 type Inside struct {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
-	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/measure/facts"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 // Collection says what Collect shall find out.
@@ -115,16 +115,16 @@ func Idle(ctx context.Context, cpus []int, d time.Duration) (Load, error) {
 	if err != nil {
 		return Load{}, err
 	}
-	passed := cpu.Time{}
+	passed := sample.Time{}
 	for _, n := range cpus {
 		for mode, ns := range after[n] {
 			passed[mode] += ns - before[n][mode]
 		}
 	}
-	busy, ok := cpu.Share(passed.Busy(), passed.Total())
+	busy, ok := sample.Share(passed.Busy(), passed.Total())
 	if !ok {
 		return Load{}, fmt.Errorf("measure idle CPUs %v: /proc/stat shows no time passing in %s: measure longer", cpus, d)
 	}
-	interrupt, _ := cpu.Share(passed.Interrupts(), passed.Total())
+	interrupt, _ := sample.Share(passed.Interrupts(), passed.Total())
 	return Load{Busy: busy, Interrupt: interrupt}, nil
 }

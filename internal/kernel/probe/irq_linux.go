@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
-	"github.com/cnibench/cnibench/internal/measure/cpu"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 const (
@@ -94,7 +94,7 @@ func readClocks(n int) (interval, error) {
 	}
 	return interval{
 		wall: thread.Monotonic(), task: thread.CPUTime(), wait: wait,
-		interrupts: line.Interrupts(), steal: line[cpu.Steal],
+		interrupts: line.Interrupts(), steal: line[sample.Steal],
 	}, nil
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnibench/cnibench/internal/measure/cpu"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 func check[T any](t *testing.T, name string, got T, err error, want T) {
@@ -31,14 +31,14 @@ func TestParseStat(t *testing.T) {
 	const in = "cpu  3 0 3 8 0 0 0 0 0 0\ncpu0 1 2 3 4 5 6 7 8 9 10\ncpu12 2 0 0 4\nintr 1 2 3\nctxt 5\n"
 	got, err := ParseStat([]byte(in), 100)
 	const tick = 10_000_000
-	check(t, "two CPUs", got, err, map[int]cpu.Time{
-		0: {cpu.User: 1 * tick, cpu.Nice: 2 * tick, cpu.System: 3 * tick, cpu.Idle: 4 * tick, cpu.IOWait: 5 * tick,
-			cpu.IRQ: 6 * tick, cpu.SoftIRQ: 7 * tick, cpu.Steal: 8 * tick, cpu.Guest: 9 * tick, cpu.GuestNice: 10 * tick},
-		12: {cpu.User: 2 * tick, cpu.Nice: 0, cpu.System: 0, cpu.Idle: 4 * tick},
+	check(t, "two CPUs", got, err, map[int]sample.Time{
+		0: {sample.User: 1 * tick, sample.Nice: 2 * tick, sample.System: 3 * tick, sample.Idle: 4 * tick, sample.IOWait: 5 * tick,
+			sample.IRQ: 6 * tick, sample.SoftIRQ: 7 * tick, sample.Steal: 8 * tick, sample.Guest: 9 * tick, sample.GuestNice: 10 * tick},
+		12: {sample.User: 2 * tick, sample.Nice: 0, sample.System: 0, sample.Idle: 4 * tick},
 	})
 	// 58 years of a 1024 Hz clock; one column more than is known.
 	got, err = ParseStat([]byte("cpu3 1874000000001 0 0 0 0 0 0 0 0 0 7\n"), 1024)
-	if err != nil || got[3][cpu.User] != 1830078125*1e9+976562 {
+	if err != nil || got[3][sample.User] != 1830078125*1e9+976562 {
 		t.Errorf("a long uptime: %v, %v", got, err)
 	}
 	for _, in := range []string{"", "cpu 1 2 3 4\n", "cpu0 1 2\n", "cpu0 1 2 x 4\n", "cpu0 1 2 -3 4\n", "cpux 1 2 3 4\n", "cpu-1 1 2 3 4\n"} {

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cnibench/cnibench/internal/measure/cpu"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 // TestTake takes a snapshot of this machine twice and wants counters that exist and do not run backwards.
@@ -44,7 +44,7 @@ func TestTake(t *testing.T) {
 	}
 	d := Delta(before, after)
 	for n, modes := range d.CPUs {
-		if modes[cpu.User] < 0 || modes[cpu.SoftIRQ] < 0 {
+		if modes[sample.User] < 0 || modes[sample.SoftIRQ] < 0 {
 			t.Errorf("CPU %d ran backwards: %v", n, modes)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cnibench/cnibench/internal/kernel/thread"
-	"github.com/cnibench/cnibench/internal/measure/cpu"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 // clockTicks is the entry of the auxiliary vector that holds USER_HZ.
@@ -33,9 +33,9 @@ var UserHz = sync.OnceValue(func() int64 {
 })
 
 // Stat reads the CPU lines of /proc/stat.
-func Stat() (map[int]cpu.Time, error) { return read("/proc/stat", parseStat) }
+func Stat() (map[int]sample.Time, error) { return read("/proc/stat", parseStat) }
 
-func parseStat(b []byte) (map[int]cpu.Time, error) { return ParseStat(b, UserHz()) }
+func parseStat(b []byte) (map[int]sample.Time, error) { return ParseStat(b, UserHz()) }
 
 // ThreadWait reads how long the calling thread, which the caller has locked, has waited in a run queue, in ns.
 func ThreadWait() (int64, error) {

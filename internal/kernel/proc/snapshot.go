@@ -1,7 +1,6 @@
 package proc
 
 import (
-	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
@@ -14,7 +13,7 @@ type Snapshot struct {
 	// Tasks are the tasks of the machine by id, without the agents of this run; nil where the kernel's own cannot be seen.
 	Tasks map[int]sample.Task
 	// CPUs has the CPU lines of /proc/stat.
-	CPUs map[int]cpu.Time
+	CPUs map[int]sample.Time
 	// KsoftirqdNs is the CPU time of ksoftirqd by CPU since boot, in ns.
 	KsoftirqdNs map[int]int64
 	Softnet     []Softnet

@@ -6,13 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 func TestDelta(t *testing.T) {
 	before := Snapshot{
-		CPUs:        map[int]cpu.Time{0: {cpu.User: 5, cpu.Idle: 7}, 1: {cpu.User: 1}, 9: {cpu.User: 1}},
+		CPUs:        map[int]sample.Time{0: {sample.User: 5, sample.Idle: 7}, 1: {sample.User: 1}, 9: {sample.User: 1}},
 		KsoftirqdNs: map[int]int64{0: 100, 1: 50},
 		Softnet:     []Softnet{{CPU: 0, Dropped: math.MaxUint32, Squeezed: 1}, {CPU: 1}},
 		SNMP:        map[string]int64{"Tcp.RetransSegs": 3, "Tcp.CurrEstab": 2, "Ip.InReceives": 4, "Gone.X": 1},
@@ -20,7 +19,7 @@ func TestDelta(t *testing.T) {
 		MemoryBytes: 1,
 	}
 	after := Snapshot{
-		CPUs:        map[int]cpu.Time{0: {cpu.User: 8, cpu.Idle: 7}, 1: {cpu.User: 1}, 8: {cpu.User: 1}},
+		CPUs:        map[int]sample.Time{0: {sample.User: 8, sample.Idle: 7}, 1: {sample.User: 1}, 8: {sample.User: 1}},
 		KsoftirqdNs: map[int]int64{0: 130, 1: 51, 2: 1000},
 		Softnet:     []Softnet{{CPU: 0, Dropped: 2, Squeezed: 5}, {CPU: 1}},
 		SNMP:        map[string]int64{"Tcp.RetransSegs": 10, "Tcp.CurrEstab": 1, "Ip.InReceives": 4, "New.X": 1},
@@ -29,7 +28,7 @@ func TestDelta(t *testing.T) {
 	}
 	ksoftirqd := int64(31)
 	want := &sample.HostDelta{
-		CPUs:        map[int]map[string]int64{0: {cpu.User: 3}, 1: {}},
+		CPUs:        map[int]map[string]int64{0: {sample.User: 3}, 1: {}},
 		KsoftirqdNs: &ksoftirqd, SoftnetDropped: 3, SoftnetSqueezed: 4,
 		SNMP:        map[string]int64{"Tcp.RetransSegs": 7, "Tcp.CurrEstab": -1},
 		Devices:     map[string]int64{"eth0.tx_dropped": 3},

@@ -7,22 +7,22 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/measure/cpu"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
 // modes are the columns of a CPU line, in order.
 var modes = []string{
-	cpu.User, cpu.Nice, cpu.System, cpu.Idle, cpu.IOWait, cpu.IRQ, cpu.SoftIRQ, cpu.Steal, cpu.Guest, cpu.GuestNice,
+	sample.User, sample.Nice, sample.System, sample.Idle, sample.IOWait, sample.IRQ, sample.SoftIRQ, sample.Steal, sample.Guest, sample.GuestNice,
 }
 
 // ParseStat returns the CPU lines of /proc/stat by CPU number: time since boot. hz is USER_HZ, ticks per second. The
 // resolution is a tick (10 ms nearly everywhere), and most kernels charge a whole tick to the task that runs when the
 // tick comes.
-func ParseStat(b []byte, hz int64) (map[int]cpu.Time, error) {
+func ParseStat(b []byte, hz int64) (map[int]sample.Time, error) {
 	if hz <= 0 {
 		return nil, fmt.Errorf("/proc/stat: %d ticks per second", hz)
 	}
-	cpus := map[int]cpu.Time{}
+	cpus := map[int]sample.Time{}
 	for line := range bytes.Lines(b) {
 		f := bytes.Fields(line)
 		if len(f) == 0 || !bytes.HasPrefix(f[0], []byte("cpu")) || len(f[0]) == len("cpu") {
@@ -32,7 +32,7 @@ func ParseStat(b []byte, hz int64) (map[int]cpu.Time, error) {
 		if err != nil || n < 0 || len(f) < 5 {
 			return nil, fmt.Errorf("/proc/stat: no CPU line: %q", line)
 		}
-		m := cpu.Time{}
+		m := sample.Time{}
 		for i, s := range f[1:min(len(f), len(modes)+1)] {
 			ticks, err := strconv.ParseInt(string(s), 10, 64)
 			if err != nil || ticks < 0 {

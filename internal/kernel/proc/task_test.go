@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 )
 
@@ -78,7 +77,7 @@ func TestParseIdle(t *testing.T) {
 
 // TestRan: of what ran between two snapshots, the tasks on the chosen CPUs and those of a path anywhere.
 func TestRan(t *testing.T) {
-	one := map[int]cpu.Time{1: {}}
+	one := map[int]sample.Time{1: {}}
 	before := Snapshot{At: 5e9, CPUs: one, Tasks: map[int]sample.Task{
 		1: {Command: "gzip", CPU: 1, Ns: 4e9}, 2: {Command: "gzip", CPU: 1}, 3: {Command: "make", CPU: 0},
 		4: {Command: "kworker/0:1-wg-crypt-wg0", CPU: 0}, 5: {Command: "kworker/1:3-events", CPU: 1}, 6: {Command: "ksoftirqd/1", CPU: 1},

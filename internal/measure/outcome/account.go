@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -42,7 +41,7 @@ func (t *trial) balance() (a account, ok bool) {
 	var steal float64
 	for _, x := range []struct {
 		s       *side
-		counted map[int]cpu.Time
+		counted map[int]sample.Time
 	}{{t.client, nil}, {t.server, t.shared()}} {
 		if x.s == nil && onOneMachine(t) {
 			continue
@@ -60,7 +59,7 @@ func (t *trial) balance() (a account, ok bool) {
 		if h.SpanNs <= 0 {
 			return a, false
 		}
-		steal += float64(cpu.Sum(cpus)[cpu.Steal]) / float64(h.SpanNs)
+		steal += float64(sample.Sum(cpus)[sample.Steal]) / float64(h.SpanNs)
 		a.blur += math.Abs(float64(x.s.ElapsedNs-h.SpanNs)) / float64(h.SpanNs)
 		a.add(t, h, cpus)
 		if x.s == t.client || t.c.Apart {
@@ -78,12 +77,12 @@ func (t *trial) balance() (a account, ok bool) {
 }
 
 // add adds the CPUs of one machine.
-func (a *account) add(t *trial, h sample.HostDelta, cpus map[int]cpu.Time) {
+func (a *account) add(t *trial, h sample.HostDelta, cpus map[int]sample.Time) {
 	span := float64(h.SpanNs)
 	for n, modes := range cpus {
 		idle, exact := h.IdleNs[n]
 		if !exact {
-			idle = modes[cpu.Idle] + modes[cpu.IOWait]
+			idle = modes[sample.Idle] + modes[sample.IOWait]
 			a.blur += tick / span
 			a.busy -= t.c.IdleBusy
 		}
@@ -91,7 +90,7 @@ func (a *account) add(t *trial, h sample.HostDelta, cpus map[int]cpu.Time) {
 		a.busy += 1 - float64(idle)/span
 	}
 	if t.c.IRQApart { // all of them: the path's own cannot be separated
-		a.kernel += float64(cpu.Sum(cpus).Interrupts()) / span
+		a.kernel += float64(sample.Sum(cpus).Interrupts()) / span
 		a.blur += tick / span * float64(len(cpus))
 	} else if h.KsoftirqdNs != nil {
 		a.kernel += float64(*h.KsoftirqdNs) / span

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -18,7 +17,7 @@ func pinned() (plan.Workload, *sample.Observation, *sample.Observation) {
 	c.CPU, s.CPU = sample.CPUTime{ThreadsNs: 336e6, ProcessNs: 339e6}, sample.CPUTime{ThreadsNs: 336e6, ProcessNs: 338e6}
 	h := sample.HostDelta{
 		SpanNs: 1004e6, IdleNs: map[int]int64{1: 25e5}, KsoftirqdNs: ptr(324e6),
-		CPUs: map[int]map[string]int64{1: {cpu.User: 4e7, cpu.System: 56e7, cpu.SoftIRQ: 39e7, cpu.Idle: 1e7}},
+		CPUs: map[int]map[string]int64{1: {sample.User: 4e7, sample.System: 56e7, sample.SoftIRQ: 39e7, sample.Idle: 1e7}},
 	}
 	again := h
 	c.Host, s.Host = &h, &again
@@ -64,9 +63,9 @@ func TestAccount(t *testing.T) {
 		"3 % that the meter may have": {on1, []func(c, s *sample.Observation){func(c, s *sample.Observation) { c.CPU.ThreadsNs = 306e6 }}, ""},
 		"the CPUs of a whole node":    {Conditions{}, []func(c, s *sample.Observation){func(c, s *sample.Observation) { c.CPU.ThreadsNs, c.CPU.ProcessNs = 200e6, 200e6 }}, ""},
 		"old agents":                  {on1, []func(c, s *sample.Observation){half, func(c, s *sample.Observation) { c.Host.SpanNs = 0 }}, ""},
-		"a hypervisor had as much":    {on1, []func(c, s *sample.Observation){half, func(c, s *sample.Observation) { c.Host.CPUs[1][cpu.Steal] = 49e7 }}, ""},
+		"a hypervisor had as much":    {on1, []func(c, s *sample.Observation){half, func(c, s *sample.Observation) { c.Host.CPUs[1][sample.Steal] = 49e7 }}, ""},
 		"interrupts apart": {Conditions{CPUs: []int{1}, IRQApart: true}, []func(c, s *sample.Observation){half, func(c, s *sample.Observation) {
-			c.Host.CPUs[1][cpu.SoftIRQ] = 66e7
+			c.Host.CPUs[1][sample.SoftIRQ] = 66e7
 		}}, ""},
 	} {
 		w, client, server := pinned()
@@ -96,7 +95,7 @@ func TestCoarseClocksRaiseNoDoubt(t *testing.T) {
 				o.ElapsedNs = 140e6
 				o.CPU = sample.CPUTime{ThreadsNs: int64(50e6 * (1 - share)), ProcessNs: int64(50e6 * (1 - share))}
 				o.Host.SpanNs, o.Host.IdleNs, o.Host.KsoftirqdNs = 140e6, nil, ptr(int64(20e6*(1-share)))
-				o.Host.CPUs = map[int]map[string]int64{1: {cpu.User: 120e6 - off, cpu.Idle: 20e6 + off}}
+				o.Host.CPUs = map[int]map[string]int64{1: {sample.User: 120e6 - off, sample.Idle: 20e6 + off}}
 			}
 			_, warnings := Derive(w, c, s, Conditions{CPUs: []int{1}})
 			var got []string

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -344,7 +343,7 @@ func (t *trial) meterHeavy(s *side) string {
 
 func (t *trial) cpuSteal() string {
 	time := t.path()
-	share, ok := cpu.Share(time[cpu.Steal], time.Total())
+	share, ok := sample.Share(time[sample.Steal], time.Total())
 	return when(ok && share > stolen, "a hypervisor took %.1f%% of the path's CPU time", 100*share)
 }
 

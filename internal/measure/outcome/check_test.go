@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -109,7 +108,7 @@ var cases = []spoiled{
 	{ksoftirqdHidden, "lacks its CPU time", "rr", Conditions{}, func(_ *plan.Workload, c, s *sample.Observation) { c.Host, s.Host = nil, nil }},
 	// The server is on a CPU of its own, whose ksoftirqd is hidden.
 	{ksoftirqdHidden, "lacks its CPU time", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) {
-		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
+		s.Host.CPUs = map[int]map[string]int64{1: {sample.Idle: 1e9}}
 		s.Host.KsoftirqdNs = nil
 	}},
 
@@ -124,10 +123,10 @@ var cases = []spoiled{
 		c.Host, s.Host = split(6e8, 8e8), split(6e8, 8e8)
 	}},
 	{IdleSoftIRQ, "", "rr", Conditions{CPUs: []int{0}}, func(_ *plan.Workload, c, s *sample.Observation) {
-		c.Host.CPUs[1], s.Host.CPUs[1] = map[string]int64{cpu.Idle: 1e9}, map[string]int64{cpu.Idle: 1e9}
+		c.Host.CPUs[1], s.Host.CPUs[1] = map[string]int64{sample.Idle: 1e9}, map[string]int64{sample.Idle: 1e9}
 	}},
 	{IdleSoftIRQ, "", "rr", Conditions{IRQApart: true}, func(_ *plan.Workload, _, s *sample.Observation) {
-		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
+		s.Host.CPUs = map[int]map[string]int64{1: {sample.Idle: 1e9}}
 	}},
 	{IdleSoftIRQ, "a shaper releases packets on an idle CPU, whose time is charged to no task: service demand is a lower bound, and 20%", "stream",
 		Conditions{LineRate: 1e10, CPUs: []int{0}}, func(_ *plan.Workload, c, s *sample.Observation) {
@@ -148,7 +147,7 @@ var cases = []spoiled{
 	{sharedSpin, "one CPU", "rr", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.RR) { s.Wait = "spin" }) }},
 	{sharedSpin, "", "rr", Conditions{}, func(w *plan.Workload, _, s *sample.Observation) {
 		change(w, func(s *plan.RR) { s.Wait = "spin" })
-		s.Host.CPUs = map[int]map[string]int64{1: {cpu.Idle: 1e9}}
+		s.Host.CPUs = map[int]map[string]int64{1: {sample.Idle: 1e9}}
 	}},
 	{fewOperations, "", "rr", Conditions{}, func(w *plan.Workload, c, s *sample.Observation) {
 		open(9, 9, 100)(w, c, s)
@@ -187,9 +186,9 @@ var cases = []spoiled{
 	}},
 
 	{CPUSteal, "2.0%", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) {
-		c.Host.CPUs[0][cpu.Steal], c.Host.CPUs[0][cpu.Idle] = 2e7, 48e7
+		c.Host.CPUs[0][sample.Steal], c.Host.CPUs[0][sample.Idle] = 2e7, 48e7
 	}},
-	{CPUSteal, "", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.CPUs[0][cpu.Steal] = 5e6 }},
+	{CPUSteal, "", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.CPUs[0][sample.Steal] = 5e6 }},
 
 	{CPUThrottled, "server: a limit of CPU time stopped it for 40", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.ThrottledNs = 40e6 }},
 	{CPUThrottled, "client: a limit", "rr", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Host.ThrottledNs = 1 }},
@@ -358,7 +357,7 @@ func TestWarningsAreInTheManual(t *testing.T) {
 // split is the account of a machine of two CPUs which were idle for so long in a second.
 func split(idle0, idle1 int64) *sample.HostDelta {
 	h := host()
-	h.CPUs = map[int]map[string]int64{0: {cpu.Idle: idle0}, 1: {cpu.Idle: idle1}}
+	h.CPUs = map[int]map[string]int64{0: {sample.Idle: idle0}, 1: {sample.Idle: idle1}}
 	h.IdleNs = map[int]int64{0: idle0, 1: idle1}
 	return h
 }

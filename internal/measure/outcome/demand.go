@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/measure/cpu"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -38,7 +38,7 @@ func (t *trial) demand() {
 // workers returns the CPU time in ns of the kernel's tasks that worked for the path: those on the CPUs of the path that a side reports,
 // without those in counted, and those on other CPUs. Where a worker is on another CPU, so is ksoftirqd's work for it, which is
 // taken for no longer than the worker's own.
-func (t *trial) workers(s *side, counted map[int]cpu.Time) (ns int64) {
+func (t *trial) workers(s *side, counted map[int]sample.Time) (ns int64) {
 	cpus := t.cpusOf(s, counted)
 	elsewhere := map[int]int64{}
 	for _, task := range s.host().Tasks {
@@ -75,7 +75,7 @@ func (t *trial) threads(s *side) (float64, bool) {
 	if s == nil {
 		return 0, false
 	}
-	return cpu.Demand(s.CPU.ThreadsNs, s.units())
+	return sample.Demand(s.CPU.ThreadsNs, s.units())
 }
 
 // kernel returns the CPU time per unit of work that is charged to no task of either side. A CPU that both sides report
@@ -94,7 +94,7 @@ func (t *trial) kernel() (float64, bool) {
 }
 
 // kernelOf returns a side's kernel part per unit of its work, without the CPUs in counted.
-func (t *trial) kernelOf(s *side, counted map[int]cpu.Time) (float64, bool) {
+func (t *trial) kernelOf(s *side, counted map[int]sample.Time) (float64, bool) {
 	if s == nil || !(s.units() > 0) {
 		return 0, false
 	}
@@ -107,14 +107,14 @@ func (t *trial) kernelOf(s *side, counted map[int]cpu.Time) (float64, bool) {
 	if !t.c.IRQApart {
 		return float64(ns+workers) / s.units(), ksoftirqd != nil
 	}
-	time := cpu.Sum(t.cpusOf(s, counted))
-	ns = max(ns, cpu.LessIdle(time.Interrupts(), time.Total(), t.c.IdleInterrupt))
+	time := sample.Sum(t.cpusOf(s, counted))
+	ns = max(ns, sample.LessIdle(time.Interrupts(), time.Total(), t.c.IdleInterrupt))
 	return float64(ns+workers) / s.units(), time.Total() > 0
 }
 
 // cpusOf returns the time of the CPUs of the path that a side reports, without those in counted.
-func (t *trial) cpusOf(s *side, counted map[int]cpu.Time) map[int]cpu.Time {
-	cpus := map[int]cpu.Time{}
+func (t *trial) cpusOf(s *side, counted map[int]sample.Time) map[int]sample.Time {
+	cpus := map[int]sample.Time{}
 	for n, modes := range s.host().CPUs {
 		_, twice := counted[n]
 		if !twice && (len(t.c.CPUs) == 0 || slices.Contains(t.c.CPUs, n)) {
@@ -125,7 +125,7 @@ func (t *trial) cpusOf(s *side, counted map[int]cpu.Time) map[int]cpu.Time {
 }
 
 // shared returns the CPUs of the client, if the server may use them too.
-func (t *trial) shared() map[int]cpu.Time {
+func (t *trial) shared() map[int]sample.Time {
 	if t.c.Apart {
 		return nil
 	}
@@ -133,9 +133,9 @@ func (t *trial) shared() map[int]cpu.Time {
 }
 
 // path returns the time of all CPUs of the path, each once.
-func (t *trial) path() cpu.Time {
-	time := cpu.Sum(t.cpusOf(t.client, nil))
-	for mode, ns := range cpu.Sum(t.cpusOf(t.server, t.shared())) {
+func (t *trial) path() sample.Time {
+	time := sample.Sum(t.cpusOf(t.client, nil))
+	for mode, ns := range sample.Sum(t.cpusOf(t.server, t.shared())) {
 		time[mode] += ns
 	}
 	return time
@@ -146,9 +146,9 @@ func (t *trial) utilization() {
 		return
 	}
 	time := t.path()
-	busy := cpu.LessIdle(time.Busy(), time.Total(), t.c.IdleBusy)
-	share, ok := cpu.Share(busy, time.Total())
+	busy := sample.LessIdle(time.Busy(), time.Total(), t.c.IdleBusy)
+	share, ok := sample.Share(busy, time.Total())
 	t.put(metric.CPUUtilization, share, ok)
-	share, ok = cpu.Share(time.Interrupts(), time.Busy())
+	share, ok = sample.Share(time.Interrupts(), time.Busy())
 	t.put(metric.SoftIRQShare, share, ok)
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/measure/cpu"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -24,7 +23,7 @@ func ptr(n int64) *int64 { return &n }
 // host is a quiet machine of one CPU: 40 % user, 10 % softirq in a window of one second.
 func host() *sample.HostDelta {
 	return &sample.HostDelta{
-		CPUs:   map[int]map[string]int64{0: {cpu.User: 4e8, cpu.SoftIRQ: 1e8, cpu.Idle: 5e8}},
+		CPUs:   map[int]map[string]int64{0: {sample.User: 4e8, sample.SoftIRQ: 1e8, sample.Idle: 5e8}},
 		SpanNs: 1e9, KsoftirqdNs: ptr(1e6), MemoryBytes: 1000, NodeMemoryUsedBytes: 5000,
 		SNMP: map[string]int64{"Tcp.OutSegs": 100_000},
 	}
@@ -86,7 +85,7 @@ func datagrams() (plan.Workload, *sample.Observation, *sample.Observation) {
 	s := &sample.Observation{Side: "server", ElapsedNs: 1e9, Operations: 3000, BytesReceived: 99e6,
 		CPU: sample.CPUTime{ThreadsNs: 198e6, ProcessNs: 198e6}, Host: host(), Transit: times(99_000, 2000),
 		Datagrams: &sample.Datagrams{Expected: 100_000, Received: 99_000, Lost: 1000, JitterNs: 321}}
-	c.Host.CPUs[0][cpu.User], c.Host.CPUs[0][cpu.Idle] = 6e8, 3e8
+	c.Host.CPUs[0][sample.User], c.Host.CPUs[0][sample.Idle] = 6e8, 3e8
 	return w, c, s
 }
 
@@ -191,7 +190,7 @@ func TestCPUsAreCountedOnce(t *testing.T) {
 		t.Errorf("one CPU: kernel part %v, want the client's 50", got[metric.KernelCPU])
 	}
 	// Split placement, and half the transactions in the server's shorter window.
-	server.Host.CPUs = map[int]map[string]int64{1: {cpu.User: 1e8, cpu.SoftIRQ: 2e8, cpu.Idle: 2e8}}
+	server.Host.CPUs = map[int]map[string]int64{1: {sample.User: 1e8, sample.SoftIRQ: 2e8, sample.Idle: 2e8}}
 	server.ElapsedNs, server.Operations, *server.Host.KsoftirqdNs = 5e8, 10_000, 2e6
 	got, _ = Derive(w, client, server, Conditions{})
 	if want := 1e6/20_000 + 2e6/10_000; got[metric.KernelCPU] != want {
@@ -219,8 +218,8 @@ func TestCPUsOfTwoMachines(t *testing.T) {
 	if one, two := near0[metric.KernelCPU], apart[metric.KernelCPU]; !near(two, 4*one) {
 		t.Errorf("kernel part %v on one machine, %v on two: want 4 times as much", one, two)
 	}
-	server.Host.CPUs = map[int]map[string]int64{0: {cpu.User: 1e8, cpu.Idle: 3e8}}
-	client.Host.CPUs = map[int]map[string]int64{0: {cpu.User: 3e8, cpu.Idle: 1e8}}
+	server.Host.CPUs = map[int]map[string]int64{0: {sample.User: 1e8, sample.Idle: 3e8}}
+	client.Host.CPUs = map[int]map[string]int64{0: {sample.User: 3e8, sample.Idle: 1e8}}
 	near0, _ = Derive(w, client, server, Conditions{})
 	apart, _ = Derive(w, client, server, Conditions{Apart: true})
 	if near0[metric.CPUUtilization] != 0.75 || apart[metric.CPUUtilization] != 0.5 {

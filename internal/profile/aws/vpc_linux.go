@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -56,7 +56,7 @@ func podAddr(number, i int) netip.Addr {
 
 func (vpc) Prepare(dataplane.Node) []link.Thing {
 	return []link.Thing{
-		link.Settings{sysctl.Setting{Name: "net/ipv4/conf/" + dataplane.NIC + "/rp_filter", Value: "2"}},
+		link.Settings{netns.Setting{Name: "net/ipv4/conf/" + dataplane.NIC + "/rp_filter", Value: "2"}},
 		link.Rule{Priority: markRule, Mark: policy.AWSMark},
 	}
 }

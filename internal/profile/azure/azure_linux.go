@@ -7,7 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/profile/plugins"
 )
 
@@ -37,7 +37,7 @@ func (transparent) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle)
 	return []link.Thing{
 		link.Veth{Name: p.HostDevice, MAC: hostMAC, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU},
 		link.Route{To: dataplane.Single(p.Addr.Addr()), Dev: p.HostDevice, LinkScope: true},
-		link.Settings{sysctl.Setting{Name: conf + "/proxy_arp", Value: "1"}},
+		link.Settings{netns.Setting{Name: conf + "/proxy_arp", Value: "1"}},
 		link.Inside{At: in, Things: []link.Thing{
 			link.Address{Dev: dataplane.NIC, Addr: p.Addr, NoRoute: true},
 			link.Route{To: dataplane.Single(gateway), Dev: dataplane.NIC, LinkScope: true},

@@ -10,7 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/service"
 	ebpf "github.com/cnibench/cnibench/internal/kernel/bpf/calico"
 	"github.com/cnibench/cnibench/internal/kernel/link"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -72,7 +72,7 @@ func (calicoBPF) Prepare(n dataplane.Node) []link.Thing {
 	if !n.IPv6() { // IPv6 has no such checks of where a packet comes from
 		list := link.Settings{{Name: "net/ipv4/conf/" + dataplane.NIC + "/rp_filter", Value: "2"}}
 		for _, device := range []string{dataplane.NIC, t.Device, serviceIn, serviceOut} {
-			list = append(list, sysctl.Setting{Name: "net/ipv4/conf/" + device + "/accept_local", Value: "1"})
+			list = append(list, netns.Setting{Name: "net/ipv4/conf/" + device + "/accept_local", Value: "1"})
 		}
 		things = append(things, list)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/service"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/cilium"
 	"github.com/cnibench/cnibench/internal/kernel/link"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
 // ciliumPlane is Cilium in place of kube-proxy, routing natively or over VXLAN. BPF programs at both ends of the node
@@ -123,8 +123,8 @@ func ciliumSettings(n dataplane.Node) link.Settings {
 	for _, device := range []string{ciliumHost, ciliumNet} {
 		conf := "net/ipv4/conf/" + device
 		list = append(list,
-			sysctl.Setting{Name: conf + "/forwarding", Value: "1"}, sysctl.Setting{Name: conf + "/rp_filter", Value: "0"},
-			sysctl.Setting{Name: conf + "/accept_local", Value: "1"}, sysctl.Setting{Name: conf + "/send_redirects", Value: "0"})
+			netns.Setting{Name: conf + "/forwarding", Value: "1"}, netns.Setting{Name: conf + "/rp_filter", Value: "0"},
+			netns.Setting{Name: conf + "/accept_local", Value: "1"}, netns.Setting{Name: conf + "/send_redirects", Value: "0"})
 	}
 	return list
 }

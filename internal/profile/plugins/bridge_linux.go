@@ -9,7 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/kernel/link"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -51,7 +51,7 @@ func PrepareBridge(name string, n dataplane.Node, mtu int) []link.Thing {
 func bridgeNetfilter(n dataplane.Node, at *link.Handle) error {
 	list := link.Settings{{Name: "net/bridge/bridge-nf-call-iptables", Value: "1"}}
 	if n.IPv6() {
-		list = append(list, sysctl.Setting{Name: "net/bridge/bridge-nf-call-ip6tables", Value: "1"})
+		list = append(list, netns.Setting{Name: "net/bridge/bridge-nf-call-ip6tables", Value: "1"})
 	}
 	err := at.Add(list)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,8 +67,8 @@ func (Bridge) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []li
 
 // notifyARP makes a pod tell its neighbours when its device comes up; notifyND is the same in IPv6.
 var (
-	notifyARP = sysctl.Setting{Name: "net/ipv4/conf/" + dataplane.NIC + "/arp_notify", Value: "1"}
-	notifyND  = sysctl.Setting{Name: "net/ipv6/conf/" + dataplane.NIC + "/ndisc_notify", Value: "1", IfPresent: true}
+	notifyARP = netns.Setting{Name: "net/ipv4/conf/" + dataplane.NIC + "/arp_notify", Value: "1"}
+	notifyND  = netns.Setting{Name: "net/ipv6/conf/" + dataplane.NIC + "/ndisc_notify", Value: "1", IfPresent: true}
 )
 
 // BridgePort is a pod on a bridge.

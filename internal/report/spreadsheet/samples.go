@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	format "github.com/cnibench/cnibench/internal/external/csv"
+	"github.com/cnibench/cnibench/internal/external/outputs"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -30,7 +30,7 @@ type Samples struct {
 // the format has names for them.
 func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
 	var b strings.Builder
-	b.WriteString(format.Magic + "\n")
+	b.WriteString(outputs.Magic + "\n")
 	for _, f := range preamble(h) {
 		fmt.Fprintf(&b, "# %s: %s\n", f[0], f[1])
 	}
@@ -63,7 +63,7 @@ func preamble(h result.Header) [][2]string {
 		add("warmup", h.Plan.Warmup.String())
 	}
 	for _, name := range h.Facts.Names() {
-		if format.FactName.MatchString(name) && !slices.Contains(reserved, name) {
+		if outputs.FactName.MatchString(name) && !slices.Contains(reserved, name) {
 			add(name, h.Facts[name])
 		}
 	}

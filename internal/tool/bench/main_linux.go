@@ -32,7 +32,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/engine/agent"
-	"github.com/cnibench/cnibench/internal/external/drive"
+	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/kernel/proc"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -178,7 +178,7 @@ func (p *page) findTools(ctx context.Context, w *world) []string {
 		here = append(here, pingpong)
 	}
 	for _, tool := range []string{"iperf3", "netperf", "wrk"} {
-		if _, err := drive.Find(tool, tool); err != nil {
+		if _, err := external.Find(tool, tool); err != nil {
 			p.missing = append(p.missing, tool+": not installed")
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/remotecommand"
 
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -27,7 +27,7 @@ type LookoutOptions struct {
 	// Image has this program as /cnibench.
 	Image string
 	// PullSecrets are copied into the namespace to pull the image.
-	PullSecrets []trait.PullSecret
+	PullSecrets []api.PullSecret
 	// Nodes are those to look at: the first is the client's, the second the server's.
 	Nodes []string
 	// Pods adds an ordinary pod on each node.
@@ -67,13 +67,13 @@ func Post(ctx context.Context, c Clients, o LookoutOptions) (*Lookout, error) {
 }
 
 func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
-	ns := trait.Namespace(o.meta("", l.namespace), "privileged")
+	ns := api.Namespace(o.meta("", l.namespace), "privileged")
 	if _, err := l.clients.Kube.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
 		l.made = !apierrors.IsForbidden(err) // after any other error the namespace may exist
 		return fmt.Errorf("create namespace %s: %w", l.namespace, err)
 	}
 	l.made = true
-	if err := trait.CopySecrets(ctx, l.clients.Kube, o.PullSecrets, o.meta(l.namespace, "")); err != nil {
+	if err := api.CopySecrets(ctx, l.clients.Kube, o.PullSecrets, o.meta(l.namespace, "")); err != nil {
 		return err
 	}
 	pods := lookoutPods(l.namespace, o)
@@ -89,7 +89,7 @@ func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 	for _, p := range pods {
 		up := running[p.Name]
 		e := End{Pod: p.Name, Node: up.Spec.NodeName, By: l, Host: p.Spec.HostNetwork}
-		e.Address, _ = netip.ParseAddr(trait.PickFamily(trait.Addresses(up), o.Family)) // unknown is the zero address
+		e.Address, _ = netip.ParseAddr(api.PickFamily(api.Addresses(up), o.Family)) // unknown is the zero address
 		for i, role := range []string{"client", "server"} {
 			if i < len(o.Nodes) && o.Nodes[i] == e.Node {
 				e.Role = role
@@ -102,7 +102,7 @@ func (l *Lookout) post(ctx context.Context, o LookoutOptions) error {
 
 // meta returns the name, labels and expiry of an object.
 func (o LookoutOptions) meta(namespace, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: trait.Labels(o.Run), Annotations: trait.Until(time.Now().Add(o.TTL))}
+	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: api.Labels(o.Run), Annotations: api.Until(time.Now().Add(o.TTL))}
 }
 
 // lookoutPods returns the pods: node-1 and node-2 in the network of the nodes, pod-1 and pod-2 in one of their own.
@@ -135,11 +135,11 @@ func lookoutPods(namespace string, o LookoutOptions) []*corev1.Pod {
 
 // lookoutPod is an ordinary pod that the strictest PodSecurity lets in.
 func lookoutPod(namespace, name, node string, o LookoutOptions) *corev1.Pod {
-	p := trait.Restricted(o.meta(namespace, name), node, corev1.Container{
+	p := api.Restricted(o.meta(namespace, name), node, corev1.Container{
 		Name: lookoutContainer, Image: o.Image,
 		Command: []string{"/cnibench"}, Args: []string{"hold", "--for", o.TTL.String()},
 	})
-	p.Spec.ActiveDeadlineSeconds, p.Spec.ImagePullSecrets = new(int64(o.TTL.Seconds())), trait.Pulling(o.PullSecrets)
+	p.Spec.ActiveDeadlineSeconds, p.Spec.ImagePullSecrets = new(int64(o.TTL.Seconds())), api.Pulling(o.PullSecrets)
 	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	return p
 }
@@ -154,10 +154,10 @@ const (
 
 // await waits until the pods run and returns them by name.
 func (l *Lookout) await(ctx context.Context, pods []*corev1.Pod) (map[string]*corev1.Pod, error) {
-	a := trait.Await{
-		Done: func(_ *corev1.Pod, now trait.State) bool { return now.Running },
+	a := api.Await{
+		Done: func(_ *corev1.Pod, now api.State) bool { return now.Running },
 		List: func(ctx context.Context) (map[string]*corev1.Pod, error) {
-			return trait.ListPods(ctx, l.clients.Kube, l.namespace, "")
+			return api.ListPods(ctx, l.clients.Kube, l.namespace, "")
 		},
 		Interval: askAgain, Limit: postLimit, Patience: patience,
 	}
@@ -165,9 +165,9 @@ func (l *Lookout) await(ctx context.Context, pods []*corev1.Pod) (map[string]*co
 		a.Names = append(a.Names, p.Name)
 	}
 	running, err := a.Pods(ctx)
-	var late *trait.LateError
+	var late *api.LateError
 	if errors.As(err, &late) && late.Node != "" {
-		err = advice.With(err, trait.AdviceImage)
+		err = advice.With(err, api.AdviceImage)
 	}
 	return running, err
 }
@@ -202,7 +202,7 @@ func (l *Lookout) Stream(ctx context.Context, pod string, argv []string, o remot
 
 // Close deletes the namespace and waits until it is gone. ctx bounds the wait.
 func (l *Lookout) Close(ctx context.Context) error {
-	err := trait.RemoveNamespace(ctx, l.clients.Kube, l.namespace, askAgain)
+	err := api.RemoveNamespace(ctx, l.clients.Kube, l.namespace, askAgain)
 	if apierrors.IsForbidden(err) && !l.made { // there is nothing
 		return nil
 	}

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/env/kube/api/apitest"
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 	reporttext "github.com/cnibench/cnibench/internal/report/text"
@@ -337,7 +337,7 @@ func TestLookout(t *testing.T) {
 		t.Errorf("%+v", routes)
 	}
 	ns, err := kube.CoreV1().Namespaces().Get(t.Context(), "cnibench-r1-look", metav1.GetOptions{})
-	if err != nil || ns.Labels[trait.LabelManagedBy] != trait.ManagedBy || ns.Labels[trait.LabelRun] != "r1" || ns.Annotations[trait.AnnotationExpires] == "" {
+	if err != nil || ns.Labels[api.LabelManagedBy] != api.ManagedBy || ns.Labels[api.LabelRun] != "r1" || ns.Annotations[api.AnnotationExpires] == "" {
 		t.Errorf("%+v, %v", ns, err)
 	}
 	if err := l.Close(t.Context()); err != nil {
@@ -352,7 +352,7 @@ func TestLookout(t *testing.T) {
 func TestLookoutPulls(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "registry"}, Data: map[string][]byte{".dockerconfigjson": []byte("{}")}}
 	o := options
-	o.PullSecrets = []trait.PullSecret{{Namespace: "team", Name: "registry"}}
+	o.PullSecrets = []api.PullSecret{{Namespace: "team", Name: "registry"}}
 	kube := apitest.NewClientset(secret)
 	runner(kube, corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}})
 	pods := 0
@@ -362,7 +362,7 @@ func TestLookoutPulls(t *testing.T) {
 			t.Errorf("pulled with %v", refs)
 		}
 		twin, err := kube.Tracker().Get(corev1.SchemeGroupVersion.WithResource("secrets"), a.GetNamespace(), "registry")
-		if err != nil || twin.(*corev1.Secret).Labels[trait.LabelRun] != "r1" {
+		if err != nil || twin.(*corev1.Secret).Labels[api.LabelRun] != "r1" {
 			t.Errorf("%+v, %v", twin, err)
 		}
 		return false, nil, nil
@@ -425,10 +425,10 @@ func TestLookoutWaitsNoLonger(t *testing.T) {
 		node        bool
 		why, advice string
 	}{
-		"unscheduled": {unscheduled, false, "pod node-1 on node n1: it cannot be scheduled: 0/2 nodes are available: 2 Insufficient cpu.", trait.AdviceSchedule},
+		"unscheduled": {unscheduled, false, "pod node-1 on node n1: it cannot be scheduled: 0/2 nodes are available: 2 Insufficient cpu.", api.AdviceSchedule},
 		"unheard of":  {corev1.PodStatus{Phase: corev1.PodPending}, false, "waited 3m0s for pod node-1: it was not scheduled", ""},
-		"not begun":   {corev1.PodStatus{Phase: corev1.PodPending}, true, "waited 3m0s for pod node-1: node n1 has not started it", trait.AdviceImage},
-		"creating":    {creating, true, "waited 3m0s for pod node-1: node n1 has not started it", trait.AdviceImage},
+		"not begun":   {corev1.PodStatus{Phase: corev1.PodPending}, true, "waited 3m0s for pod node-1: node n1 has not started it", api.AdviceImage},
+		"creating":    {creating, true, "waited 3m0s for pod node-1: node n1 has not started it", api.AdviceImage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

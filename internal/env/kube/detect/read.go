@@ -19,7 +19,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 )
 
@@ -92,7 +91,7 @@ func (r *reader) nodes() error {
 		info := n.Status.NodeInfo
 		node := Node{Name: n.Name, Annotations: n.Annotations, Labels: n.Labels, BootID: info.BootID, OS: info.OSImage,
 			Runtime: info.ContainerRuntimeVersion, Kubelet: info.KubeletVersion, ProviderID: n.Spec.ProviderID,
-			Cordoned: n.Spec.Unschedulable, Ready: trait.Unready(n) == ""}
+			Cordoned: n.Spec.Unschedulable, Ready: api.Unready(n) == ""}
 		r.s.Nodes = append(r.s.Nodes, node)
 	}
 	return nil

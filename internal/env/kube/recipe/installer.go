@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
 // fieldManager is the name under which objects are applied. label has their profile as its value.
@@ -45,7 +44,7 @@ type Options struct {
 	// (optional)
 	Image string
 	// PullSecrets are copied to the pods' namespace to pull Image. (optional)
-	PullSecrets []trait.PullSecret
+	PullSecrets []api.PullSecret
 	// Timeout bounds each wait; 0 is ten minutes.
 	Timeout time.Duration
 	// DryRun is DryRunClient, DryRunServer or "".

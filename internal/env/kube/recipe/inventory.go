@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
 // Inventories are ConfigMaps in a namespace that every cluster has.
@@ -76,7 +76,7 @@ func (i *Installer) save(ctx context.Context, inv *inventory) error {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: inventoryNamespace, Name: inventoryPrefix + inv.Profile,
-			Labels: map[string]string{inventoryLabel: "true", label: inv.Profile, trait.LabelManagedBy: trait.ManagedBy},
+			Labels: map[string]string{inventoryLabel: "true", label: inv.Profile, api.LabelManagedBy: api.ManagedBy},
 		},
 		Data: map[string]string{inventoryKey: string(text)},
 	})

@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
 // Leftovers is the command of this program that prints a residue.Node of the node whose root is mounted at hostRoot.
@@ -129,8 +129,8 @@ type said struct {
 func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (out map[string]said, err error) {
 	ctx, stop := context.WithTimeout(ctx, lookLimit)
 	defer stop()
-	wanted := trait.Namespace(metav1.ObjectMeta{
-		GenerateName: "cnibench-look-", Labels: trait.Labels("look"), Annotations: trait.Until(time.Now().Add(lookTTL)),
+	wanted := api.Namespace(metav1.ObjectMeta{
+		GenerateName: "cnibench-look-", Labels: api.Labels("look"), Annotations: api.Until(time.Now().Add(lookTTL)),
 	}, "privileged")
 	namespace, err := i.client.Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: fieldManager})
 	if err != nil {
@@ -139,15 +139,15 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 	defer func() {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), lookLimit)
 		defer stop()
-		err = cmp.Or(err, trait.RemoveNamespace(ctx, i.client, namespace.Name, pause))
+		err = cmp.Or(err, api.RemoveNamespace(ctx, i.client, namespace.Name, pause))
 	}()
-	like := metav1.ObjectMeta{Namespace: namespace.Name, Labels: trait.Owned()}
-	if err := trait.CopySecrets(ctx, i.client, i.PullSecrets, like); err != nil {
+	like := metav1.ObjectMeta{Namespace: namespace.Name, Labels: api.Owned()}
+	if err := api.CopySecrets(ctx, i.client, i.PullSecrets, like); err != nil {
 		return nil, err
 	}
 	names := map[string]string{}
 	for node, p := range pods {
-		p.Spec.ImagePullSecrets = trait.Pulling(i.PullSecrets)
+		p.Spec.ImagePullSecrets = api.Pulling(i.PullSecrets)
 		made, err := i.client.Pods(namespace.Name).Create(ctx, p, metav1.CreateOptions{FieldManager: fieldManager})
 		if err != nil {
 			return nil, fmt.Errorf("a pod on node %s: %w", node, err)
@@ -164,18 +164,18 @@ func (i *Installer) onNodes(ctx context.Context, pods map[string]*corev1.Pod) (o
 
 // ended waits for a pod to end and returns what it printed.
 func (i *Installer) ended(ctx context.Context, namespace, pod string) ([]byte, error) {
-	pods, err := trait.Await{
+	pods, err := api.Await{
 		Names: []string{pod}, Interval: pause, Limit: lookLimit, Patience: lookPatience,
-		Done: func(_ *corev1.Pod, s trait.State) bool { return s.Ended },
+		Done: func(_ *corev1.Pod, s api.State) bool { return s.Ended },
 		List: func(ctx context.Context) (map[string]*corev1.Pod, error) {
-			return trait.ListPods(ctx, i.client, namespace, "")
+			return api.ListPods(ctx, i.client, namespace, "")
 		},
 	}.Pods(ctx)
 	if err != nil {
 		return nil, err
 	}
 	text, err := i.client.Logs(ctx, namespace, pod)
-	if err == nil && trait.StateOf(pods[pod]).Failed {
+	if err == nil && api.StateOf(pods[pod]).Failed {
 		err = fmt.Errorf("its pod failed: %s", strings.TrimSpace(string(text[max(0, len(text)-1000):])))
 	}
 	return text, err
@@ -188,9 +188,9 @@ func (i *Installer) nodePod(node string, readOnly bool) *corev1.Pod {
 		mounts = corev1.MountPropagationBidirectional
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-", Labels: trait.Owned()},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "node-", Labels: api.Owned()},
 		Spec: corev1.PodSpec{
-			Affinity: trait.On(node), HostNetwork: true, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			Affinity: api.On(node), HostNetwork: true, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
 			TerminationGracePeriodSeconds: new(int64(0)), ActiveDeadlineSeconds: new(int64(lookLimit.Seconds())),
 			Volumes: []corev1.Volume{{Name: "root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}},

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/env/kube/detect"
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
 )
 
 // planter returns the namespace of the DaemonSet that writes conflists.
@@ -40,9 +40,9 @@ func (i *Installer) plant(ctx context.Context, inv *inventory, actions []Action,
 	parts := planterObjects(planter(inv.Profile), i.image(), specs)
 	last := len(parts) - 1 // the DaemonSet follows the copies of its pull secrets
 	daemons := parts[last].(*appsv1.DaemonSet)
-	daemons.Spec.Template.Spec.ImagePullSecrets = trait.Pulling(i.PullSecrets)
+	daemons.Spec.Template.Spec.ImagePullSecrets = api.Pulling(i.PullSecrets)
 	if i.DryRun == "" { // a dry run does not print Secrets
-		copies, err := trait.CopiesOf(ctx, i.client, i.PullSecrets, daemons.ObjectMeta)
+		copies, err := api.CopiesOf(ctx, i.client, i.PullSecrets, daemons.ObjectMeta)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func routesFrom(node string, nodes []Node) []PlantRoute {
 
 // planterObjects are the namespace, the specifications and the DaemonSet.
 func planterObjects(name, image string, specs map[string]string) []runtime.Object {
-	labels := map[string]string{"app": "cnibench-planter", trait.LabelManagedBy: trait.ManagedBy}
+	labels := map[string]string{"app": "cnibench-planter", api.LabelManagedBy: api.ManagedBy}
 	return []runtime.Object{
 		&corev1.Namespace{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},

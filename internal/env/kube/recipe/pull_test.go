@@ -17,7 +17,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/kube/api/apitest"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
@@ -29,7 +28,7 @@ func pulling() (*Installer, *apitest.Clientset) {
 		Data: map[string][]byte{".dockerconfigjson": []byte("{}")},
 	})
 	i.Timeout = time.Minute
-	i.Image, i.PullSecrets = "registry.example/cnibench:1", []trait.PullSecret{{Namespace: "team", Name: "registry"}}
+	i.Image, i.PullSecrets = "registry.example/cnibench:1", []api.PullSecret{{Namespace: "team", Name: "registry"}}
 	return i, client
 }
 

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/cnibench/cnibench/internal/env/kube/trait"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
 // wait waits until the workloads have rolled out, the nodes are ready, and a new pod on each node gets an address.
@@ -102,7 +102,7 @@ func (i *Installer) notReady(ctx context.Context) (string, error) {
 	}
 	var list []string
 	for _, n := range nodes.Items {
-		if trait.Unready(n) != "" {
+		if api.Unready(n) != "" {
 			list = append(list, n.Name)
 		}
 	}
@@ -129,7 +129,7 @@ func (i *Installer) attaches(ctx context.Context) (err error) {
 	var made []string
 	defer func() { err = errors.Join(err, i.detach(context.WithoutCancel(ctx), made)) }()
 	for _, n := range nodes.Items {
-		if n.Spec.Unschedulable || trait.Unready(n) != "" {
+		if n.Spec.Unschedulable || api.Unready(n) != "" {
 			continue
 		}
 		p, err := pods.Create(ctx, i.probe(n.Name), metav1.CreateOptions{FieldManager: fieldManager})
@@ -138,16 +138,16 @@ func (i *Installer) attaches(ctx context.Context) (err error) {
 		}
 		made = append(made, p.Name)
 	}
-	_, err = trait.Await{
-		Names: made, Done: func(p *corev1.Pod, _ trait.State) bool { return p.Status.PodIP != "" },
+	_, err = api.Await{
+		Names: made, Done: func(p *corev1.Pod, _ api.State) bool { return p.Status.PodIP != "" },
 		List: func(ctx context.Context) (map[string]*corev1.Pod, error) {
-			return trait.ListPods(ctx, i.client, metav1.NamespaceDefault, trait.LabelManagedBy+"="+trait.ManagedBy)
+			return api.ListPods(ctx, i.client, metav1.NamespaceDefault, api.LabelManagedBy+"="+api.ManagedBy)
 		},
 		Interval: pause, Limit: i.Timeout, Patience: i.Timeout,
 	}.Pods(ctx)
-	var late *trait.LateError
+	var late *api.LateError
 	if errors.As(err, &late) {
-		if warned := trait.LastWarning(ctx, i.client, metav1.NamespaceDefault, late.Pod); warned != "" {
+		if warned := api.LastWarning(ctx, i.client, metav1.NamespaceDefault, late.Pod); warned != "" {
 			return fmt.Errorf("%w: %s", err, warned)
 		}
 	}
@@ -178,7 +178,7 @@ func (i *Installer) image() string { return cmp.Or(i.Image, defaultImage) }
 
 // probe is a pod on a node, within the restrictions of the strictest clusters.
 func (i *Installer) probe(node string) *corev1.Pod {
-	p := trait.Restricted(metav1.ObjectMeta{GenerateName: probeName, Labels: trait.Owned()}, node, corev1.Container{Name: "attach", Image: i.image()})
+	p := api.Restricted(metav1.ObjectMeta{GenerateName: probeName, Labels: api.Owned()}, node, corev1.Container{Name: "attach", Image: i.image()})
 	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	p.Spec.Containers[0].ImagePullPolicy = corev1.PullNever
 	return p

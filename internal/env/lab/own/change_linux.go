@@ -13,7 +13,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan/profilefile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -51,11 +50,11 @@ func (p Place) Change(ctx context.Context) ([]io.Closer, error) {
 }
 
 func (p Place) sysctls(context.Context) error {
-	var list []sysctl.Setting
+	var list []netns.Setting
 	for _, name := range slices.Sorted(maps.Keys(p.Changes.Sysctls)) {
-		list = append(list, sysctl.Setting{Name: profilefile.SysctlPath(name), Value: p.Changes.Sysctls[name]})
+		list = append(list, netns.Setting{Name: profilefile.SysctlPath(name), Value: p.Changes.Sysctls[name]})
 	}
-	return sysctl.Set(p.NS, list)
+	return netns.SetSysctls(p.NS, list)
 }
 
 func (p Place) routes(context.Context) error {

@@ -16,7 +16,6 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 	"github.com/cnibench/cnibench/internal/plan/condition"
 )
@@ -61,12 +60,12 @@ func podName(p *lab.Pod) string   { return p.Name }
 
 func nodeSysctl(path, want string) inspection {
 	return func(_ context.Context, s *scene) finding {
-		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) { return sysctl.Get(n.NS, path) })
+		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) { return netns.GetSysctl(n.NS, path) })
 	}
 }
 
 func switchFiltering(_ context.Context, s *scene) finding {
-	got, err := sysctl.Get(s.inst.Switch.NS, s.want.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"))
+	got, err := netns.GetSysctl(s.inst.Switch.NS, s.want.setting("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return finding{want: "0", got: "0"} // without the module no packets are filtered
 	}
@@ -281,7 +280,7 @@ func holderOf(ns *netns.NS, addr netip.Addr, usual string) string {
 
 func proxyARP(_ context.Context, s *scene) finding {
 	return collect("1", s.allPods(), podName, func(p *lab.Pod) (string, error) {
-		return sysctl.Get(p.Node.NS, s.want.setting("net/ipv4/conf/"+p.HostDevice+"/proxy_arp", "net/ipv6/conf/"+p.HostDevice+"/proxy_ndp"))
+		return netns.GetSysctl(p.Node.NS, s.want.setting("net/ipv4/conf/"+p.HostDevice+"/proxy_arp", "net/ipv6/conf/"+p.HostDevice+"/proxy_ndp"))
 	})
 }
 

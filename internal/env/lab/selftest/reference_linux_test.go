@@ -19,7 +19,6 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -180,7 +179,7 @@ func connection(t *testing.T, pod *lab.Pod) string {
 	add("node", pod.Node.NS, "cni0", pod.HostDevice)
 	slices.Sort(lines)
 	for _, name := range notifications {
-		value, err := sysctl.Get(pod.NS, name)
+		value, err := netns.GetSysctl(pod.NS, name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,6 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/conntrack"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
-	"github.com/cnibench/cnibench/internal/kernel/sysctl"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 )
@@ -160,7 +159,7 @@ func testable(t *testing.T, l *lab.Lab) []*lab.Instance {
 func wantUntracked(t *testing.T, inst *lab.Instance) {
 	t.Helper()
 	for _, n := range inst.Nodes {
-		if count, err := sysctl.Get(n.NS, "net/netfilter/nf_conntrack_count"); err == nil && count == "0" {
+		if count, err := netns.GetSysctl(n.NS, "net/netfilter/nf_conntrack_count"); err == nil && count == "0" {
 			continue
 		}
 		entries, err := conntrack.List(n.NS)

@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/env/lab/selftest"
-	"github.com/cnibench/cnibench/internal/external/drive"
+	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/kernel/probe"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/journey"
@@ -123,11 +123,11 @@ func toolFacts(ctx context.Context, p plan.Plan) facts.Facts {
 		if w.Tool == "" || f[name] != "" {
 			continue
 		}
-		path, err := drive.Find(w.Tool, drive.Program(w))
+		path, err := external.Find(w.Tool, external.Program(w))
 		if err != nil {
 			continue
 		}
-		if version := drive.Version(ctx, w, path); version != "" {
+		if version := external.Version(ctx, w, path); version != "" {
 			f[name] = version
 		}
 	}

@@ -1,8 +1,4 @@
-// Package sysctl sets kernel parameters inside a network namespace and makes sure that they took: a write to a
-// parameter that a namespace may not change can succeed and do nothing.
-//
-// Settings are named as below /proc/sys, for example "net/ipv4/ip_forward".
-package sysctl
+package netns
 
 import (
 	"errors"
@@ -10,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
 // Setting is one parameter and the value that it shall have.
@@ -21,8 +15,8 @@ type Setting struct {
 	IfPresent bool
 }
 
-// Set makes every setting true inside ns, in order. A parameter that has the value already is not written.
-func Set(ns *netns.NS, settings []Setting) error {
+// SetSysctls makes every setting true inside ns, in order. A parameter that has the value already is not written.
+func SetSysctls(ns *NS, settings []Setting) error {
 	return ns.Do(func() error {
 		for _, s := range settings {
 			if err := set(s); err != nil {
@@ -33,8 +27,8 @@ func Set(ns *netns.NS, settings []Setting) error {
 	})
 }
 
-// Get reads one parameter inside ns.
-func Get(ns *netns.NS, name string) (string, error) {
+// GetSysctl reads one parameter inside ns.
+func GetSysctl(ns *NS, name string) (string, error) {
 	var value string
 	err := ns.Do(func() (err error) {
 		value, err = get(name)

@@ -1,4 +1,4 @@
-package trait
+package api
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/plan/kubetext"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -36,7 +35,7 @@ func Pulling(secrets []PullSecret) []corev1.LocalObjectReference {
 
 // CopiesOf reads Secrets and returns copies of them that have the namespace, the labels and the annotations of like. They are
 // yet to be made.
-func CopiesOf(ctx context.Context, client *api.Client, secrets []PullSecret, like metav1.ObjectMeta) ([]*corev1.Secret, error) {
+func CopiesOf(ctx context.Context, client *Client, secrets []PullSecret, like metav1.ObjectMeta) ([]*corev1.Secret, error) {
 	var all []*corev1.Secret
 	for _, s := range secrets {
 		secret, err := client.Secrets(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
@@ -53,7 +52,7 @@ func CopiesOf(ctx context.Context, client *api.Client, secrets []PullSecret, lik
 }
 
 // CopySecrets makes what CopiesOf returns.
-func CopySecrets(ctx context.Context, client *api.Client, secrets []PullSecret, like metav1.ObjectMeta) error {
+func CopySecrets(ctx context.Context, client *Client, secrets []PullSecret, like metav1.ObjectMeta) error {
 	copies, err := CopiesOf(ctx, client, secrets, like)
 	if err != nil {
 		return err

@@ -1,6 +1,4 @@
-// Package observe looks into the places of a few paths before and after they are measured: what their kernels count, which packet
-// sizes pass, and which backends of a Service answer. It judges nothing and changes nothing.
-package observe
+package run
 
 import (
 	"context"
@@ -30,7 +28,7 @@ const (
 	echoPort = "19412"
 )
 
-// examination is under way from Begin to its end.
+// examination is under way from Observe to its end.
 type examination struct {
 	site   env.Looker
 	routes []plan.Route
@@ -43,9 +41,9 @@ type examination struct {
 	missing []string
 }
 
-// Begin reads the accounts of all places of routes. After the trials the returned function tries packet sizes, reads the accounts again and
+// Observe reads the accounts of all places of routes. After the trials the returned function tries packet sizes, reads the accounts again and
 // fills in the evidence, which says what could not be read.
-func Begin(ctx context.Context, site env.Looker, routes []plan.Route) (end func(context.Context, *diagnose.Evidence)) {
+func Observe(ctx context.Context, site env.Looker, routes []plan.Route) (end func(context.Context, *diagnose.Evidence)) {
 	x := &examination{site: site, routes: routes}
 	for _, r := range routes {
 		places, err := site.Places(r)

@@ -1,5 +1,4 @@
-// Package resulttest reads result files for tests, with what each side of a trial saw. It is for tests only.
-package resulttest
+package externaltest
 
 import (
 	"os"

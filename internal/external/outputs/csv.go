@@ -1,5 +1,4 @@
-// Package csv reads plain numbers with declared units, one in each row. docs/reference/import.md specifies the format.
-package csv
+package outputs
 
 import (
 	"bytes"
@@ -21,8 +20,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Tool is the format for numbers that no tool wrote: plain numbers with declared units.
-var Tool = adapter.Tool{Formats: []adapter.Format{
+// Numbers is the format for numbers that no tool wrote: plain numbers with declared units.
+var Numbers = adapter.Tool{Formats: []adapter.Format{
 	{Name: "csv", About: "plain numbers with declared units, see docs/reference/import.md", Match: match, Decode: decode},
 }}
 

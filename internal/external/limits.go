@@ -1,11 +1,10 @@
-package drive
+package external
 
 import (
 	"fmt"
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
 )
@@ -15,7 +14,7 @@ type Ask = adapter.Ask
 
 // sender returns how the tool of a valid workload sends it.
 func sender(w plan.Workload) *adapter.Sender {
-	t, ok := external.Sending(w.Tool)
+	t, ok := Sending(w.Tool)
 	if !ok {
 		return &adapter.Sender{}
 	}

@@ -1,4 +1,4 @@
-package drive
+package external
 
 import (
 	"bytes"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -43,8 +42,8 @@ type Outcome struct {
 	Series *sample.Observation
 }
 
-// Read makes an outcome of what a client wrote. The error is an *Error.
-func Read(a Ask, out Output) (Outcome, error) {
+// ReadOutput makes an outcome of what a client wrote. The error is an *Error.
+func ReadOutput(a Ask, out Output) (Outcome, error) {
 	tool := a.Workload.Tool
 	batch, err := decode(tool, out)
 	if err == nil && len(batch.Readings) == 1 && batch.Readings[0].Failure != nil {
@@ -84,11 +83,11 @@ func Read(a Ask, out Output) (Outcome, error) {
 
 // decode reads stdout; of a tool that failed, or printed nothing, stderr if that says more.
 func decode(tool string, out Output) (adapter.Batch, error) {
-	t, _ := external.Sending(tool)
+	t, _ := Sending(tool)
 	format := t.Formats[0].Name
-	batch, err := external.Decode(format, out.Stdout)
+	batch, err := Decode(format, out.Stdout)
 	if (blank(out.Stdout) || out.Exit != nil && err != nil) && !blank(out.Stderr) {
-		return external.Decode(format, out.Stderr)
+		return Decode(format, out.Stderr)
 	}
 	return batch, err
 }

@@ -1,4 +1,4 @@
-package pod
+package kube
 
 import (
 	"context"
@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"time"
-
-	"github.com/cnibench/cnibench/internal/env/kube"
 )
 
 const (
@@ -21,8 +19,8 @@ const (
 
 // ReportFirst sends the first request to an address within limit, and leaves its report for kubelet. begin is when the program
 // began. request dials until it is answered, and fills in what it saw.
-func ReportFirst(ctx context.Context, begin time.Time, address string, limit time.Duration, request func(context.Context, netip.AddrPort, time.Duration, *kube.First)) error {
-	r := kube.First{Begin: begin.UnixNano()}
+func ReportFirst(ctx context.Context, begin time.Time, address string, limit time.Duration, request func(context.Context, netip.AddrPort, time.Duration, *First)) error {
+	r := First{Begin: begin.UnixNano()}
 	if file, err := os.Stat(resolverFile); err == nil {
 		r.Network = file.ModTime().UnixNano()
 	}

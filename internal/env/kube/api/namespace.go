@@ -1,4 +1,4 @@
-package trait
+package api
 
 import (
 	"cmp"
@@ -12,8 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-
-	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
 // Namespace returns a namespace to which PodSecurity applies a level, such as "restricted".
@@ -26,7 +24,7 @@ func Namespace(meta metav1.ObjectMeta, level string) *corev1.Namespace {
 
 // RemoveNamespace deletes a namespace and waits until it is gone, as long as ctx allows. It tolerates that the API server is
 // away for a while. The error says what keeps the namespace.
-func RemoveNamespace(ctx context.Context, client *api.Client, name string, interval time.Duration) error {
+func RemoveNamespace(ctx context.Context, client *Client, name string, interval time.Duration) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		last = client.Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
@@ -47,7 +45,7 @@ func RemoveNamespace(ctx context.Context, client *api.Client, name string, inter
 const unsaid = "the API server does not say what keeps it"
 
 // awaitGone returns when a namespace is gone, or when ctx ends with what keeps it.
-func awaitGone(ctx context.Context, client *api.Client, name string, interval time.Duration) error {
+func awaitGone(ctx context.Context, client *Client, name string, interval time.Duration) error {
 	why := unsaid
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
 		ns, err := client.Namespaces().Get(ctx, name, metav1.GetOptions{})

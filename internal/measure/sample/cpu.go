@@ -1,9 +1,4 @@
-// Package cpu is arithmetic on CPU time: what a machine's CPUs did by mode, which share of that was work, and what a
-// unit of work cost.
-//
-// It is pure. Times are ns; a share is between 0 and 1. Where there is nothing to divide by, the answer is false, never
-// 0. Read Time, then Share and Demand.
-package cpu
+package sample
 
 import "math"
 

@@ -1,4 +1,4 @@
-package trait
+package api_test
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	k8stesting "k8s.io/client-go/testing"
 
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/env/kube/api/apitest"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
@@ -26,14 +27,14 @@ func registry() *apitest.Clientset {
 }
 
 func TestPullSecrets(t *testing.T) {
-	all := PullSecrets([]string{"registry", "vault/mirror"}, "team")
-	if want := []PullSecret{{"team", "registry"}, {"vault", "mirror"}}; !slices.Equal(all, want) {
+	all := api.PullSecrets([]string{"registry", "vault/mirror"}, "team")
+	if want := []api.PullSecret{{"team", "registry"}, {"vault", "mirror"}}; !slices.Equal(all, want) {
 		t.Errorf("%v", all)
 	}
-	if refs := Pulling(all); len(refs) != 2 || refs[0].Name != "registry" || refs[1].Name != "mirror" {
+	if refs := api.Pulling(all); len(refs) != 2 || refs[0].Name != "registry" || refs[1].Name != "mirror" {
 		t.Errorf("%v", refs)
 	}
-	if len(PullSecrets(nil, "team")) > 0 || len(Pulling(nil)) > 0 {
+	if len(api.PullSecrets(nil, "team")) > 0 || len(api.Pulling(nil)) > 0 {
 		t.Error("something of nothing")
 	}
 }
@@ -41,8 +42,8 @@ func TestPullSecrets(t *testing.T) {
 // TestCopySecrets: a copy has what is in the Secret, and is ours by everything else.
 func TestCopySecrets(t *testing.T) {
 	client := registry()
-	like := metav1.ObjectMeta{Namespace: "cnibench-r1", Name: "a pod's", Labels: Labels("r1"), Annotations: map[string]string{AnnotationExpires: "soon"}}
-	if err := CopySecrets(t.Context(), client.Client, PullSecrets([]string{"registry"}, "team"), like); err != nil {
+	like := metav1.ObjectMeta{Namespace: "cnibench-r1", Name: "a pod's", Labels: api.Labels("r1"), Annotations: map[string]string{api.AnnotationExpires: "soon"}}
+	if err := api.CopySecrets(t.Context(), client.Client, api.PullSecrets([]string{"registry"}, "team"), like); err != nil {
 		t.Fatal(err)
 	}
 	twin, err := client.CoreV1().Secrets("cnibench-r1").Get(t.Context(), "registry", metav1.GetOptions{})
@@ -52,7 +53,7 @@ func TestCopySecrets(t *testing.T) {
 	if twin.Type != corev1.SecretTypeDockerConfigJson || string(twin.Data[".dockerconfigjson"]) != "{}" || twin.ResourceVersion == "7" {
 		t.Errorf("%+v", twin)
 	}
-	if twin.Labels[LabelRun] != "r1" || twin.Labels["app"] != "" || twin.Annotations[AnnotationExpires] != "soon" {
+	if twin.Labels[api.LabelRun] != "r1" || twin.Labels["app"] != "" || twin.Annotations[api.AnnotationExpires] != "soon" {
 		t.Errorf("%+v", twin.ObjectMeta)
 	}
 }
@@ -60,7 +61,7 @@ func TestCopySecrets(t *testing.T) {
 // TestCopySecretsFails: which Secret and where, and how to get a right that is missing.
 func TestCopySecretsFails(t *testing.T) {
 	like := metav1.ObjectMeta{Namespace: "cnibench-r1"}
-	err := CopySecrets(t.Context(), registry().Client, []PullSecret{{"elsewhere", "registry"}}, like)
+	err := api.CopySecrets(t.Context(), registry().Client, []api.PullSecret{{"elsewhere", "registry"}}, like)
 	if err == nil || !strings.Contains(err.Error(), "image pull Secret registry in namespace elsewhere") || advice.Of(err) != "" {
 		t.Errorf("%v (%s)", err, advice.Of(err))
 	}
@@ -72,7 +73,7 @@ func TestCopySecretsFails(t *testing.T) {
 		client.PrependReactor(verb, "secrets", func(k8stesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "registry", errors.New("no"))
 		})
-		err := CopySecrets(t.Context(), client.Client, []PullSecret{{"team", "registry"}}, like)
+		err := api.CopySecrets(t.Context(), client.Client, []api.PullSecret{{"team", "registry"}}, like)
 		if err == nil || !strings.Contains(err.Error(), words) || !strings.Contains(advice.Of(err), "kube access --pull-secrets team/registry") {
 			t.Errorf("%s: %v (%s)", verb, err, advice.Of(err))
 		}

@@ -1,6 +1,4 @@
-// Package pod is what the main process of a run's pod does for its controller: find free ports, try paths, accept
-// connections.
-package pod
+package kube
 
 import (
 	"context"
@@ -15,8 +13,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/cnibench/cnibench/internal/env/kube"
 )
 
 const (
@@ -123,7 +119,7 @@ func dialOnce(ctx context.Context, address string, draw func() int) (net.Conn, e
 	return nil, errNoPort
 }
 
-// Answer accepts connections at ports, and closes them, until in ends. It writes kube.Answering to w when all ports listen.
+// Answer accepts connections at ports, and closes them, until in ends. It writes answering to w when all ports listen.
 func Answer(ctx context.Context, ports []string, in io.Reader, w io.Writer) error {
 	var listeners []net.Listener
 	var all sync.WaitGroup
@@ -142,7 +138,7 @@ func Answer(ctx context.Context, ports []string, in io.Reader, w io.Writer) erro
 		listeners = append(listeners, l)
 		all.Go(func() { drop(l) })
 	}
-	if _, err := io.WriteString(w, kube.Answering); err != nil {
+	if _, err := io.WriteString(w, answering); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)

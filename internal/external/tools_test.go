@@ -1,4 +1,4 @@
-package drive
+package external
 
 import (
 	"errors"
@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/tool/golden"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -72,14 +71,14 @@ func TestAnyAddress(t *testing.T) {
 // read gives Read the output that package foreign keeps as an example.
 func read(t *testing.T, workload, file string, exit error) (Outcome, error) {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", strings.Split(file, "/")[0], "testdata", file))
+	b, err := os.ReadFile(filepath.Join(strings.Split(file, "/")[0], "testdata", file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Read(Ask{Workload: parse(t, workload), Window: time.Second}, Output{Stdout: b, Exit: exit})
+	return ReadOutput(Ask{Workload: parse(t, workload), Window: time.Second}, Output{Stdout: b, Exit: exit})
 }
 
-func TestRead(t *testing.T) {
+func TestReadOutput(t *testing.T) {
 	for _, tt := range []struct {
 		workload, file string
 		metric         string
@@ -183,7 +182,7 @@ func TestVersions(t *testing.T) {
 
 func TestEveryToolIsKnown(t *testing.T) {
 	for _, name := range plan.ToolNames() {
-		if _, ok := external.Sending(name); !ok {
+		if _, ok := Sending(name); !ok {
 			t.Errorf("plans know %s, and package external does not", name)
 		}
 	}
@@ -193,11 +192,11 @@ func TestEveryToolIsKnown(t *testing.T) {
 }
 
 // FuzzRead gives every tool's reader whatever comes: an outcome with something in it, or an error that can be counted.
-func FuzzRead(f *testing.F) {
+func FuzzReadOutput(f *testing.F) {
 	for i, s := range asked {
 		f.Add(i, []byte(s), []byte("x"), i%2 == 0)
 	}
-	files, err := filepath.Glob("../*/testdata/*/*.txt")
+	files, err := filepath.Glob("*/testdata/*/*.txt")
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -214,7 +213,7 @@ func FuzzRead(f *testing.F) {
 			exit = errors.New("exit status 1")
 		}
 		w := parse(t, asked[uint(i)%uint(len(asked))])
-		o, err := Read(Ask{Workload: w, Window: time.Second}, Output{Stdout: stdout, Stderr: stderr, Exit: exit})
+		o, err := ReadOutput(Ask{Workload: w, Window: time.Second}, Output{Stdout: stdout, Stderr: stderr, Exit: exit})
 		var e *Error
 		switch {
 		case err == nil && (len(o.Metrics) == 0 || o.Window <= 0 || !(o.Work >= 0) || failed):

@@ -1,6 +1,4 @@
-// Package trait has what the objects of this program in a cluster have in common, whichever package makes them: what they
-// are found by, when they may be swept, how a pod is put on one node, and what its image is pulled with.
-package trait
+package api
 
 import (
 	"cmp"
@@ -16,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -42,7 +39,7 @@ func Restricted(meta metav1.ObjectMeta, node string, c corev1.Container) *corev1
 }
 
 // ListPods returns the pods of a namespace by name, those with the labels of a selector.
-func ListPods(ctx context.Context, client *api.Client, namespace, selector string) (map[string]*corev1.Pod, error) {
+func ListPods(ctx context.Context, client *Client, namespace, selector string) (map[string]*corev1.Pod, error) {
 	list, err := client.Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return nil, err
@@ -291,7 +288,7 @@ func terminated(t *corev1.ContainerStateTerminated) string {
 }
 
 // LastWarning returns the last warning about a pod or a Service, "" without one or without the right to read it.
-func LastWarning(ctx context.Context, client *api.Client, namespace, name string) string {
+func LastWarning(ctx context.Context, client *Client, namespace, name string) string {
 	list, err := client.Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.name", name).String()})
 	if err != nil {
 		return "" // an optional right

@@ -1,4 +1,4 @@
-package trait
+package api
 
 import (
 	"maps"
