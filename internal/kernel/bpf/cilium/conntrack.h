@@ -105,6 +105,27 @@ inlined int ct_tuple(struct __sk_buff *skb, const ip_header *ip, struct ct_key *
 	return DROP_CT_UNKNOWN_PROTO;
 }
 
+/* How long a flow without new TCP flags is silent (monitor-aggregation-interval). */
+#define REPORT_SECONDS 5
+
+/* ct_report tells whether a message about a flow is due: one direction showed a TCP flag for the first time, or nothing was
+ * told of it for a while.
+ */
+inlined __u8 ct_report(struct ct_entry *e, __u8 tcp_flags, int tx)
+{
+	__u32 now = now_seconds();
+	__u8 seen = tx ? e->tx_flags_seen : e->rx_flags_seen;
+	__u32 last = tx ? e->tx_reported : e->rx_reported;
+
+	if (last + REPORT_SECONDS >= now && (seen | tcp_flags) == seen)
+		return 0;
+	if (tx)
+		e->tx_reported = now;
+	else
+		e->rx_reported = now;
+	return 1;
+}
+
 /* ct_touch is what every packet does to the entry that it hits. tx says that the packet goes in the entry's direction.
  * Returns false if the flow had ended and the packet opens it anew.
  */
@@ -141,8 +162,11 @@ inlined int ct_touch(struct __sk_buff *skb, struct ct_entry *e, __u8 proto, __u8
 	return !reopened;
 }
 
-/* ct_lookup finds the flow of a packet that leaves (CT_OUT) or enters (CT_IN) and copies its entry to state. */
-inlined int ct_lookup(struct __sk_buff *skb, const struct ct_key *t, __u8 direction, __u32 l4, struct ct_entry *state)
+/* ct_lookup finds the flow of a packet that leaves (CT_OUT) or enters (CT_IN) and copies its entry to state.
+ * *report is set if a message about it is due.
+ */
+inlined int ct_lookup(struct __sk_buff *skb, const struct ct_key *t, __u8 direction, __u32 l4, struct ct_entry *state,
+		      __u8 *report)
 {
 	void *map = ct_map(t->proto);
 	__u8 related = t->flags & CT_RELATED, tcp_flags = 0;
@@ -155,7 +179,10 @@ inlined int ct_lookup(struct __sk_buff *skb, const struct ct_key *t, __u8 direct
 	ct_turn(t, &key, (direction == CT_OUT ? CT_IN : CT_OUT) | related);
 	e = bpf_map_lookup_elem(map, &key);
 	if (e) {
-		int live = ct_touch(skb, e, t->proto, tcp_flags, 0);
+		int live;
+
+		*report = ct_report(e, tcp_flags, 0);
+		live = ct_touch(skb, e, t->proto, tcp_flags, 0);
 
 		*state = *e;
 		if (related)
@@ -168,10 +195,14 @@ inlined int ct_lookup(struct __sk_buff *skb, const struct ct_key *t, __u8 direct
 	key = *t;
 	key.flags = direction | related;
 	e = bpf_map_lookup_elem(map, &key);
+	*report = 1;
 	if (!e)
 		return CT_NEW;
 	{
-		int live = ct_touch(skb, e, t->proto, tcp_flags, 1);
+		int live;
+
+		*report = ct_report(e, tcp_flags, 1);
+		live = ct_touch(skb, e, t->proto, tcp_flags, 1);
 
 		*state = *e;
 		if (related)
@@ -197,6 +228,7 @@ inlined int ct_create(struct __sk_buff *skb, const struct ct_key *t, __u8 direct
 	e.lifetime = now_seconds() + ct_lifetime(t->proto, 1, 0);
 	if (t->proto == IPPROTO_TCP)
 		e.tx_flags_seen = TCP_SYN;
+	e.tx_reported = now_seconds();
 	key.flags = direction;
 	if (bpf_map_update_elem(ct_map(t->proto), &key, &e, BPF_ANY))
 		return -DROP_CT_CREATE_FAILED;

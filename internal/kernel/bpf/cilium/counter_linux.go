@@ -13,6 +13,9 @@ var directions = map[uint8]string{1: "ingress", 2: "egress", 3: "service"}
 // linkLocal counts link-local packets of pods. Routers do not forward them; the programs drop them, as Cilium does.
 const linkLocal = 250
 
+// firstDrop is the least reason of maps.h that is a drop.
+const firstDrop = 130
+
 // The reasons of maps.h for a full table.
 const (
 	flowNotCreated = 155
@@ -22,6 +25,8 @@ const (
 // outcomes are the reasons of maps.h.
 var outcomes = map[uint8]string{
 	0:              "forwarded",
+	3:              "received",
+	14:             "socket's service forgotten",
 	132:            "source address is not the pod's",
 	133:            "denied by policy",
 	134:            "malformed packet",
@@ -51,7 +56,7 @@ func (n *Node) Counters() ([]attach.Counter, error) {
 	for it.Next(&key, &perCPU) {
 		c := attach.Counter{
 			Direction: directions[key.Direction], Outcome: outcomes[key.Reason],
-			Drop: key.Reason != 0 && key.Reason != linkLocal, Full: key.Reason == flowNotCreated || key.Reason == noMapping,
+			Drop: key.Reason >= firstDrop && key.Reason != linkLocal, Full: key.Reason == flowNotCreated || key.Reason == noMapping,
 		}
 		if c.Outcome == "" {
 			c.Outcome = fmt.Sprintf("reason %d", key.Reason)

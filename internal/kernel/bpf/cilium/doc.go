@@ -16,9 +16,11 @@
 //	flow, destination      LRU hash 2                                 1
 //	policy, destination    LPM 2, policystats 1                       0
 //	metrics (per CPU)      1 per direction                            1 per direction
+//	event                  at the exit and at the pod, for the first packet with a TCP flag and every 5 s
 //	last                   redirect_peer | fib_lookup + redirect_neigh | set_tunnel_key + redirect
 //
-// What enters a node, unless it is for a frontend, adds the frontend's lookup, one of translated sources and two tail calls.
+// What enters a node, unless it is for a frontend, adds the frontend's lookup, one of translated sources, one of metrics and two
+// tail calls.
 // What leaves by the wire adds two of flows, one of endpoints and a tail call; with a tunnel one of flows.
 //
 // Between nodes the destination's half runs at the other node: in from_netdev (one ipcache lookup more), from_overlay
@@ -52,7 +54,7 @@
 // Counters say what was dropped and why; a run that drops is not a measurement. The programs end a pod's link-local IPv6
 // packets (router solicitations, group reports) at its device, as Cilium does, and do not count them as drops.
 //
-// Left out: both families in one plane, host firewall, L7 proxy, encryption, bandwidth manager, monitor events, XDP,
+// Left out: both families in one plane, host firewall, L7 proxy, encryption, bandwidth manager, a reader of the events, XDP,
 // endpoint routes (so the primary end of a netkit pair and a veth's egress have no program, as in Cilium without them),
 // and the collector of ended flows: the tables are LRU, and ended flows stay until their room is needed.
 package cilium

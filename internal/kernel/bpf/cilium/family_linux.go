@@ -32,6 +32,7 @@ var ipv4 = family{
 	hooks: map[ebpf.AttachType]string{
 		ebpf.AttachCGroupInet4Connect: "connect4", ebpf.AttachCGroupUDP4Sendmsg: "sendmsg4",
 		ebpf.AttachCGroupUDP4Recvmsg: "recvmsg4", ebpf.AttachCgroupInet4GetPeername: "getpeername4",
+		ebpf.AttachCgroupInetSockRelease: "release4",
 	},
 }
 
@@ -40,6 +41,7 @@ var ipv6 = family{
 	hooks: map[ebpf.AttachType]string{
 		ebpf.AttachCGroupInet6Connect: "connect6", ebpf.AttachCGroupUDP6Sendmsg: "sendmsg6",
 		ebpf.AttachCGroupUDP6Recvmsg: "recvmsg6", ebpf.AttachCgroupInet6GetPeername: "getpeername6",
+		ebpf.AttachCgroupInetSockRelease: "release6",
 	},
 }
 

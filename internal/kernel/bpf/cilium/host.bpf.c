@@ -234,10 +234,9 @@ SEC("tc")
 int from_netdev(struct __sk_buff *skb)
 {
 	clear_cb(skb);
-	if (skb->protocol != bpf_htons(L3_PROTO)) {
-		count(skb, DIR_INGRESS, FORWARDED);
+	received(skb);
+	if (skb->protocol != bpf_htons(L3_PROTO))
 		return TC_ACT_OK;
-	}
 	bpf_tail_call(skb, &cilium_calls, CALL_NETDEV);
 	return drop(skb, DIR_INGRESS, DROP_MISSED_TAIL_CALL);
 }
@@ -383,10 +382,9 @@ SEC("tc")
 int from_overlay(struct __sk_buff *skb)
 {
 	clear_cb(skb);
-	if (skb->protocol != bpf_htons(L3_PROTO)) {
-		count(skb, DIR_INGRESS, FORWARDED);
+	received(skb);
+	if (skb->protocol != bpf_htons(L3_PROTO))
 		return TC_ACT_OK;
-	}
 	skb->cb[CB_FROM_TUNNEL] = 1;
 	bpf_tail_call(skb, &cilium_calls, CALL_OVERLAY);
 	return drop(skb, DIR_INGRESS, DROP_MISSED_TAIL_CALL);
@@ -434,6 +432,7 @@ SEC("tc")
 int from_host(struct __sk_buff *skb)
 {
 	clear_cb(skb);
+	received(skb);
 	if (skb->protocol != bpf_htons(L3_PROTO))
 		return TC_ACT_OK;
 	skb->cb[CB_NOT_INGRESS] = 1;

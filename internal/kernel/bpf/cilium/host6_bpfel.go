@@ -20,6 +20,7 @@ const (
 	host6MapCiliumCalls         = "cilium_calls"
 	host6MapCiliumCt6           = "cilium_ct6"
 	host6MapCiliumCtAny6        = "cilium_ct_any6"
+	host6MapCiliumEvents        = "cilium_events"
 	host6MapCiliumFrags6        = "cilium_frags6"
 	host6MapCiliumIpcache       = "cilium_ipcache"
 	host6MapCiliumLb6Affinity   = "cilium_lb6_affinity"
@@ -114,6 +115,7 @@ type host6MapSpecs struct {
 	CiliumCalls         *ebpf.MapSpec `ebpf:"cilium_calls"`
 	CiliumCt6           *ebpf.MapSpec `ebpf:"cilium_ct6"`
 	CiliumCtAny6        *ebpf.MapSpec `ebpf:"cilium_ct_any6"`
+	CiliumEvents        *ebpf.MapSpec `ebpf:"cilium_events"`
 	CiliumFrags6        *ebpf.MapSpec `ebpf:"cilium_frags6"`
 	CiliumIpcache       *ebpf.MapSpec `ebpf:"cilium_ipcache"`
 	CiliumLb6Affinity   *ebpf.MapSpec `ebpf:"cilium_lb6_affinity"`
@@ -160,6 +162,7 @@ type host6Maps struct {
 	CiliumCalls         *ebpf.Map `ebpf:"cilium_calls"`
 	CiliumCt6           *ebpf.Map `ebpf:"cilium_ct6"`
 	CiliumCtAny6        *ebpf.Map `ebpf:"cilium_ct_any6"`
+	CiliumEvents        *ebpf.Map `ebpf:"cilium_events"`
 	CiliumFrags6        *ebpf.Map `ebpf:"cilium_frags6"`
 	CiliumIpcache       *ebpf.Map `ebpf:"cilium_ipcache"`
 	CiliumLb6Affinity   *ebpf.Map `ebpf:"cilium_lb6_affinity"`
@@ -181,6 +184,7 @@ func (m *host6Maps) Close() error {
 		m.CiliumCalls,
 		m.CiliumCt6,
 		m.CiliumCtAny6,
+		m.CiliumEvents,
 		m.CiliumFrags6,
 		m.CiliumIpcache,
 		m.CiliumLb6Affinity,

@@ -56,8 +56,9 @@ type hostCtBuffer struct {
 	}
 	Status uint8
 	Egress uint8
+	Report uint8
+	_      [3]byte
 	L4     uint32
-	_      [4]byte
 	State  hostCtEntry
 }
 
@@ -77,7 +78,9 @@ type hostCtEntry struct {
 	TxFlagsSeen uint8
 	RxFlagsSeen uint8
 	SrcIdentity uint32
-	Pad         uint32
+	TxReported  uint32
+	RxReported  uint32
+	_           [4]byte
 }
 
 type hostEndpointInfo struct {
@@ -262,6 +265,7 @@ const (
 	hostMapCiliumCalls         = "cilium_calls"
 	hostMapCiliumCt4           = "cilium_ct4"
 	hostMapCiliumCtAny4        = "cilium_ct_any4"
+	hostMapCiliumEvents        = "cilium_events"
 	hostMapCiliumFrags4        = "cilium_frags4"
 	hostMapCiliumIpcache       = "cilium_ipcache"
 	hostMapCiliumLb4Affinity   = "cilium_lb4_affinity"
@@ -356,6 +360,7 @@ type hostMapSpecs struct {
 	CiliumCalls         *ebpf.MapSpec `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.MapSpec `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.MapSpec `ebpf:"cilium_ct_any4"`
+	CiliumEvents        *ebpf.MapSpec `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.MapSpec `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.MapSpec `ebpf:"cilium_ipcache"`
 	CiliumLb4Affinity   *ebpf.MapSpec `ebpf:"cilium_lb4_affinity"`
@@ -402,6 +407,7 @@ type hostMaps struct {
 	CiliumCalls         *ebpf.Map `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.Map `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.Map `ebpf:"cilium_ct_any4"`
+	CiliumEvents        *ebpf.Map `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.Map `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.Map `ebpf:"cilium_ipcache"`
 	CiliumLb4Affinity   *ebpf.Map `ebpf:"cilium_lb4_affinity"`
@@ -423,6 +429,7 @@ func (m *hostMaps) Close() error {
 		m.CiliumCalls,
 		m.CiliumCt4,
 		m.CiliumCtAny4,
+		m.CiliumEvents,
 		m.CiliumFrags4,
 		m.CiliumIpcache,
 		m.CiliumLb4Affinity,

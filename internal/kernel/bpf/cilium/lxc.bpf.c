@@ -47,6 +47,7 @@ SEC("tc")
 int from_container(struct __sk_buff *skb)
 {
 	clear_cb(skb);
+	bpf_skb_pull_data(skb, ETH_HLEN + sizeof(ip_header));
 	if (self.netkit)
 		skb->cb[CB_NOT_INGRESS] = 1;
 	switch (skb->protocol) {
@@ -124,6 +125,9 @@ inlined int leave(struct __sk_buff *skb, struct ct_buffer *b, const struct ipcac
 			return drop(skb, DIR_EGRESS, DROP_INVALID);
 		return deliver(skb, ip, ep, self.identity, DIR_EGRESS);
 	}
+	if (b->report)
+		trace(skb, tunnelled(peer) ? TO_OVERLAY : node.host_routing ? TO_NETWORK : TO_STACK, self.identity,
+		      peer ? peer->identity : ID_WORLD, self.id, 0);
 	if (tunnelled(peer))
 		return encapsulate(skb, peer, self.identity, DIR_EGRESS);
 	if (node.host_routing)
@@ -200,7 +204,7 @@ int handle_ip(struct __sk_buff *skb)
 		struct ct_entry found = {};
 		__u16 rev_nat = b->state.rev_nat, flags = b->state.flags;
 
-		ret = ct_lookup(skb, &b->tuple, CT_OUT, b->l4, &found);
+		ret = ct_lookup(skb, &b->tuple, CT_OUT, b->l4, &found, &b->report);
 		if (ret < 0)
 			return drop(skb, DIR_EGRESS, -ret);
 		b->status = ret;
@@ -274,6 +278,7 @@ int policy(struct __sk_buff *skb)
 	struct ct_entry found = {};
 	__u32 l4;
 	int ret, status;
+	__u8 report = 0;
 
 	if (!ip)
 		return drop(skb, DIR_INGRESS, DROP_INVALID);
@@ -283,7 +288,7 @@ int policy(struct __sk_buff *skb)
 	ret = ct_tuple(skb, ip, &tuple, &l4);
 	if (ret)
 		return drop(skb, DIR_INGRESS, ret);
-	status = ct_lookup(skb, &tuple, CT_IN, l4, &found);
+	status = ct_lookup(skb, &tuple, CT_IN, l4, &found, &report);
 	if (status < 0)
 		return drop(skb, DIR_INGRESS, -status);
 	b->state = found;
@@ -318,6 +323,8 @@ int policy(struct __sk_buff *skb)
 		}
 	}
 	count(skb, DIR_INGRESS, FORWARDED);
+	if (report)
+		trace(skb, TO_LXC, identity, self.identity, self.id, self.ifindex);
 	return hand_over(skb);
 }
 

@@ -20,6 +20,7 @@ const (
 	lxc6MapCiliumCalls         = "cilium_calls"
 	lxc6MapCiliumCt6           = "cilium_ct6"
 	lxc6MapCiliumCtAny6        = "cilium_ct_any6"
+	lxc6MapCiliumEvents        = "cilium_events"
 	lxc6MapCiliumFrags6        = "cilium_frags6"
 	lxc6MapCiliumIpcache       = "cilium_ipcache"
 	lxc6MapCiliumLb6Affinity   = "cilium_lb6_affinity"
@@ -102,6 +103,7 @@ type lxc6MapSpecs struct {
 	CiliumCalls         *ebpf.MapSpec `ebpf:"cilium_calls"`
 	CiliumCt6           *ebpf.MapSpec `ebpf:"cilium_ct6"`
 	CiliumCtAny6        *ebpf.MapSpec `ebpf:"cilium_ct_any6"`
+	CiliumEvents        *ebpf.MapSpec `ebpf:"cilium_events"`
 	CiliumFrags6        *ebpf.MapSpec `ebpf:"cilium_frags6"`
 	CiliumIpcache       *ebpf.MapSpec `ebpf:"cilium_ipcache"`
 	CiliumLb6Affinity   *ebpf.MapSpec `ebpf:"cilium_lb6_affinity"`
@@ -150,6 +152,7 @@ type lxc6Maps struct {
 	CiliumCalls         *ebpf.Map `ebpf:"cilium_calls"`
 	CiliumCt6           *ebpf.Map `ebpf:"cilium_ct6"`
 	CiliumCtAny6        *ebpf.Map `ebpf:"cilium_ct_any6"`
+	CiliumEvents        *ebpf.Map `ebpf:"cilium_events"`
 	CiliumFrags6        *ebpf.Map `ebpf:"cilium_frags6"`
 	CiliumIpcache       *ebpf.Map `ebpf:"cilium_ipcache"`
 	CiliumLb6Affinity   *ebpf.Map `ebpf:"cilium_lb6_affinity"`
@@ -172,6 +175,7 @@ func (m *lxc6Maps) Close() error {
 		m.CiliumCalls,
 		m.CiliumCt6,
 		m.CiliumCtAny6,
+		m.CiliumEvents,
 		m.CiliumFrags6,
 		m.CiliumIpcache,
 		m.CiliumLb6Affinity,

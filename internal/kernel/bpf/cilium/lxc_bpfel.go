@@ -56,8 +56,9 @@ type lxcCtBuffer struct {
 	}
 	Status uint8
 	Egress uint8
+	Report uint8
+	_      [3]byte
 	L4     uint32
-	_      [4]byte
 	State  lxcCtEntry
 }
 
@@ -77,7 +78,9 @@ type lxcCtEntry struct {
 	TxFlagsSeen uint8
 	RxFlagsSeen uint8
 	SrcIdentity uint32
-	Pad         uint32
+	TxReported  uint32
+	RxReported  uint32
+	_           [4]byte
 }
 
 type lxcEndpointConfig struct {
@@ -293,6 +296,7 @@ const (
 	lxcMapCiliumCalls         = "cilium_calls"
 	lxcMapCiliumCt4           = "cilium_ct4"
 	lxcMapCiliumCtAny4        = "cilium_ct_any4"
+	lxcMapCiliumEvents        = "cilium_events"
 	lxcMapCiliumFrags4        = "cilium_frags4"
 	lxcMapCiliumIpcache       = "cilium_ipcache"
 	lxcMapCiliumLb4Affinity   = "cilium_lb4_affinity"
@@ -375,6 +379,7 @@ type lxcMapSpecs struct {
 	CiliumCalls         *ebpf.MapSpec `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.MapSpec `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.MapSpec `ebpf:"cilium_ct_any4"`
+	CiliumEvents        *ebpf.MapSpec `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.MapSpec `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.MapSpec `ebpf:"cilium_ipcache"`
 	CiliumLb4Affinity   *ebpf.MapSpec `ebpf:"cilium_lb4_affinity"`
@@ -423,6 +428,7 @@ type lxcMaps struct {
 	CiliumCalls         *ebpf.Map `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.Map `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.Map `ebpf:"cilium_ct_any4"`
+	CiliumEvents        *ebpf.Map `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.Map `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.Map `ebpf:"cilium_ipcache"`
 	CiliumLb4Affinity   *ebpf.Map `ebpf:"cilium_lb4_affinity"`
@@ -445,6 +451,7 @@ func (m *lxcMaps) Close() error {
 		m.CiliumCalls,
 		m.CiliumCt4,
 		m.CiliumCtAny4,
+		m.CiliumEvents,
 		m.CiliumFrags4,
 		m.CiliumIpcache,
 		m.CiliumLb4Affinity,

@@ -35,9 +35,11 @@
 #define cilium_lb_maglev cilium_lb4_maglev
 #endif
 
-/* Why a packet was counted. FORWARDED and the drop reasons share the metrics table. */
+/* Why something was counted. What passes and the drop reasons, from 130 on, share the metrics table. */
 enum reason {
 	FORWARDED = 0,
+	RECEIVED = 3, /* by a program at a device's beginning, before it is known where to */
+	SOCKET_FORGOTTEN = 14, /* no packet: a socket that spoke to a service ended */
 	DROP_INVALID_SIP = 132,
 	DROP_POLICY = 133,
 	DROP_INVALID = 134,
@@ -167,7 +169,8 @@ struct ct_entry {
 	__u8	tx_flags_seen;
 	__u8	rx_flags_seen;
 	__u32	src_identity;
-	__u32	pad;
+	__u32	tx_reported; /* seconds of the monotonic clock: when the last message about this direction was sent */
+	__u32	rx_reported;
 };
 
 struct {
@@ -220,6 +223,15 @@ struct {
 	__type(key, struct metrics_key);
 	__type(value, struct counter);
 } cilium_metrics SEC(".maps");
+
+/* Messages about flows. Nobody reads them here, nor in a Cilium without Hubble and monitors: the programs write them and the
+ * kernel throws them away.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__type(key, __u32);
+	__type(value, __u32);
+} cilium_events SEC(".maps");
 
 /* First fragments leave their ports here for the ones that follow. */
 struct frag_key {
@@ -402,6 +414,7 @@ struct ct_buffer {
 	struct ct_key	tuple;
 	__u8		status; /* enum ct_status */
 	__u8		egress;
+	__u8		report; /* a message about the flow is due */
 	__u32		l4;
 	struct ct_entry	state;
 };

@@ -38,19 +38,57 @@ inlined void clear_cb(struct __sk_buff *skb)
 	skb->cb[4] = 0;
 }
 
-inlined void count(struct __sk_buff *skb, __u8 direction, __u8 reason)
+inlined void count_bytes(__u64 bytes, __u8 direction, __u8 reason)
 {
 	struct metrics_key key = { .reason = reason, .direction = direction };
 	struct counter *c = bpf_map_lookup_elem(&cilium_metrics, &key);
 
 	if (c) {
 		c->packets++;
-		c->bytes += skb->len;
+		c->bytes += bytes;
 	} else {
-		struct counter first = { .packets = 1, .bytes = skb->len };
+		struct counter first = { .packets = 1, .bytes = bytes };
 
 		bpf_map_update_elem(&cilium_metrics, &key, &first, BPF_ANY);
 	}
+}
+
+inlined void count(struct __sk_buff *skb, __u8 direction, __u8 reason)
+{
+	count_bytes(skb->len, direction, reason);
+}
+
+enum trace_point { TO_LXC = 0, TO_STACK = 3, TO_OVERLAY = 4, TO_NETWORK = 11 };
+
+/* trace sends the message about a packet that an agent would show: where it was seen, between whom, and its beginning. */
+inlined void trace(struct __sk_buff *skb, enum trace_point at, __u32 from, __u32 to, __u16 endpoint, __u32 device)
+{
+	struct {
+		__u8	type, point;
+		__u16	line;
+		__u32	hash, length;
+		__u16	captured;
+		__u8	version, extension;
+		__u32	from, to;
+		__u16	endpoint;
+		__u8	reason, flags;
+		__u32	device, original[4], pad;
+		__u64	id;
+	} m = {
+		.type = 4, .point = at, .hash = bpf_get_hash_recalc(skb), .length = skb->len, .version = 2,
+		.from = from, .to = to, .endpoint = endpoint, .device = device,
+	};
+	__u64 captured = skb->len < 128 ? skb->len : 128;
+
+	m.captured = captured;
+	bpf_perf_event_output(skb, &cilium_events, captured << 32 | BPF_F_CURRENT_CPU, &m, sizeof(m));
+}
+
+/* received counts a packet that entered by a device, and pulls its header in, needed or not, as Cilium does. */
+inlined void received(struct __sk_buff *skb)
+{
+	bpf_skb_pull_data(skb, ETH_HLEN + sizeof(ip_header));
+	count(skb, DIR_INGRESS, RECEIVED);
 }
 
 inlined int drop(struct __sk_buff *skb, __u8 direction, __u8 reason)

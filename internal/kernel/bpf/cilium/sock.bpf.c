@@ -7,6 +7,7 @@
  *	unconnected UDP                           ─► sendmsg4      the same for one datagram
  *	   its answer                             ─► recvmsg4      backend ─► service, in what recvfrom() says
  *	getpeername()                             ─► getpeername4  the same
+ *	the socket's end                          ─► release4      forgets what connect4 and sendmsg4 remembered
  * With IPv6 each name ends in 6.
  */
 #include "lb.h"
@@ -147,6 +148,31 @@ HOOK(getpeername)
 {
 	sock_reverse(ctx);
 	return CONNECT_OK;
+}
+
+/* release runs for every socket of the node, whether it spoke to a service or not. */
+#ifdef IPV6
+SEC("cgroup/sock_release") int release6(struct bpf_sock *sk)
+#else
+SEC("cgroup/sock_release") int release4(struct bpf_sock *sk)
+#endif
+{
+	struct reverse_sk_key key = {};
+
+#ifdef IPV6
+	if (sk->family != AF_INET6)
+		return 1;
+	key.address = (struct addr){{ sk->dst_ip6[0], sk->dst_ip6[1], sk->dst_ip6[2], sk->dst_ip6[3] }};
+#else
+	if (sk->family != AF_INET)
+		return 1;
+	key.address = (struct addr){{ sk->dst_ip4 }};
+#endif
+	key.cookie = bpf_get_socket_cookie(sk);
+	key.port = sk->dst_port;
+	if (!bpf_map_delete_elem(&cilium_lb_reverse_sk, &key))
+		count_bytes(0, DIR_EGRESS, SOCKET_FORGOTTEN);
+	return 1;
 }
 
 char __license[] SEC("license") = "Dual BSD/GPL";

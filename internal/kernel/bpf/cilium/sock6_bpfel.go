@@ -20,6 +20,7 @@ const (
 	sock6MapCiliumCalls         = "cilium_calls"
 	sock6MapCiliumCt6           = "cilium_ct6"
 	sock6MapCiliumCtAny6        = "cilium_ct_any6"
+	sock6MapCiliumEvents        = "cilium_events"
 	sock6MapCiliumFrags6        = "cilium_frags6"
 	sock6MapCiliumIpcache       = "cilium_ipcache"
 	sock6MapCiliumLb6Affinity   = "cilium_lb6_affinity"
@@ -36,6 +37,7 @@ const (
 	sock6ProgConnect6           = "connect6"
 	sock6ProgGetpeername6       = "getpeername6"
 	sock6ProgRecvmsg6           = "recvmsg6"
+	sock6ProgRelease6           = "release6"
 	sock6ProgSendmsg6           = "sendmsg6"
 	sock6VarNode                = "node"
 )
@@ -85,6 +87,7 @@ type sock6ProgramSpecs struct {
 	Connect6     *ebpf.ProgramSpec `ebpf:"connect6"`
 	Getpeername6 *ebpf.ProgramSpec `ebpf:"getpeername6"`
 	Recvmsg6     *ebpf.ProgramSpec `ebpf:"recvmsg6"`
+	Release6     *ebpf.ProgramSpec `ebpf:"release6"`
 	Sendmsg6     *ebpf.ProgramSpec `ebpf:"sendmsg6"`
 }
 
@@ -96,6 +99,7 @@ type sock6MapSpecs struct {
 	CiliumCalls         *ebpf.MapSpec `ebpf:"cilium_calls"`
 	CiliumCt6           *ebpf.MapSpec `ebpf:"cilium_ct6"`
 	CiliumCtAny6        *ebpf.MapSpec `ebpf:"cilium_ct_any6"`
+	CiliumEvents        *ebpf.MapSpec `ebpf:"cilium_events"`
 	CiliumFrags6        *ebpf.MapSpec `ebpf:"cilium_frags6"`
 	CiliumIpcache       *ebpf.MapSpec `ebpf:"cilium_ipcache"`
 	CiliumLb6Affinity   *ebpf.MapSpec `ebpf:"cilium_lb6_affinity"`
@@ -142,6 +146,7 @@ type sock6Maps struct {
 	CiliumCalls         *ebpf.Map `ebpf:"cilium_calls"`
 	CiliumCt6           *ebpf.Map `ebpf:"cilium_ct6"`
 	CiliumCtAny6        *ebpf.Map `ebpf:"cilium_ct_any6"`
+	CiliumEvents        *ebpf.Map `ebpf:"cilium_events"`
 	CiliumFrags6        *ebpf.Map `ebpf:"cilium_frags6"`
 	CiliumIpcache       *ebpf.Map `ebpf:"cilium_ipcache"`
 	CiliumLb6Affinity   *ebpf.Map `ebpf:"cilium_lb6_affinity"`
@@ -163,6 +168,7 @@ func (m *sock6Maps) Close() error {
 		m.CiliumCalls,
 		m.CiliumCt6,
 		m.CiliumCtAny6,
+		m.CiliumEvents,
 		m.CiliumFrags6,
 		m.CiliumIpcache,
 		m.CiliumLb6Affinity,
@@ -193,6 +199,7 @@ type sock6Programs struct {
 	Connect6     *ebpf.Program `ebpf:"connect6"`
 	Getpeername6 *ebpf.Program `ebpf:"getpeername6"`
 	Recvmsg6     *ebpf.Program `ebpf:"recvmsg6"`
+	Release6     *ebpf.Program `ebpf:"release6"`
 	Sendmsg6     *ebpf.Program `ebpf:"sendmsg6"`
 }
 
@@ -201,6 +208,7 @@ func (p *sock6Programs) Close() error {
 		p.Connect6,
 		p.Getpeername6,
 		p.Recvmsg6,
+		p.Release6,
 		p.Sendmsg6,
 	)
 }

@@ -56,8 +56,9 @@ type sockCtBuffer struct {
 	}
 	Status uint8
 	Egress uint8
+	Report uint8
+	_      [3]byte
 	L4     uint32
-	_      [4]byte
 	State  sockCtEntry
 }
 
@@ -77,7 +78,9 @@ type sockCtEntry struct {
 	TxFlagsSeen uint8
 	RxFlagsSeen uint8
 	SrcIdentity uint32
-	Pad         uint32
+	TxReported  uint32
+	RxReported  uint32
+	_           [4]byte
 }
 
 type sockEndpointInfo struct {
@@ -262,6 +265,7 @@ const (
 	sockMapCiliumCalls         = "cilium_calls"
 	sockMapCiliumCt4           = "cilium_ct4"
 	sockMapCiliumCtAny4        = "cilium_ct_any4"
+	sockMapCiliumEvents        = "cilium_events"
 	sockMapCiliumFrags4        = "cilium_frags4"
 	sockMapCiliumIpcache       = "cilium_ipcache"
 	sockMapCiliumLb4Affinity   = "cilium_lb4_affinity"
@@ -278,6 +282,7 @@ const (
 	sockProgConnect4           = "connect4"
 	sockProgGetpeername4       = "getpeername4"
 	sockProgRecvmsg4           = "recvmsg4"
+	sockProgRelease4           = "release4"
 	sockProgSendmsg4           = "sendmsg4"
 	sockVarNode                = "node"
 )
@@ -327,6 +332,7 @@ type sockProgramSpecs struct {
 	Connect4     *ebpf.ProgramSpec `ebpf:"connect4"`
 	Getpeername4 *ebpf.ProgramSpec `ebpf:"getpeername4"`
 	Recvmsg4     *ebpf.ProgramSpec `ebpf:"recvmsg4"`
+	Release4     *ebpf.ProgramSpec `ebpf:"release4"`
 	Sendmsg4     *ebpf.ProgramSpec `ebpf:"sendmsg4"`
 }
 
@@ -338,6 +344,7 @@ type sockMapSpecs struct {
 	CiliumCalls         *ebpf.MapSpec `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.MapSpec `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.MapSpec `ebpf:"cilium_ct_any4"`
+	CiliumEvents        *ebpf.MapSpec `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.MapSpec `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.MapSpec `ebpf:"cilium_ipcache"`
 	CiliumLb4Affinity   *ebpf.MapSpec `ebpf:"cilium_lb4_affinity"`
@@ -384,6 +391,7 @@ type sockMaps struct {
 	CiliumCalls         *ebpf.Map `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.Map `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.Map `ebpf:"cilium_ct_any4"`
+	CiliumEvents        *ebpf.Map `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.Map `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.Map `ebpf:"cilium_ipcache"`
 	CiliumLb4Affinity   *ebpf.Map `ebpf:"cilium_lb4_affinity"`
@@ -405,6 +413,7 @@ func (m *sockMaps) Close() error {
 		m.CiliumCalls,
 		m.CiliumCt4,
 		m.CiliumCtAny4,
+		m.CiliumEvents,
 		m.CiliumFrags4,
 		m.CiliumIpcache,
 		m.CiliumLb4Affinity,
@@ -435,6 +444,7 @@ type sockPrograms struct {
 	Connect4     *ebpf.Program `ebpf:"connect4"`
 	Getpeername4 *ebpf.Program `ebpf:"getpeername4"`
 	Recvmsg4     *ebpf.Program `ebpf:"recvmsg4"`
+	Release4     *ebpf.Program `ebpf:"release4"`
 	Sendmsg4     *ebpf.Program `ebpf:"sendmsg4"`
 }
 
@@ -443,6 +453,7 @@ func (p *sockPrograms) Close() error {
 		p.Connect4,
 		p.Getpeername4,
 		p.Recvmsg4,
+		p.Release4,
 		p.Sendmsg4,
 	)
 }
