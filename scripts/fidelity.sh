@@ -31,7 +31,7 @@ raise() { # raise CNI
 # of a real cluster hands on super-packets, which is the lab's NIC model "ideal". The request gives pods a share of a busy CPU.
 # Each run makes 16 Services for TCP and UDP in a cluster, beside the API server's; with 27 more the lab has as many rules.
 compare() { # compare CNI
-	bin/cnibench fidelity --force --context cnibench-e2e --image "${image%@*}" -o "bin/fidelity-$1.jsonl" \
+	bin/cnibench fidelity --force --inspect --context cnibench-e2e --image "${image%@*}" -o "bin/fidelity-$1.jsonl" \
 		--nic ideal --cpu one --services 27 --load-cpus "$last" --cpu-request 200m \
 		--paths host-to-host/cross-node,pod-to-pod/same-node,pod-to-pod/cross-node,pod-to-service/local,pod-to-service/remote \
 		--workloads 'rr(congestion=reno),crr(congestion=reno),stream(congestion=reno,buffer=512Ki),stream(udp)' \

@@ -226,10 +226,10 @@ func tryOut(args []string) (int, string) {
 	return p.main(args), said.String()
 }
 
-// globbed puts the names of files in place of a pattern, as a shell does.
+// globbed puts the names of files in place of a pattern, as a shell does. A star alone stands in quotes.
 func globbed(words []string) (all []string) {
 	for _, word := range words {
-		if names, err := filepath.Glob(word); strings.Contains(word, "*") && err == nil && names != nil {
+		if names, err := filepath.Glob(word); strings.Contains(word, "*") && word != "*" && err == nil && names != nil {
 			all = append(all, names...)
 			continue
 		}

@@ -299,7 +299,7 @@ func TestContent(t *testing.T) {
 			asm.Mov.Imm(asm.R0, -1).WithSymbol("passes"),
 			asm.Return(),
 		}, func(c netstate.Content) bool {
-			return c.Words.There.Sent == words && c.Words.There.Resent > words/40 && c.Words.Back.Resent < 5 && c.Words.There.Wrong == 0
+			return c.Words.There.Sent == words && c.Words.There.Resent > words/100 && c.Words.Back.Resent < words/100 && c.Words.There.Wrong == 0
 		}},
 		"large packets there": {asm.Instructions{
 			asm.LoadMem(asm.R2, asm.R1, 0, asm.Word),

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/dataplane/service"
@@ -165,26 +163,6 @@ func (c ciliumPlane) Rules(dataplane.Node, []dataplane.Node) policy.Node {
 	return policy.Node{Cilium: &policy.CiliumConfig{VXLAN: c.overlay}}
 }
 
-// tableSizes are those of an agent by the values of its chart, on a node with memory bytes: tables of flows share
-// 0.25 % of it by their default sizes (bpf.mapDynamicSizeRatio), with the least that the agent takes. A smaller table would
-// stay in the processor's cache, and a connection would look cheaper than it is.
-func tableSizes(memory uint64) cilium.Sizes {
-	const tcp, other, snat = 1 << 19, 1 << 18, 1 << 19
-	// Bytes that the agent reckons with: keys and values of IPv6; neighbours as many as translated sources; sockets.
-	const whole = (tcp+other)*94 + snat*(94+24) + other*52
-	share := func(normal, least uint64) int { return int(max(normal*(memory/400)/whole, least)) }
-	return cilium.Sizes{FlowsTCP: share(tcp, 1<<17), FlowsAny: share(other, 1<<16), SNAT: share(snat, 1<<17), Stats: 1024}
-}
-
-// machineMemory is that of each node: a lab's nodes share one machine, as those of a test cluster do.
-func machineMemory() uint64 {
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return 0 // the least
-	}
-	return uint64(info.Totalram) * uint64(info.Unit)
-}
-
 // policySpare is the room in a pod's policy table beyond an entry in each direction for each policy.
 const policySpare = 64
 
@@ -195,7 +173,7 @@ func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
 	o := cilium.Options{
 		NS: p.NS, NodeIP: p.Node.Addr.Addr(), Gateway: p.Node.Gateway(), Wire: dataplane.NIC, Overlay: p.Node.Tunnel.Device,
 		HostDevice: ciliumHost, NetDevice: ciliumNet, Legacy: c.legacy, Masquerade: p.Node.Cluster,
-		NodePort: cilium.NodePortSNAT, Sizes: tableSizes(machineMemory()),
+		NodePort: cilium.NodePortSNAT, Sizes: cilium.AgentSizes(),
 	}
 	frontends, endpoints := p.Entries()
 	o.Sizes.LB = frontends + endpoints + lbSpare

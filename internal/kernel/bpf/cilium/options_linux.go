@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
@@ -68,13 +70,13 @@ type Options struct {
 	Sizes  Sizes
 }
 
-// Sizes are the capacities of the tables that the kernel allocates whole, in entries; zero takes the default. Flow
+// Sizes are the capacities of the tables that the kernel allocates whole, in entries; zero takes that of AgentSizes. Flow
 // tables are LRU: full, they forget the flow that was silent longest. Product defaults are in brackets.
 type Sizes struct {
-	FlowsTCP int // 65,536 [524,288]; 150 bytes each, 200 with IPv6
-	FlowsAny int // 32,768 [262,144]
-	SNAT     int // 65,536 [524,288]
-	Stats    int // 4,096 [65,536], per CPU
+	FlowsTCP int // 150 bytes each, 200 with IPv6
+	FlowsAny int
+	SNAT     int
+	Stats    int // [65,536], per CPU
 	// Policy is the number of rules of a pod (bpf-policy-map-max); at least the product's 16,384.
 	Policy int
 	// Ports are those of source translation, from 32,768 on; at most and by default 32,768, as in the product.
@@ -83,12 +85,35 @@ type Sizes struct {
 	LB int
 }
 
+// AgentSizes returns the capacities that an agent takes on a node with the machine's memory, by its chart's values: tables of
+// flows share 0.25 % of it by their default sizes (bpf.mapDynamicSizeRatio), and have a least size. A smaller table would stay in
+// the processor's cache, and a connection would look cheaper than it is. Policystats, of few entries, are smaller.
+func AgentSizes() Sizes { return sizesFor(machineMemory()) }
+
+func sizesFor(memory uint64) Sizes {
+	const tcp, other, snat = 1 << 19, 1 << 18, 1 << 19
+	// Bytes that the agent reckons with: keys and values of IPv6; neighbours as many as translated sources; sockets.
+	const whole = (tcp+other)*94 + snat*(94+24) + other*52
+	share := func(normal, least uint64) int { return int(max(normal*(memory/400)/whole, least)) }
+	return Sizes{FlowsTCP: share(tcp, 1<<17), FlowsAny: share(other, 1<<16), SNAT: share(snat, 1<<17), Stats: 1024}
+}
+
+// machineMemory is what each node takes for its own, of a lab as of a test cluster: bytes, 0 if the kernel does not say.
+func machineMemory() uint64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 0
+	}
+	return uint64(info.Totalram) * uint64(info.Unit)
+}
+
 // allPorts are those from firstPort on.
 const allPorts = 1<<16 - firstPort
 
 func (s Sizes) withDefaults() Sizes {
-	s.FlowsTCP, s.FlowsAny = cmp.Or(s.FlowsTCP, 65536), cmp.Or(s.FlowsAny, 32768)
-	s.SNAT, s.Stats, s.Ports = cmp.Or(s.SNAT, 65536), cmp.Or(s.Stats, 4096), cmp.Or(s.Ports, allPorts)
+	agent := AgentSizes()
+	s.FlowsTCP, s.FlowsAny, s.SNAT = cmp.Or(s.FlowsTCP, agent.FlowsTCP), cmp.Or(s.FlowsAny, agent.FlowsAny), cmp.Or(s.SNAT, agent.SNAT)
+	s.Stats, s.Ports = cmp.Or(s.Stats, agent.Stats), cmp.Or(s.Ports, allPorts)
 	return s
 }
 
