@@ -161,7 +161,7 @@ func (e *Evidence) Add(r *result.Record) error {
 }
 
 // barred reports whether a prober had no right to send: a process without rights gets no socket for echoes outside of the groups
-// of net.ipv4.ping_group_range, as in the network of a node. That is no fault of the path.
+// of net.ipv4.ping_group_range, as in the network of a node. The path is not at fault.
 func barred(kind string, r *result.Record) bool {
 	return kind == "ping" && r.Status != result.OK && r.Error != nil && strings.Contains(r.Error.Message, "socket icmp: ")
 }

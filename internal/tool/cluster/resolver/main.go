@@ -27,7 +27,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 2 {
-		return errors.New("want a port, and NAME=ADDRESS...")
+		return errors.New("want a port, and one NAME=ADDRESS or more")
 	}
 	known, err := parseNames(args[1:])
 	if err != nil {
