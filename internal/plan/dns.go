@@ -47,10 +47,9 @@ func (s dnsSpec) kind() *kind { return &dnsKind }
 
 // Traits implements Spec.
 func (s dnsSpec) Traits() Traits {
-	t := Traits{Protocol: s.Protocol, Work: resolution, Flows: s.Flows, Rate: s.Rate, Load: s.Load, Arrival: s.Arrival,
+	return Traits{Protocol: s.Protocol, Work: resolution, Flows: s.Flows, Rate: s.Rate, Load: s.Load, Arrival: s.Arrival,
 		Names: s.Shape, rolling: rolling{Backends: s.Backends}, Kernel: s.Elsewhere(), Timeout: s.Longest(),
 		RateMetric: metric.ResolutionRate, Times: metric.ResolutionTime, Decides: []string{metric.ResolutionTime + ".p50"}}
-	return t
 }
 
 func (s dnsSpec) normalize() Spec {

@@ -18,31 +18,15 @@ func TestParseDNS(t *testing.T) {
 		"dns(timeout=500ms,attempts=1)":       "dns(timeout=500ms,attempts=1)",
 		"dns(backends=2,window=10s,load=50%)": "dns(load=50%,backends=2,window=10s)",
 	} {
-		w, err := ParseWorkload(in)
-		if err != nil || w.String() != want {
-			t.Errorf("%s: got %s, want %s (%v)", in, w, want, err)
-			continue
-		}
-		if again, err := ParseWorkload(w.String()); err != nil || again != w {
-			t.Errorf("%s is read back as %+v, %v", w, again, err)
-		}
+		readsAs(t, in, want)
 	}
-	is := dnsOf(t, "dns(timeout=1s,attempts=3)").Traits()
+	is := parsed(t, "dns(timeout=1s,attempts=3)").Traits()
 	if !is.Exchanges() || is.Standing() || is.Kernel || is.Timeout != 5*time.Second || !is.Names.Pair() {
 		t.Errorf("%+v", is)
 	}
-	if is := dnsOf(t, "dns(server=cluster)").Traits(); !is.Kernel || is.Names.Ndots != 0 || is.Names.Name == "" {
+	if is := parsed(t, "dns(server=cluster)").Traits(); !is.Kernel || is.Names.Ndots != 0 || is.Names.Name == "" {
 		t.Errorf("%+v", is)
 	}
-}
-
-func dnsOf(t *testing.T, text string) Workload {
-	t.Helper()
-	w, err := ParseWorkload(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
 }
 
 // TestDNSFaultsAreListedAtOnce: each option that is wrong is named, those out of bounds and those that do not go together.
@@ -73,13 +57,13 @@ func TestDNSFaultsAreListedAtOnce(t *testing.T) {
 
 // TestDNSElsewhere: the resolver of a cluster is asked behind a Service, from a pod, on a cluster.
 func TestDNSElsewhere(t *testing.T) {
-	w := dnsOf(t, "dns(server=cluster)")
+	w := parsed(t, "dns(server=cluster)")
 	for _, p := range Paths {
 		if open := w.Barred(p) == ""; open != (p.From == Pod && p.To == Service) {
 			t.Errorf("%s: %q", p, w.Barred(p))
 		}
 	}
-	if why := dnsOf(t, "dns").Barred(ZeroPath); why != "" {
+	if why := parsed(t, "dns").Barred(ZeroPath); why != "" {
 		t.Error(why)
 	}
 	p := Default()
@@ -92,7 +76,7 @@ func TestDNSElsewhere(t *testing.T) {
 			t.Errorf("%v asks a server of the cluster from host to host", c)
 		}
 	}
-	if got := (Plan{Workloads: []Workload{dnsOf(t, "dns(backends=2)")}}).Backends(); len(got) != 1 || got[0] != 2 {
+	if got := (Plan{Workloads: []Workload{parsed(t, "dns(backends=2)")}}).Backends(); len(got) != 1 || got[0] != 2 {
 		t.Error(got)
 	}
 }

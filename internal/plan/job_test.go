@@ -17,14 +17,20 @@ func TestParseJob(t *testing.T) {
 		"job(compute=70%)":                                   "job(compute=70%)",
 		"job(pause=20ms,size=64Ki)":                          "job(size=65536,pause=20ms)",
 	} {
-		w, err := ParseWorkload(in)
-		if err != nil || w.String() != want {
-			t.Errorf("%s: got %s, want %s (%v)", in, w, want, err)
-			continue
-		}
-		if again, err := ParseWorkload(w.String()); err != nil || again != w {
-			t.Errorf("%s is read back as %+v, %v", w, again, err)
-		}
+		readsAs(t, in, want)
+	}
+}
+
+// readsAs checks the canonical text of a workload, which is read back as the same.
+func readsAs(t *testing.T, in, want string) {
+	t.Helper()
+	w, err := ParseWorkload(in)
+	if err != nil || w.String() != want {
+		t.Errorf("%s: got %s, want %s (%v)", in, w, want, err)
+		return
+	}
+	if again, err := ParseWorkload(w.String()); err != nil || again != w {
+		t.Errorf("%s is read back as %+v, %v", w, again, err)
 	}
 }
 
@@ -53,7 +59,7 @@ func TestJobFaultsAreListedAtOnce(t *testing.T) {
 // TestJobNeedsNodes: a lab gets a node for each member where its nodes are not given, and is refused where they are too few.
 func TestJobNeedsNodes(t *testing.T) {
 	p := Default()
-	p.Paths, p.Workloads = []Path{{Pod, Pod, CrossNode}}, []Workload{jobOf(t, "job(members=8)")}
+	p.Paths, p.Workloads = []Path{{Pod, Pod, CrossNode}}, []Workload{parsed(t, "job(members=8)")}
 	if q := p.ForPairs(func(string) bool { return false }); q.Lab.Nodes != 8 || q.Validate() != nil {
 		t.Errorf("%d nodes: %v", q.Lab.Nodes, q.Validate())
 	}
@@ -62,7 +68,7 @@ func TestJobNeedsNodes(t *testing.T) {
 	} else if err := q.Validate(); err == nil || !strings.Contains(err.Error(), "8 members need a node each, and raw has 2: --nodes 8, or fewer members") {
 		t.Error(err)
 	}
-	p.Lab.Nodes, p.Workloads = MaxNodes, []Workload{jobOf(t, "job(members=64)")}
+	p.Lab.Nodes, p.Workloads = MaxNodes, []Workload{parsed(t, "job(members=64)")}
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "a lab has at most 16 nodes") {
 		t.Error(err)
 	}
@@ -73,7 +79,7 @@ func TestJobNeedsNodes(t *testing.T) {
 }
 
 func TestJobPaths(t *testing.T) {
-	w := jobOf(t, "job")
+	w := parsed(t, "job")
 	for _, p := range Paths {
 		if served := w.Barred(p) == ""; served != (p == Path{Pod, Pod, CrossNode} || p == ZeroPath) {
 			t.Errorf("%s: %q", p, w.Barred(p))
@@ -87,7 +93,7 @@ func TestJobPaths(t *testing.T) {
 
 // TestCompute: a share of a step becomes a time, and the job without it is measured first.
 func TestCompute(t *testing.T) {
-	w := jobOf(t, "job(members=8,compute=80%)")
+	w := parsed(t, "job(members=8,compute=80%)")
 	of, ok := w.Capacity()
 	if !ok || of.String() != "job(members=8)" {
 		t.Errorf("%s, %v", of, ok)
@@ -108,7 +114,7 @@ func TestCompute(t *testing.T) {
 func TestJobsExcludePairsAndExplain(t *testing.T) {
 	p := Default()
 	p.Lab.Nodes, p.Explain, p.Pairs.Which = 4, true, "all"
-	p.Paths, p.Workloads = []Path{{Pod, Pod, CrossNode}}, []Workload{jobOf(t, "job")}
+	p.Paths, p.Workloads = []Path{{Pod, Pod, CrossNode}}, []Workload{parsed(t, "job")}
 	err := p.Validate()
 	for _, want := range []string{"job is not measured between pairs of nodes", "has no meaning for a job"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -117,7 +123,7 @@ func TestJobsExcludePairsAndExplain(t *testing.T) {
 	}
 }
 
-func jobOf(t *testing.T, s string) Workload {
+func parsed(t *testing.T, s string) Workload {
 	t.Helper()
 	w, err := ParseWorkload(s)
 	if err != nil {

@@ -85,7 +85,10 @@ type tour struct{ *conductor }
 // other, so that the network of its hosts and that of its pods are seen at the same time. Pairs whose nodes were away are tried
 // once more at the end.
 func (c tour) pairs(ctx context.Context) (string, error) {
-	for range 2 {
+	for again := range 2 {
+		if again > 0 {
+			c.env.At(c.plan.Measured()[0]).(env.Meshed).Await(ctx)
+		}
 		c.progress.left = 0
 		if reason, err := c.everyRound(ctx); reason != "" || err != nil {
 			return reason, err
@@ -93,7 +96,6 @@ func (c tour) pairs(ctx context.Context) (string, error) {
 		if c.progress.left == 0 {
 			break
 		}
-		c.env.At(c.plan.Measured()[0]).(env.Meshed).Await(ctx)
 	}
 	suspects := c.memory.pairs.Analyse(c.survey.nodes, c.plan.Margin).Suspects(mostSuspects)
 	if len(suspects) == 0 {

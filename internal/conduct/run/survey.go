@@ -30,7 +30,8 @@ type surveyed struct {
 	first mesh.Pair
 }
 
-// survey asks e for every profile and path of the plan. was are the nodes of a resumed file, if it has any. It fails if nothing that was asked for can be measured.
+// survey asks e for every profile and path of the plan. was are the nodes of a resumed file, if it has any. It fails if nothing that
+// was asked for can be measured.
 func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node) (surveyed, error) {
 	profiles, err := e.Profiles(ctx)
 	if err != nil {

@@ -83,13 +83,10 @@ func (c *pacedConnector) step(w *worker) bool {
 // send begins what is due.
 func (c *pacedConnector) send(w *worker) {
 	for range sendsAtOnce {
-		due, now, ok := c.scheduled(w, c.underWay(), len(c.free) > 0)
+		tag, due, _, ok := c.place(w, &c.free, c.underWay())
 		if !ok {
 			return
 		}
-		c.take(w, due, now)
-		tag := c.free[len(c.free)-1]
-		c.free = c.free[:len(c.free)-1]
 		c.calls[tag] = call{fd: -1, unsent: c.message, due: due}
 		c.connect(w, tag)
 	}

@@ -68,7 +68,7 @@ const queriesSize = 2 * (2 + 512)
 
 func openResolver(w *worker) (flow, error) {
 	is := w.trial.traits
-	text := []byte(nil)
+	var text []byte
 	if is.Names.Server == names.Cluster {
 		var err error
 		if text, err = os.ReadFile(resolvConf); err != nil {
@@ -128,13 +128,10 @@ func (c *resolver) step(w *worker) bool {
 // start begins what is due.
 func (c *resolver) start(w *worker) {
 	for range sendsAtOnce {
-		due, now, ok := c.scheduled(w, c.underWay(), len(c.free) > 0)
+		tag, due, now, ok := c.place(w, &c.free, c.underWay())
 		if !ok {
 			return
 		}
-		c.take(w, due, now)
-		tag := c.free[len(c.free)-1]
-		c.free = c.free[:len(c.free)-1]
 		r := &c.all[tag]
 		r.busy, r.due, r.cause, r.cut = true, due, failedServer, false
 		c.follow(w, tag, r.Begin(c.names, now, uint32(c.random.Uint64())))
@@ -349,15 +346,27 @@ func (c *resolver) receive(w *worker, tag uint32) {
 
 // takeStream takes the whole messages of what has come over TCP.
 func (r *resolution) takeStream(now int64) (do lookup.Do) {
-	for do == lookup.Wait && len(r.got) >= 2 {
-		size := 2 + int(binary.BigEndian.Uint16(r.got))
-		if len(r.got) < size {
+	for do == lookup.Wait {
+		message, rest := framed(r.got)
+		if message == nil {
 			break
 		}
-		do = r.Take(r.got[2:size], now)
-		r.got = r.got[:copy(r.got, r.got[size:])]
+		do = r.Take(message, now)
+		r.got = r.got[:copy(r.got, rest)]
 	}
 	return do
+}
+
+// framed returns the first message of a stream, without the length that is before it, and what follows; nil unless all of it is there.
+func framed(stream []byte) (message, rest []byte) {
+	if len(stream) < 2 {
+		return nil, stream
+	}
+	size := 2 + int(binary.BigEndian.Uint16(stream))
+	if len(stream) < size {
+		return nil, stream
+	}
+	return stream[2:size], stream[size:]
 }
 
 // expire gives up waiting where an answer is late.
@@ -554,13 +563,13 @@ func (s *streamNameServer) step(w *worker) bool {
 
 // reply answers the whole messages among so many bytes, and returns how many bytes are left of the last.
 func (s *streamNameServer) reply(w *worker, fd, got int) (left int, e syscall.Errno) {
-	for got >= 2 {
-		size := 2 + int(binary.BigEndian.Uint16(s.question))
-		if got < size {
-			break
+	for {
+		message, rest := framed(s.question[:got])
+		if message == nil {
+			return got, 0
 		}
-		answer := s.server.Answer(s.question[2:size], s.answer)
-		got = copy(s.question, s.question[size:got])
+		answer := s.server.Answer(message, s.answer)
+		got = copy(s.question, rest)
 		if answer == nil {
 			continue
 		}
@@ -572,5 +581,4 @@ func (s *streamNameServer) reply(w *worker, fd, got int) (left int, e syscall.Er
 		w.count.sent.Add(uint64(len(out)))
 		w.count.operations.Add(1)
 	}
-	return got, 0
 }

@@ -96,6 +96,18 @@ func (p *pace) take(w *worker, due, now int64) {
 	}
 }
 
+// place takes what is due, and one of the free places for it; ok is false if nothing is due or no place is free.
+func (p *pace) place(w *worker, free *[]uint32, underWay int) (tag uint32, due, now int64, ok bool) {
+	last := len(*free) - 1
+	if due, now, ok = p.scheduled(w, underWay, last >= 0); !ok {
+		return 0, 0, 0, false
+	}
+	p.take(w, due, now)
+	tag = (*free)[last]
+	*free = (*free)[:last]
+	return tag, due, now, true
+}
+
 // edge keeps the counts at an edge of the window.
 func (p *pace) edge(w *worker, edge int) {
 	p.edges[edge] = offer{p.taken + p.schedule.behind(w.trial.now()), p.taken}

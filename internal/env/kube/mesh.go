@@ -137,7 +137,7 @@ func (p placement) present(pods []*podSpec) []*podSpec {
 	return slices.DeleteFunc(slices.Clone(pods), func(s *podSpec) bool { return p.mesh.isAway(s.Node).why != "" })
 }
 
-// lost returns what is told of pods that do not come; nil where all are needed.
+// lost returns a function that notes the node of a pod that does not come. It is nil for a run that needs all of its pods.
 func (p placement) lost(say func(string, ...any)) func(pod, why string) {
 	if p.mesh == nil {
 		return nil
@@ -153,12 +153,16 @@ func (p placement) lost(say func(string, ...any)) func(pod, why string) {
 
 // foremost returns the first two nodes that are there.
 func (p placement) foremost() (first, second string, err error) {
-	there := slices.DeleteFunc(slices.Clone(p.members), func(node string) bool { return p.mesh.isAway(node).why != "" })
-	if len(there) < 2 {
-		away := map[string]string{}
-		for node, a := range p.mesh.away {
+	var there []string
+	away := map[string]string{}
+	for _, node := range p.members {
+		if a := p.mesh.isAway(node); a.why != "" {
 			away[node] = a.why
+		} else {
+			there = append(there, node)
 		}
+	}
+	if len(there) < 2 {
 		return "", "", errors.New(alone(cmp.Or(strings.Join(there, ", "), "no node"), away))
 	}
 	return there[0], there[1], nil

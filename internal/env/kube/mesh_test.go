@@ -186,7 +186,7 @@ func TestAwayAndBack(t *testing.T) {
 	}
 	change(func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	if node, why := m.Away(t.Context(), pair, false); node != "" {
-		t.Errorf("nobody has asked: %s: %s", node, why)
+		t.Errorf("no trial failed, and the API server was asked: %s: %s", node, why)
 	}
 	if node, why := m.Away(t.Context(), pair, true); node != "n2" || why != "its pods are gone; it is cordoned" {
 		t.Errorf("%s: %q", node, why)

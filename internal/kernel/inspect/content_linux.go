@@ -12,6 +12,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,15 +40,20 @@ const (
 
 // roomy gives a socket room, and has it say what it had no room for.
 func roomy(conn *net.UDPConn) error {
+	return withSocket(conn, func(fd int) error {
+		_ = sock.SetReceiveBuffer(fd, socketRoom) // as much as it may have
+		return os.NewSyscallError("setsockopt RXQ_OVFL", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1))
+	})
+}
+
+// withSocket calls do with the descriptor of a connection, and returns its error.
+func withSocket(conn syscall.Conn, do func(fd int) error) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return err
 	}
 	var failed error
-	err = raw.Control(func(fd uintptr) {
-		_ = sock.SetReceiveBuffer(int(fd), socketRoom) // as much as it may have
-		failed = os.NewSyscallError("setsockopt RXQ_OVFL", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1))
-	})
+	err = raw.Control(func(fd uintptr) { failed = do(int(fd)) })
 	return errors.Join(err, failed)
 }
 
@@ -234,14 +240,12 @@ func give(c *net.TCPConn) (resent int, err error) {
 
 // sentAgain returns how many segments of a connection were sent again, without those that the receiver had already.
 func sentAgain(c *net.TCPConn) (n int, err error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var s sock.TCPState
-	var failed error
-	err = raw.Control(func(fd uintptr) { s, failed = sock.State(int(fd)) })
-	return max(0, int(s.Retransmits)-int(s.Twice)), errors.Join(err, failed)
+	err = withSocket(c, func(fd int) error {
+		s, err := sock.State(fd)
+		n = max(0, int(s.Retransmits)-int(s.Twice))
+		return err
+	})
+	return n, err
 }
 
 // take reads the parts of a stream up to its end.

@@ -79,7 +79,8 @@ type Await struct {
 	Done func(*corev1.Pod, State) bool
 	// Interval is the time between two lists, Limit the time for all pods, Patience that for a state that may pass.
 	Interval, Limit, Patience time.Duration
-	// Lost is told of a pod that is gone, cannot be done or is late; the others are waited for. Without it, one pod fails all. (optional)
+	// Lost is called for each pod that is gone, cannot be done or is late, and the wait for the others continues. Without it the
+	// first such pod ends the wait with an error. (optional)
 	Lost func(name, why string)
 }
 
@@ -107,14 +108,6 @@ func (e *LateError) why() string {
 // for a pod that is gone or that cannot be done; with Lost it does neither.
 func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 	since, lost := map[string]time.Time{}, map[string]bool{}
-	lose := func(name string, err error) error {
-		if a.Lost == nil {
-			return err
-		}
-		lost[name] = true
-		a.Lost(name, err.Error())
-		return nil
-	}
 	var pods map[string]*corev1.Pod
 	late := &LateError{Limit: a.Limit}
 	err := wait.PollUntilContextTimeout(ctx, a.Interval, a.Limit, true, func(ctx context.Context) (bool, error) {
@@ -127,33 +120,20 @@ func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 		}
 		pods, late.Waiting, late.Pod = listed, map[string]State{}, ""
 		for _, name := range a.Names {
-			p := pods[name]
 			if lost[name] {
 				continue
 			}
-			if p == nil {
-				if err := lose(name, fmt.Errorf("pod %s is gone: it was deleted", name)); err != nil {
-					return false, err
+			now, done, err := a.state(name, pods[name], since)
+			switch {
+			case err != nil && a.Lost == nil:
+				return false, err
+			case err != nil:
+				lost[name] = true
+				a.Lost(name, err.Error())
+			case !done:
+				if late.Waiting[name] = now; late.Pod == "" {
+					late.Pod, late.Node = name, pods[name].Spec.NodeName
 				}
-				continue
-			}
-			now := StateOf(p)
-			if a.Done(p, now) {
-				continue
-			}
-			if !now.Patient {
-				delete(since, name)
-			} else if since[name].IsZero() {
-				since[name] = time.Now()
-			}
-			if now.Hopeless || now.Patient && time.Since(since[name]) > a.Patience {
-				if err := lose(name, advice.With(fmt.Errorf("pod %s on node %s: %s", name, nodeOf(p), now.Why), now.Advice)); err != nil {
-					return false, err
-				}
-				continue
-			}
-			if late.Waiting[name] = now; late.Pod == "" {
-				late.Pod, late.Node = name, p.Spec.NodeName
 			}
 		}
 		return late.Pod == "", nil
@@ -166,11 +146,31 @@ func (a Await) Pods(ctx context.Context) (map[string]*corev1.Pod, error) {
 			return nil, late
 		}
 		for name, now := range late.Waiting {
-			_ = lose(name, fmt.Errorf("pod %s is not ready after %s: %s", name, a.Limit, cmp.Or(now.Why, "nothing is known of it"))) // none with Lost
+			a.Lost(name, fmt.Sprintf("pod %s is not ready after %s: %s", name, a.Limit, cmp.Or(now.Why, "nothing is known of it")))
 		}
 		err = nil
 	}
 	return pods, err
+}
+
+// state returns how a pod is and whether it is done. The error says that it never will be. since has when states began that may pass.
+func (a Await) state(name string, p *corev1.Pod, since map[string]time.Time) (now State, done bool, err error) {
+	if p == nil {
+		return now, false, fmt.Errorf("pod %s is gone: it was deleted", name)
+	}
+	now = StateOf(p)
+	if a.Done(p, now) {
+		return now, true, nil
+	}
+	if !now.Patient {
+		delete(since, name)
+	} else if since[name].IsZero() {
+		since[name] = time.Now()
+	}
+	if now.Hopeless || now.Patient && time.Since(since[name]) > a.Patience {
+		return now, false, advice.With(fmt.Errorf("pod %s on node %s: %s", name, nodeOf(p), now.Why), now.Advice)
+	}
+	return now, false, nil
 }
 
 // nodeOf returns the node that a pod runs on, or that On has asked for.

@@ -57,18 +57,20 @@ func (s *site) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) 
 	return ends, err
 }
 
+func (s *site) mesh() kube.Mesh { return kube.Mesh{Cluster: s.cluster} }
+
 // Nodes returns the nodes of a run over pairs.
 func (s *site) Nodes(context.Context, plan.Variant) ([]mesh.Node, error) {
-	return kube.Mesh{Cluster: s.cluster}.Nodes(), nil
+	return s.mesh().Nodes(), nil
 }
 
 // Away returns a node of a pair that cannot be measured now, and why.
 func (s *site) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string) {
-	return kube.Mesh{Cluster: s.cluster}.Away(ctx, p, failed)
+	return s.mesh().Away(ctx, p, failed)
 }
 
 // Await waits until nodes that come back are there.
-func (s *site) Await(ctx context.Context) { kube.Mesh{Cluster: s.cluster}.Await(ctx) }
+func (s *site) Await(ctx context.Context) { s.mesh().Await(ctx) }
 
 // Renews returns all variants of the cluster: they share its pods.
 func (s *site) Renews(plan.Variant) []plan.Variant {

@@ -17,31 +17,12 @@ import (
 // resolved runs dns over a path of a lab, and returns what the client and the servers saw.
 func resolved(t *testing.T, l *lab.Lab, profile plan.Variant, path, workload string) (client, server *sample.Observation) {
 	t.Helper()
-	w, err := plan.ParseWorkload(workload)
-	if err != nil {
-		t.Fatal(err)
-	}
 	p, err := plan.ParsePath(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ends, err := l.Endpoints(plan.Case{Profile: profile, Path: p, Workload: w}.Route())
-	if err != nil {
-		t.Fatal(err)
-	}
-	dial := func(e control.Endpoint) *control.Client {
-		c, err := control.Dial(t.Context(), e)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.HeartbeatLimit = time.Minute // other tests use the machine
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	s := control.Sides{Client: dial(ends.Client)}
-	for _, e := range ends.Servers {
-		s.Servers = append(s.Servers, dial(e))
-	}
+	w, ends, first, servers := agents(t, l, profile, p, workload)
+	s := control.Sides{Client: first, Servers: servers}
 	if err := s.Prepare(t.Context(), ends, control.Prepare{Workload: w, Warmup: 50 * time.Millisecond, Window: 500 * time.Millisecond, Setup: time.Minute}); err != nil {
 		t.Fatal(err)
 	}

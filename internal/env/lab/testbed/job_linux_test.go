@@ -12,17 +12,17 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// members are the agents of a job in a lab, prepared, with their ends.
-func members(t *testing.T, l *lab.Lab, profile plan.Variant, path plan.Path, workload string, window time.Duration) (control.Members, control.Ends) {
+// agents starts an agent at each end of a workload's path.
+func agents(t *testing.T, l *lab.Lab, profile plan.Variant, path plan.Path, workload string) (w plan.Workload, ends control.Ends, client *control.Client, servers []*control.Client) {
 	t.Helper()
 	w, err := plan.ParseWorkload(workload)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ends, err := l.Endpoints(plan.Case{Profile: profile, Path: path, Workload: w}.Route())
-	if err != nil {
+	if ends, err = l.Endpoints(plan.Case{Profile: profile, Path: path, Workload: w}.Route()); err != nil {
 		t.Fatal(err)
 	}
 	dial := func(e control.Endpoint) *control.Client {
@@ -34,10 +34,14 @@ func members(t *testing.T, l *lab.Lab, profile plan.Variant, path plan.Path, wor
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	}
-	m := control.Members{Client: dial(ends.Client)}
-	for _, e := range ends.Servers {
-		m.Servers = append(m.Servers, dial(e))
-	}
+	return w, ends, dial(ends.Client), each.Of(ends.Servers, dial)
+}
+
+// members are the agents of a job in a lab, prepared, with their ends.
+func members(t *testing.T, l *lab.Lab, profile plan.Variant, path plan.Path, workload string, window time.Duration) (control.Members, control.Ends) {
+	t.Helper()
+	w, ends, client, servers := agents(t, l, profile, path, workload)
+	m := control.Members{Client: client, Servers: servers}
 	if err := m.Prepare(t.Context(), ends, control.Prepare{Workload: w, Window: window, Setup: time.Minute}); err != nil {
 		t.Fatal(err)
 	}

@@ -111,9 +111,8 @@ inlined int ct_tuple(struct __sk_buff *skb, const ip_header *ip, struct ct_key *
 /* ct_report tells whether a message about a flow is due: one direction showed a TCP flag for the first time, or nothing was
  * told of it for a while.
  */
-inlined __u8 ct_report(struct ct_entry *e, __u8 tcp_flags, int tx)
+inlined __u8 ct_report(struct ct_entry *e, __u32 now, __u8 tcp_flags, int tx)
 {
-	__u32 now = now_seconds();
 	__u8 seen = tx ? e->tx_flags_seen : e->rx_flags_seen;
 	__u32 last = tx ? e->tx_reported : e->rx_reported;
 
@@ -129,7 +128,7 @@ inlined __u8 ct_report(struct ct_entry *e, __u8 tcp_flags, int tx)
 /* ct_touch is what every packet does to the entry that it hits. tx says that the packet goes in the entry's direction.
  * Returns false if the flow had ended and the packet opens it anew.
  */
-inlined int ct_touch(struct __sk_buff *skb, struct ct_entry *e, __u8 proto, __u8 tcp_flags, int tx)
+inlined int ct_touch(struct __sk_buff *skb, struct ct_entry *e, __u32 now, __u8 proto, __u8 tcp_flags, int tx)
 {
 	__u16 both = CTF_RX_CLOSING | CTF_TX_CLOSING;
 	int syn = proto == IPPROTO_TCP && (tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
@@ -150,13 +149,13 @@ inlined int ct_touch(struct __sk_buff *skb, struct ct_entry *e, __u8 proto, __u8
 			e->rx_flags_seen |= tcp_flags;
 	}
 	if ((e->flags & both) != both)
-		e->lifetime = now_seconds() + ct_lifetime(proto, syn, e->flags & CTF_SEEN_NON_SYN);
+		e->lifetime = now + ct_lifetime(proto, syn, e->flags & CTF_SEEN_NON_SYN);
 	if (tcp_flags & TCP_RST)
 		e->flags |= both;
 	else if (tcp_flags & TCP_FIN)
 		e->flags |= tx ? CTF_TX_CLOSING : CTF_RX_CLOSING;
 	if ((tcp_flags & (TCP_RST | TCP_FIN)) && (e->flags & both) == both)
-		e->lifetime = now_seconds() + LIFETIME_CLOSE;
+		e->lifetime = now + LIFETIME_CLOSE;
 	__sync_fetch_and_add(&e->packets, 1);
 	__sync_fetch_and_add(&e->bytes, skb->len);
 	return !reopened;
@@ -179,10 +178,11 @@ inlined int ct_lookup(struct __sk_buff *skb, const struct ct_key *t, __u8 direct
 	ct_turn(t, &key, (direction == CT_OUT ? CT_IN : CT_OUT) | related);
 	e = bpf_map_lookup_elem(map, &key);
 	if (e) {
+		__u32 now = now_seconds();
 		int live;
 
-		*report = ct_report(e, tcp_flags, 0);
-		live = ct_touch(skb, e, t->proto, tcp_flags, 0);
+		*report = ct_report(e, now, tcp_flags, 0);
+		live = ct_touch(skb, e, now, t->proto, tcp_flags, 0);
 
 		*state = *e;
 		if (related)
@@ -199,10 +199,11 @@ inlined int ct_lookup(struct __sk_buff *skb, const struct ct_key *t, __u8 direct
 	if (!e)
 		return CT_NEW;
 	{
+		__u32 now = now_seconds();
 		int live;
 
-		*report = ct_report(e, tcp_flags, 1);
-		live = ct_touch(skb, e, t->proto, tcp_flags, 1);
+		*report = ct_report(e, now, tcp_flags, 1);
+		live = ct_touch(skb, e, now, t->proto, tcp_flags, 1);
 
 		*state = *e;
 		if (related)
@@ -225,10 +226,10 @@ inlined int ct_create(struct __sk_buff *skb, const struct ct_key *t, __u8 direct
 	e.nat_addr = state->nat_addr;
 	e.nat_port = state->nat_port;
 	e.src_identity = state->src_identity;
-	e.lifetime = now_seconds() + ct_lifetime(t->proto, 1, 0);
+	e.tx_reported = now_seconds();
+	e.lifetime = e.tx_reported + ct_lifetime(t->proto, 1, 0);
 	if (t->proto == IPPROTO_TCP)
 		e.tx_flags_seen = TCP_SYN;
-	e.tx_reported = now_seconds();
 	key.flags = direction;
 	if (bpf_map_update_elem(ct_map(t->proto), &key, &e, BPF_ANY))
 		return -DROP_CT_CREATE_FAILED;

@@ -201,7 +201,7 @@ int nat_ingress(struct __sk_buff *skb)
 	}
 	if (turned.proto == IPPROTO_TCP && b->l4)
 		bpf_skb_load_bytes(skb, b->l4 + offset_of(struct tcphdr, flags), &tcp_flags, 1);
-	ct_touch(skb, e, turned.proto, tcp_flags, 0);
+	ct_touch(skb, e, now_seconds(), turned.proto, tcp_flags, 0);
 	ret = lb_reverse(skb, &b->tuple, b->l4, e->rev_nat);
 	if (ret)
 		return drop(skb, DIR_INGRESS, -ret);

@@ -146,7 +146,7 @@ inlined __u32 lb_flow(struct __sk_buff *skb, struct lb_key *key, const struct lb
 		bpf_skb_load_bytes(skb, l4 + offset_of(struct tcphdr, flags), &tcp_flags, 1);
 	known = bpf_map_lookup_elem(ct_map(t->proto), &k);
 	if (known && known->rev_nat == svc->rev_nat && known->lifetime >= now_seconds() &&
-	    ct_touch(skb, known, t->proto, tcp_flags, 1) && lb_backend(known->backend_id))
+	    ct_touch(skb, known, now_seconds(), t->proto, tcp_flags, 1) && lb_backend(known->backend_id))
 		return known->backend_id;
 	id = lb_affine(svc, client_of(t->saddr), 0);
 	if (!lb_backend(id)) {

@@ -47,7 +47,7 @@ SEC("tc")
 int from_container(struct __sk_buff *skb)
 {
 	clear_cb(skb);
-	bpf_skb_pull_data(skb, ETH_HLEN + sizeof(ip_header));
+	pull(skb);
 	if (self.netkit)
 		skb->cb[CB_NOT_INGRESS] = 1;
 	switch (skb->protocol) {

@@ -84,10 +84,16 @@ inlined void trace(struct __sk_buff *skb, enum trace_point at, __u32 from, __u32
 	bpf_perf_event_output(skb, &cilium_events, captured << 32 | BPF_F_CURRENT_CPU, &m, sizeof(m));
 }
 
-/* received counts a packet that entered by a device, and pulls its header in, needed or not, as Cilium does. */
-inlined void received(struct __sk_buff *skb)
+/* pull reads a packet's header in, needed or not, as Cilium's programs at devices begin. */
+inlined void pull(struct __sk_buff *skb)
 {
 	bpf_skb_pull_data(skb, ETH_HLEN + sizeof(ip_header));
+}
+
+/* received counts a packet that entered the node, and pulls its header in. */
+inlined void received(struct __sk_buff *skb)
+{
+	pull(skb);
 	count(skb, DIR_INGRESS, RECEIVED);
 }
 

@@ -54,7 +54,7 @@ inlined int nodeport_note(struct __sk_buff *skb, const struct ct_key *t, __u32 l
 		bpf_skb_load_bytes(skb, l4 + offset_of(struct tcphdr, flags), &tcp_flags, 1);
 	e = bpf_map_lookup_elem(ct_map(t->proto), &key);
 	if (e && e->rev_nat == note->rev_nat && same(e->nat_addr, note->nat_addr) && e->nat_port == note->nat_port &&
-	    ct_touch(skb, e, t->proto, tcp_flags, 1))
+	    ct_touch(skb, e, now_seconds(), t->proto, tcp_flags, 1))
 		return 0;
 	return ct_create(skb, t, CT_OUT, note);
 }
