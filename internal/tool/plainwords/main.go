@@ -50,7 +50,7 @@ func main() {
 	}
 }
 
-// walk reads the Go files under root.
+// walk reads the Go files, the pages and the tables under root.
 func walk(root string) ([]fault, error) {
 	var faults []fault
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -59,15 +59,19 @@ func walk(root string) ([]fault, error) {
 			return err
 		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "plainwords"):
 			return filepath.SkipDir
-		case d.IsDir() || strings.HasSuffix(path, "_test.go") || !strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, ".md"):
+		case d.IsDir() || strings.HasSuffix(path, "_test.go") || !slices.Contains([]string{".go", ".md", ".tsv"}, filepath.Ext(path)):
 			return nil
 		}
 		src, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		if strings.HasSuffix(path, ".md") {
+		switch filepath.Ext(path) {
+		case ".md":
 			faults = append(faults, readPage(path, string(src))...)
+			return nil
+		case ".tsv": // rows, in which the phrases count
+			faults = append(faults, readPage(path, "|"+strings.ReplaceAll(string(src), "\n", "\n|"))...)
 			return nil
 		}
 		found, err := read(path, src)
