@@ -10,35 +10,18 @@ import (
 // Struct returns what reads a mapping into the struct that at points to, by the names in its yaml tags. Fields are texts,
 // numbers, booleans, what reads itself from text, mappings of names to texts, and pointers to, lists of and nested structs
 // of these. The fields of an embedded struct are those of its owner.
-func (d *Decoder) Struct(at any) Read {
-	return func(field string, n *Node) { d.mappingInto(field, n, reflect.ValueOf(at).Elem()) }
-}
+func (d *Decoder) Struct(at any) Read { return d.Within(d.Keys(at)) }
 
 // Keys returns the keys of the struct that at points to, for a mapping that has others too.
 func (d *Decoder) Keys(at any) Keys {
-	known := Keys{}
-	d.fieldsInto(reflect.ValueOf(at).Elem(), known)
-	return known
-}
-
-func (d *Decoder) mappingInto(field string, n *Node, v reflect.Value) {
-	known := Keys{}
-	d.fieldsInto(v, known)
-	d.Mapping(field, n, known)
-}
-
-func (d *Decoder) fieldsInto(v reflect.Value, known Keys) {
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		if f.Anonymous {
-			d.fieldsInto(v.Field(i), known)
-			continue
-		}
+	known, v := Keys{}, reflect.ValueOf(at).Elem()
+	for _, f := range reflect.VisibleFields(v.Type()) {
 		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		if name != "" && name != "-" {
-			known[name] = func(field string, n *Node) { d.into(field, n, v.Field(i)) }
+		if name != "" && name != "-" && !f.Anonymous {
+			known[name] = func(field string, n *Node) { d.into(field, n, v.FieldByIndex(f.Index)) }
 		}
 	}
+	return known
 }
 
 // into reads n into v. A null leaves v as it is.
@@ -59,7 +42,7 @@ func (d *Decoder) into(field string, n *Node, v reflect.Value) {
 		v.Set(reflect.New(v.Type().Elem()))
 		d.into(field, n, v.Elem())
 	case reflect.Struct:
-		d.mappingInto(field, n, v)
+		d.Struct(v.Addr().Interface())(field, n)
 	case reflect.Map:
 		labels := map[string]string{}
 		d.Labels(&labels)(field, n)

@@ -89,19 +89,15 @@ func (c checker) tags(field string, v reflect.Value) {
 			c.tags(fmt.Sprintf("%s.%d", field, i), v.Index(i))
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			f := v.Type().Field(i)
-			path := field
-			if !f.Anonymous {
-				path = strings.TrimPrefix(field+"."+f.Tag.Get("yaml"), ".")
-			}
-			if f.Tag.Get("need") != "" && v.Field(i).IsZero() {
+		for _, f := range named(v.Type()) {
+			at, path := v.FieldByIndex(f.Index), strings.TrimPrefix(field+"."+f.Tag.Get("yaml"), ".")
+			if f.Tag.Get("need") != "" && at.IsZero() {
 				c.fault(path, "is missing")
 			}
-			if words := f.Tag.Get("words"); words != "" && !v.Field(i).IsZero() && !slices.Contains(strings.Split(words, ","), v.Field(i).String()) {
-				c.fault(path, "unknown word %q: want %s", v.Field(i).String(), strings.ReplaceAll(words, ",", ", "))
+			if words := f.Tag.Get("words"); words != "" && !at.IsZero() && !slices.Contains(strings.Split(words, ","), at.String()) {
+				c.fault(path, "unknown word %q: want %s", at.String(), strings.ReplaceAll(words, ",", ", "))
 			}
-			c.tags(path, v.Field(i))
+			c.tags(path, at)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package profilefile
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan"
@@ -28,17 +29,9 @@ func Keys() []key {
 
 func keysOf(prefix string, t reflect.Type) []key {
 	var keys []key
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, inner := f.Tag.Get("yaml"), f.Type
-		if f.Anonymous {
-			keys = append(keys, keysOf(prefix, inner)...)
-			continue
-		}
-		if name == "-" {
-			continue
-		}
-		k := key{Key: prefix + name, Help: f.Tag.Get("help"), Usual: f.Tag.Get("usual"), Need: f.Tag.Get("need") != "", Values: valuesOf(f)}
+	for _, f := range named(t) {
+		inner := f.Type
+		k := key{Key: prefix + f.Tag.Get("yaml"), Help: f.Tag.Get("help"), Usual: f.Tag.Get("usual"), Need: f.Tag.Get("need") != "", Values: valuesOf(f)}
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
@@ -54,6 +47,11 @@ func keysOf(prefix string, t reflect.Type) []key {
 		}
 	}
 	return keys
+}
+
+// named returns the fields that are keys of a file, those of embedded structs included.
+func named(t reflect.Type) []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous || f.Tag.Get("yaml") == "-" })
 }
 
 // valuesOf says which values a key has.
@@ -109,32 +107,19 @@ func schemaOf(t reflect.Type) map[string]any {
 		return shape.Text
 	}
 	keys, required := map[string]any{}, []string{}
-	addProperties(t, keys, &required)
-	s := map[string]any{"type": "object", "properties": keys, "additionalProperties": false}
-	if len(required) > 0 {
-		s["required"] = required
-	}
-	return s
-}
-
-func addProperties(t reflect.Type, keys map[string]any, required *[]string) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name := f.Tag.Get("yaml")
-		if f.Anonymous {
-			addProperties(f.Type, keys, required)
-			continue
-		}
-		if name == "-" {
-			continue
-		}
-		inner := schemaOf(f.Type)
+	for _, f := range named(t) {
+		name, inner := f.Tag.Get("yaml"), schemaOf(f.Type)
 		if words := f.Tag.Get("words"); words != "" {
 			inner = shape.Enum(strings.Split(words, ",")...)
 		}
 		keys[name] = shape.Described(inner, f.Tag.Get("help"), "", f.Tag.Get("usual"))
 		if f.Tag.Get("need") != "" {
-			*required = append(*required, name)
+			required = append(required, name)
 		}
 	}
+	s := map[string]any{"type": "object", "properties": keys, "additionalProperties": false}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
 }
