@@ -15,26 +15,30 @@ if [ "$(id -u)" -ne 0 ]; then
 	fi
 fi
 
-go vet ./...
 mkdir -p bin
 go build -o bin/testsum ./internal/tool/testsum
 
-# Packages that open sockets or namespaces. They run one at a time: two of them on the same CPUs would starve each other.
+# Packages that open sockets or namespaces. Those that measure time run one at a time: two of them on the same CPUs would
+# starve each other. The patient ones run tools, or programs of the kernel on packets of their own.
 kernel='/internal/(kernel|engine|env/lab|cli|tool|profile|conduct/run)(/|$)'
-# Those of them that measure no time: they run programs of the kernel on packets of their own.
-patient='/internal/kernel/bpf(/|$)'
+patient='/internal/(kernel/(bpf|ipt|nft)|profile|tool)(/|$)'
+measuring='/internal/tool/(bench|truth)$'
+# Those of the engine that measure time under the race detector, too.
+clocked='/internal/engine/(agent|load)$'
 
-# go vet has read every package already.
+# go vet reads every package by itself, beside the tests.
 run="go test -json -vet=off -count=1 -timeout 15m"
-tests() {
-	$enter $run "$@" || true
+
+# alone runs packages one after the other. While one runs, the next are built, and give way to it.
+alone() {
+	$enter $run -p 4 -toolexec "nice -n 10" -exec "flock -o $beside/turn" "$@" || true
 }
 
-# The race detector needs a C compiler; it watches the packages in which goroutines meet. What counts allocations, system
-# calls and moments says nothing there, and foreign tools are processes.
+# races runs packages under the race detector, which needs a C compiler, by a command. What counts allocations, system calls and
+# moments says nothing there, and foreign tools are processes.
 races() {
 	if command -v cc >/dev/null 2>&1; then
-		CGO_ENABLED=1 tests -p 1 -race -short -skip "Allocat|SystemCalls|KeepsItsSchedule|ScheduleKeeps|Tools$" ./internal/conduct/... ./internal/engine/... ./internal/kernel/netns/...
+		(export CGO_ENABLED=1 && "$@" -race -short -skip "Allocat|SystemCalls|KeepsItsSchedule|ScheduleKeeps|Tools$")
 	else
 		echo "no C compiler: the race detector did not run" >&2
 	fi
@@ -48,17 +52,26 @@ trap 'exit 130' INT TERM
 mkdir "$beside/t"
 export TMPDIR="$beside/t"
 
+nice -n 19 go vet ./... &
+vet=$!
+trap "kill $vet; exit 130" INT TERM
+
 failed=0
 {
 	nice -n 19 $run -p 1 $(go list ./... | grep -Ev "$kernel") >"$beside/pure" &
 	pure=$!
-	nice -n 19 $enter $run -p 1 $(go list ./... | grep -E "$patient") >"$beside/patient" &
+	patiently="nice -n 19 $enter $run -p 1"
+	{
+		$patiently $(go list ./... | grep -E "$patient" | grep -Ev "$measuring") || true
+		races $patiently $(go list ./internal/conduct/... ./internal/engine/... ./internal/kernel/netns/... | grep -Ev "$clocked") || true
+	} >"$beside/patient" &
 	trap "kill $pure $!; exit 130" INT TERM
-	tests -p 1 $(go list ./... | grep -E "$kernel" | grep -Ev "$patient")
-	races
+	alone $(go list ./... | grep -E "$kernel" | grep -Ev "$patient") $(go list ./... | grep -E "$measuring")
+	races alone $(go list ./internal/engine/... | grep -E "$clocked")
 	wait
 	cat "$beside/pure" "$beside/patient"
 } | bin/testsum $enter $run || failed=$?
+wait $vet || failed=1
 
 # Tests have a temporary folder of their own: what they leave there is a fault of theirs. Go's own are those of a killed build.
 left=$(ls -A "$TMPDIR" | grep -v '^go-build' || true)

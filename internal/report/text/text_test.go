@@ -22,6 +22,11 @@ func render(t *testing.T, r reporttest.Result, b report.Options, o Options) []by
 	if err != nil {
 		t.Fatal(err)
 	}
+	return written(t, d, o)
+}
+
+func written(t *testing.T, d report.Document, o Options) []byte {
+	t.Helper()
 	var out bytes.Buffer
 	if err := Render(&out, d, o); err != nil {
 		t.Fatal(err)
@@ -82,9 +87,13 @@ func TestSummaryFits(t *testing.T) {
 		}
 	}
 	for name, r := range map[string]reporttest.Result{"many": many, "nine": reporttest.NinePaths(6), "failed": reporttest.AllFailed(), "small": reporttest.Small(2)} {
+		d, err := reporttest.Build(r.Header, r.Records, report.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, width := range []int{40, 60, 80, 120, 200} {
 			for _, ascii := range []bool{false, true} {
-				out := render(t, r, report.Options{}, Options{Width: width, ASCII: ascii})
+				out := written(t, d, Options{Width: width, ASCII: ascii})
 				if n := bytes.Count(out, []byte("\n")); n > screen {
 					t.Errorf("%s at %d columns: %d lines", name, width, n)
 				}

@@ -17,12 +17,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 )
 
 // event is one line of `go test -json`.
 type event struct {
 	Action, Package, ImportPath, Test, Output string
 	Elapsed                                   float64
+	Time                                      time.Time
 }
 
 // tally is what the stream said so far.
@@ -37,10 +39,12 @@ type tally struct {
 	failures []string
 	// unsteady are the failures that passed when they ran again.
 	unsteady []string
+	// began is when the first test of a package began: before, it was built, and waited for its turn.
+	began map[string]time.Time
 }
 
 func newTally() tally {
-	return tally{output: map[string][]string{}, said: map[string]string{}, skipped: map[string][]string{}}
+	return tally{output: map[string][]string{}, said: map[string]string{}, skipped: map[string][]string{}, began: map[string]time.Time{}}
 }
 
 func main() {
@@ -81,7 +85,15 @@ func (t *tally) add(e event, w io.Writer) {
 		e.Package = e.ImportPath // build events name the package so
 	}
 	key := e.Package + " " + e.Test
+	if began, ok := t.began[e.Package]; ok && e.Test == "" && (e.Action == "pass" || e.Action == "fail") {
+		e.Elapsed = e.Time.Sub(began).Seconds()
+		delete(t.began, e.Package) // it may run again
+	}
 	switch e.Action {
+	case "run":
+		if _, ok := t.began[e.Package]; !ok {
+			t.began[e.Package] = e.Time
+		}
 	case "output", "build-output":
 		t.output[key] = append(t.output[key], e.Output)
 	case "build-fail":

@@ -59,6 +59,21 @@ func TestAFailureIsNotForgotten(t *testing.T) {
 	}
 }
 
+// TestElapsed: the time of a package is that of its tests, without its build and the wait for its turn.
+func TestElapsed(t *testing.T) {
+	_, out := run(
+		`{"Time":"2026-01-02T03:04:05Z","Action":"start","Package":"p"}`,
+		`{"Time":"2026-01-02T03:05:05Z","Action":"run","Package":"p","Test":"TestA"}`,
+		`{"Time":"2026-01-02T03:05:07Z","Action":"pass","Package":"p","Test":"TestA","Elapsed":2}`,
+		`{"Time":"2026-01-02T03:05:07.5Z","Action":"pass","Package":"p","Elapsed":62.5}`,
+		`{"Time":"2026-01-02T03:06:00Z","Action":"run","Package":"p","Test":"TestA"}`,
+		`{"Time":"2026-01-02T03:06:01Z","Action":"pass","Package":"p","Test":"TestA","Elapsed":1}`,
+		`{"Time":"2026-01-02T03:06:01Z","Action":"pass","Package":"p","Elapsed":1}`)
+	if !strings.HasPrefix(out, "ok    p  2.5s\nok    p  1.0s\n") {
+		t.Errorf("output:\n%s", out)
+	}
+}
+
 func TestABrokenBuildFails(t *testing.T) {
 	got, out := run(
 		`{"ImportPath":"p","Action":"build-output","Output":"x.go:1: undefined: y\n"}`,
