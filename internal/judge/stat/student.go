@@ -2,6 +2,7 @@ package stat
 
 import (
 	"math"
+	"sync/atomic"
 )
 
 // Student compares two samples of positive values by Student's test on their logarithms, with one deviation for both.
@@ -89,9 +90,25 @@ func betaShare(x, a, b float64) float64 {
 	return front * value
 }
 
-// studentQuantile is the t that lies beyond such a share of all, from both sides. In logarithms the chance beyond it is nearly a line,
-// so that false position (in the form of Illinois) needs few steps.
+// quantile is a value of studentQuantile.
+type quantile struct{ confidence, free, t float64 }
+
+// latest is the last one: a comparison asks for the same several times, with its values times a factor.
+var latest atomic.Pointer[quantile]
+
+// studentQuantile is the t that lies beyond such a share of all, from both sides.
 func studentQuantile(confidence, free float64) float64 {
+	if q := latest.Load(); q != nil && q.confidence == confidence && q.free == free {
+		return q.t
+	}
+	t := findQuantile(confidence, free)
+	latest.Store(&quantile{confidence, free, t})
+	return t
+}
+
+// findQuantile finds it. In logarithms the chance beyond it is nearly a line,
+// so that false position (in the form of Illinois) needs few steps.
+func findQuantile(confidence, free float64) float64 {
 	target := math.Log(1 - confidence)
 	off := func(log float64) float64 { return math.Log(beyond(math.Exp(log), free)) - target }
 	if !(confidence > 0) {
