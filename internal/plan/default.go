@@ -242,15 +242,10 @@ func (p Plan) Block() int {
 	repetition := time.Duration(len(p.Cases())) * p.TrialTime()
 	few := math.Ceil(float64(p.RaiseTime(p.Measured())) / (raiseShare * float64(max(repetition, 1))))
 	block := int(max(1, min(few, float64(p.Repetitions/minInstances))))
-	for p.Budget > 0 && block < p.Repetitions && p.renewals(block) > time.Duration(raiseMost*float64(p.Budget)) {
+	for p.Budget > 0 && block < p.Repetitions && time.Duration((p.Repetitions-1)/block)*p.RaiseTime(p.Measured()) > time.Duration(raiseMost*float64(p.Budget)) {
 		block++
 	}
 	return block
-}
-
-// renewals is about how long raising all profiles anew takes with blocks of so many repetitions.
-func (p Plan) renewals(block int) time.Duration {
-	return time.Duration((p.Repetitions-1)/block) * p.RaiseTime(p.Measured())
 }
 
 // RaiseTime is about how long it takes to raise variants anew.

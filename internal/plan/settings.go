@@ -42,7 +42,7 @@ func measureSettings() []Setting {
 			lists(ParseVariant, variantSchema(), (*decoder).profiles), func(p *Plan) *[]Variant { return &p.Profiles }),
 		setting(Setting{Key: "sweep", Flag: "sweep", Where: inLab, Common: true,
 			Help: "`values` of one condition, such as services=0,1K,10K: each profile is measured at each of them"},
-			sweeps(), func(p *Plan) *Sweep { return &p.Sweep }),
+			values[Sweep]{parse: ParseSweep, format: Sweep.String, schema: shape.Text}, func(p *Plan) *Sweep { return &p.Sweep }),
 		setting(Setting{Key: "paths", Flag: "paths", Where: everywhere, Common: true, Always: true,
 			Help: "`names` of paths, separated by commas; all is every path but external-to-loadbalancer (cnibench list paths)"},
 			pathLists(), func(p *Plan) *[]Path { return &p.Paths }),

@@ -10,7 +10,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/plan/mesh"
-	"github.com/cnibench/cnibench/internal/plan/shape"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -142,11 +141,6 @@ func ParseSweep(text string) (Sweep, error) {
 	}
 	slices.Sort(s.Points)
 	return s, nil
-}
-
-// sweeps are the values of the setting.
-func sweeps() values[Sweep] {
-	return values[Sweep]{parse: ParseSweep, format: Sweep.String, schema: shape.Text}
 }
 
 // Changes returns the kind of object whose single change a run with the sweep accounts for.

@@ -23,7 +23,7 @@ func (b *builder) appendixSections(r Run) []Section {
 		Section{Heading: "Paths not served", Items: b.notServedItems()},
 		Section{Heading: "Imitated by the lab", Items: b.imitatedItems()},
 		Section{Heading: "Run", Items: b.runItems(r)},
-		Section{Heading: "Conditions", Items: b.conditionItems()},
+		Section{Heading: "Conditions", Items: each.Of(b.header.Facts.Names(), func(n string) Item { return Item{Name: number.Clean(n), Text: number.Clean(b.header.Facts[n])} })},
 	)
 }
 
@@ -110,10 +110,6 @@ func (b *builder) runItems(r Run) []Item {
 		items = append(items, Item{Name: "repeat", Text: number.Clean(r.Command), Code: true})
 	}
 	return items
-}
-
-func (b *builder) conditionItems() []Item {
-	return each.Of(b.header.Facts.Names(), func(n string) Item { return Item{Name: number.Clean(n), Text: number.Clean(b.header.Facts[n])} })
 }
 
 // unfinished is the Reason of a run whose file has no end.

@@ -45,7 +45,7 @@ func (b *builder) newPods() []Grid {
 			about := ", " + w.String() + " " + path.String()
 			c := plan.Case{Path: path, Workload: w}
 			for _, of := range podTimes {
-				if times := b.byProfile(c, of.title+about, of.family, statistics, b.unansweredColumn(of.family), b.attachedColumn()); len(times.Labels) > 0 {
+				if times := b.byProfile(c, of.title+about, of.family, statistics, b.unansweredColumn(of.family), column{"attached", b.attachedOf}); len(times.Labels) > 0 {
 					grids = append(grids, times)
 				}
 			}
@@ -72,11 +72,6 @@ func (b *builder) unansweredColumn(family string) column {
 		}
 		return number.Absent
 	}}
-}
-
-// attachedColumn returns what attached the pods.
-func (b *builder) attachedColumn() column {
-	return column{"attached", func(c plan.Case) string { return b.attachedOf(c) }}
 }
 
 // attachedOf returns what attached the pods of a case, number.Absent if that is unknown.

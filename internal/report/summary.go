@@ -403,16 +403,13 @@ var proofWords = []struct{ word, text string }{
 	{"none", "nothing is proven"},
 }
 
-// comparedName returns the name under which a workload was compared with a real cluster.
-func comparedName(w plan.Workload) string { return w.Without("congestion", "buffer", "nic").String() }
-
 // uncoveredNeeds names the needs whose cost was not compared with a real cluster's although that of other needs was.
 func (b *builder) uncoveredNeeds(needs []Need, all []Ability) []string {
 	var names []string
 	for _, n := range needs {
 		known := slices.ContainsFunc(all, func(a Ability) bool {
 			nic := b.analysis.NIC(plan.Case{Profile: a.Profile, Workload: n.Workload})
-			return a.Proof.Word() == "both" && a.Proof.Fidelity.Covers(comparedName(n.Workload), string(nic))
+			return a.Proof.Word() == "both" && a.Proof.Fidelity.Covers(n.Workload.Without("congestion", "buffer", "nic").String(), string(nic))
 		})
 		if name := strings.TrimSuffix(n.shortName()+" with "+b.nicLabel(n.Workload), " with "); !known && !slices.Contains(names, name) {
 			names = append(names, name)

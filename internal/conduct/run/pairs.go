@@ -55,11 +55,6 @@ func (s *surveyed) meet(ctx context.Context, e env.Environment, p plan.Plan, was
 // pairs is how many pairs each case is measured between: one that the environment chooses, or those of the plan.
 func (s *surveyed) pairs() int { return max(1, s.schedule.Len()) }
 
-// perRepetition is how many trials a repetition takes as long as, if so many pairs are measured at once.
-func (s *surveyed) perRepetition(atOnce int) int {
-	return len(s.served) * max(1, s.schedule.Turns(atOnce))
-}
-
 // endsOf returns the ends of a trial.
 func (s *surveyed) endsOf(ctx context.Context, e env.Environment, t plan.Trial) (control.Ends, error) {
 	if t.Pair.IsZero() {

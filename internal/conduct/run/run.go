@@ -131,7 +131,7 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	res := c.options.Resumed
 	if res == nil {
 		open := p.Duration == 0 && p.Budget > 0 && p.Precision == 0 && !p.Explain && !c.staged()
-		p = p.Fit(c.survey.perRepetition(p.Pairs.AtOnce()))
+		p = p.Fit(len(c.survey.served) * max(1, c.survey.schedule.Turns(p.Pairs.AtOnce())))
 		c.fitted = open && p.Duration < plan.LongestFit
 		if err := p.Validate(); err != nil {
 			return p, fmt.Errorf("plan: %w", err)

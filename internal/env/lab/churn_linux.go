@@ -30,11 +30,6 @@ const (
 	churnPort    = 5301
 )
 
-// churnService describes that Service.
-func (s instanceSpec) churnService() serviceSpec {
-	return serviceSpec{Name: churnService, VIP: s.net.churned, Port: churnPort, TargetPort: churnPort, Backends: []PodRef{{1, 0}}}
-}
-
 // changing returns the kind of object that changes during trials or once it is raised, "" for none.
 func (l *Lab) changing(s instanceSpec) plan.ChurnKind {
 	kind := s.Lab.Churn.Of

@@ -246,7 +246,7 @@ func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 	}
 	kind := l.changing(spec)
 	if kind == plan.ChurnEndpoints || kind == plan.ChurnServices {
-		spec.Services = append(spec.Services, spec.churnService())
+		spec.Services = append(spec.Services, serviceSpec{Name: churnService, VIP: spec.net.churned, Port: churnPort, TargetPort: churnPort, Backends: []PodRef{{1, 0}}})
 	}
 	inst, err := l.build(ctx, spec)
 	if err == nil && kind != "" {

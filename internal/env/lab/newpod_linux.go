@@ -33,10 +33,6 @@ type waits struct {
 	dialled first.Result
 }
 
-func newWaits(begin int64) *waits {
-	return &waits{begin: begin, last: begin, parts: map[string]int64{}}
-}
-
 // mark adds the time since the previous mark to a part.
 func (w *waits) mark(part string) { w.until(part, thread.Monotonic()) }
 

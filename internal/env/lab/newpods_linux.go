@@ -275,7 +275,7 @@ func (a *arrivals) pod(ctx context.Context, due, patience int64, o *sample.Obser
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
-		w := newWaits(due)
+		w := &waits{begin: due, last: due, parts: map[string]int64{}}
 		err := thread.SetCPUs(a.node().CPUs)
 		w.mark(metric.WaitSchedule)
 		if err == nil {

@@ -69,7 +69,7 @@ func (t table) elsewhere(v *View, c *Cell, better bool) (similar string, most fl
 			continue
 		}
 		most = max(most, usual)
-		if alike(own.Path, c.Path) && (similar == "" || own.Path.String() < similar) {
+		if own.Path.Crosses() == c.Path.Crosses() && own.Path.ByService() == c.Path.ByService() && (similar == "" || own.Path.String() < similar) {
 			similar = own.Path.String()
 		}
 	}
@@ -98,6 +98,3 @@ func distance(c *Cell, row []*Cell, better bool) (toMedian, toNearest float64) {
 	}
 	return stat.Summarize(medians, confidence).Median, toNearest
 }
-
-// alike reports whether two paths pass the same kinds of places: the wire or not, a translation or not.
-func alike(p, q plan.Path) bool { return p.Crosses() == q.Crosses() && p.ByService() == q.ByService() }

@@ -156,11 +156,6 @@ func (a *Analysis) Cell(k Key) (Cell, bool) {
 	return *c, true
 }
 
-// servesPath reports whether profile has any trial on path, finished or failed.
-func (a *Analysis) servesPath(profile plan.Variant, path plan.Path) bool {
-	return a.served[placeOf(profile, path)]
-}
-
 func placeOf(profile plan.Variant, path plan.Path) Key {
 	return Key{Case: plan.Case{Profile: profile, Path: path}}
 }

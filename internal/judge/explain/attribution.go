@@ -18,10 +18,6 @@ type unit struct {
 	samples        int
 }
 
-func newUnit() unit {
-	return unit{known: map[string]float64{}, open: map[opened]float64{}, followed: prefixes{}}
-}
-
 // add adds samples that have a weight together. Without a receipt it is known whose they are.
 func (u *unit) add(o opened, weight float64, samples int) {
 	if o.receipt == "" {

@@ -244,7 +244,7 @@ func (s *sampled) summed(add func(*unit, trial)) []unit {
 		i, ok := at[key]
 		if !ok {
 			i = len(units)
-			at[key], units = i, append(units, newUnit())
+			at[key], units = i, append(units, unit{known: map[string]float64{}, open: map[opened]float64{}, followed: prefixes{}})
 		}
 		units[i].followed.join(t.followed)
 		add(&units[i], t)

@@ -43,7 +43,7 @@ func (t *trial) balance() (a account, ok bool) {
 		s       *side
 		counted map[int]sample.Time
 	}{{t.client, nil}, {t.server, t.shared()}} {
-		if x.s == nil && onOneMachine(t) {
+		if x.s == nil && t.client != nil && t.client.Job != nil && len(t.client.Job.Elsewhere) == 0 {
 			continue
 		}
 		if x.s == nil || x.s.CPU.ProcessNs <= 0 {

@@ -82,8 +82,3 @@ func jobBytes(t *trial) string {
 	c := t.client
 	return when(c.BytesSent != c.BytesReceived, "the members of the job sent %d bytes and received %d", c.BytesSent, c.BytesReceived)
 }
-
-// onOneMachine says whether a trial is a job with all its members on one machine: then one account has them all.
-func onOneMachine(t *trial) bool {
-	return t.client != nil && t.client.Job != nil && len(t.client.Job.Elsewhere) == 0
-}

@@ -125,11 +125,8 @@ func (s Schedule) matches(i int) []match {
 	for k := 1; k <= last/2; k++ {
 		add((turn+k)%last, (turn-k+last)%last, (last-2*k)%last > last/2)
 	}
-	if over := s.before(i) + len(list) - s.count; over > 0 {
+	if over := i*(len(s.nodes)/2) + len(list) - s.count; over > 0 {
 		list = list[:len(list)-over]
 	}
 	return list
 }
-
-// before returns how many pairs the rounds before round i have.
-func (s Schedule) before(i int) int { return i * (len(s.nodes) / 2) }

@@ -62,7 +62,7 @@ func (vpc) Prepare(dataplane.Node) []link.Thing {
 }
 
 func (vpc) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
-	mac := hostMAC(p)
+	mac := dataplane.MACOf(0x0e, 0x01, p.Addr.Addr())
 	return []link.Thing{
 		link.Veth{Name: p.HostDevice, MAC: mac, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: p.MTU},
 		link.Inside{At: in, Things: []link.Thing{
@@ -75,9 +75,6 @@ func (vpc) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.
 		link.Rule{Priority: podRule, To: p.Addr},
 	}
 }
-
-// hostMAC returns the MAC address of the node's end of a pod's device, which is random in the product.
-func hostMAC(p dataplane.Pod) net.HardwareAddr { return dataplane.MACOf(0x0e, 0x01, p.Addr.Addr()) }
 
 // JoinNodes has the VPC's answers for the pods of to.
 func (vpc) JoinNodes(_, to dataplane.Node) []link.Thing { return answers(to, to.MAC) }
