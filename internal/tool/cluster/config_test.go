@@ -52,7 +52,7 @@ func TestTemplatesAreWholeYAML(t *testing.T) {
 func TestKubeRouter(t *testing.T) {
 	for routes, wants := range map[bool][]string{
 		false: {"--run-router=false", "--enable-cni=false"},
-		true:  {"--run-router=true", "--enable-cni=true", "--enable-overlay=false", "--bgp-graceful-restart=true"},
+		true:  {"--run-router=true", "--enable-cni=true", "--enable-overlay=true", "--bgp-graceful-restart=true"},
 	} {
 		text, err := render("kube-router.yaml", values{Routes: routes})
 		if err != nil {

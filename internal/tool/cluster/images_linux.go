@@ -54,6 +54,9 @@ func (c cache) allImages() []image {
 				files.netfilter()
 				files.machine("ipset")
 				files.machine("ip")
+				for _, dir := range []string{"/etc/iproute2", "/usr/share/iproute2"} { // it gives its routing table a name in rt_tables
+					files.tree(dir, dir)
+				}
 			})},
 		{name: "cilium", ref: ciliumImage, entrypoint: []string{"/usr/bin/cilium-dbg"}, only: cilium, add: c.ciliumFiles},
 		{name: "cilium-operator", ref: operatorImage, entrypoint: []string{"/usr/bin/cilium-operator-generic"}, only: cilium,
