@@ -34,6 +34,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // Version of the protocol; both ends must have the same.
@@ -136,6 +137,8 @@ type Manner struct {
 	// Foremost asks for load threads that go before other programs on their CPUs, where they can. Trials that run at the same
 	// time would starve each other.
 	Foremost bool `json:"foremost,omitempty"`
+	// Placement is where sides of one machine work that the environment gives no CPUs. It is the controller's, not sent.
+	Placement condition.Placement `json:"-"`
 }
 
 // Seat is the place of a member of a job. The first member directs the steps.

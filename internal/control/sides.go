@@ -2,10 +2,12 @@ package control
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // SideError is an error of one side.
@@ -49,7 +51,7 @@ func (s Sides) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 	}
 	ask.Side, ask.Name = SideClient, ""
 	ask.Address, ask.Port, ask.CPUs = e.Servers[0].Address, e.Servers[0].Port, e.Client.CPUs
-	ask.Pinned = pinned(s.Client.Hello(), s.Servers[0].Hello(), ask.Workload.Traits().Flows, 0)
+	ask.Pinned = pinned(s.Client.Hello(), s.Servers[0].Hello(), ask, 0)
 	if ask.Port == 0 {
 		ask.Port = port
 	}
@@ -65,12 +67,11 @@ func (s Sides) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 // Listen makes servers ready, and returns the port of the first, where the client dials what the server chose. client is the
 // agent whose CPUs they leave.
 func Listen(ctx context.Context, servers []*Client, client Hello, e Ends, ask Prepare) (port int, err error) {
-	threads := ask.Workload.Traits().Flows
 	for i, s := range servers {
 		end := e.Servers[i]
 		ask.Side, ask.Name = SideServer, end.Name
 		ask.Address, ask.Port, ask.CPUs = end.ListenAddress, end.ListenPort, end.CPUs
-		ask.Pinned = pinned(s.Hello(), client, threads, 1)
+		ask.Pinned = pinned(s.Hello(), client, ask, 1)
 		ready, err := s.Prepare(ctx, ask)
 		if err != nil {
 			return 0, &SideError{SideServer, err}
@@ -83,17 +84,20 @@ func Listen(ctx context.Context, servers []*Client, client Hello, e Ends, ask Pr
 }
 
 // pinned chooses the CPUs of the load threads of a side where the environment has not: the idlest of its node, as many as there are
-// threads. Two sides on one machine take turns in choosing. Threads that wander from CPU to CPU take other times in
-// each instance of a pod.
-func pinned(own, other Hello, threads, turn int) []int {
+// threads. Two sides on one machine share its highest CPU, as in the lab, or take turns in choosing. Threads that wander from CPU to
+// CPU take other times in each instance of a pod.
+func pinned(own, other Hello, ask Prepare, turn int) []int {
 	cpus := own.Idle
 	if own.Machine == other.Machine && len(cpus) > 1 {
+		if ask.Placement.On(len(cpus)) == condition.PlacementOne {
+			return []int{slices.Max(cpus)}
+		}
 		cpus = nil
 		for i := turn; i < len(own.Idle); i += 2 {
 			cpus = append(cpus, own.Idle[i])
 		}
 	}
-	return cpus[:min(len(cpus), max(1, threads))]
+	return cpus[:min(len(cpus), max(1, ask.Workload.Traits().Flows))]
 }
 
 // Run starts the servers, then the client, calls running, and waits for them all. Each server waits for as long as the

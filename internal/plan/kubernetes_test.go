@@ -168,7 +168,7 @@ func TestWithoutLab(t *testing.T) {
 	})
 	kept, fields := p.WithoutLab()
 	want := Default().Lab
-	want.Family, want.TrafficPolicy = 6, "Local"
+	want.Family, want.TrafficPolicy, want.CPU = 6, "Local", "split"
 	if diff := cmp.Diff(want, kept.Lab, cmp.AllowUnexported(Lab{}, wireFaults{})); diff != "" {
 		t.Errorf("of the lab's conditions are left (-want +got):\n%s", diff)
 	}

@@ -106,7 +106,7 @@ func labSettings() []Setting {
 			oneOf(condition.GROOff, condition.GROOn, condition.GROUDP), func(p *Plan) *condition.GRO { return &p.Lab.GRO }),
 		setting(Setting{Key: "lab.bigTCP", Flag: "big-tcp", Where: inLab, PerVariant: true, Help: "super-packets `limit`: off is 64 KiB, on 192 KiB (BIG TCP), with nic ideal"},
 			oneOf(condition.BigTCPOff, condition.BigTCPOn), func(p *Plan) *condition.BigTCP { return &p.Lab.BigTCP }),
-		setting(Setting{Key: "lab.cpu", Flag: "cpu", Where: inLab, Help: "CPU `placement`: one CPU, split between nodes, or auto"},
+		setting(Setting{Key: "lab.cpu", Flag: "cpu", Help: "CPU `placement` of nodes of one machine: one CPU, split between nodes, or auto"},
 			oneOf(condition.PlacementAuto, condition.PlacementOne, condition.PlacementSplit), func(p *Plan) *condition.Placement { return &p.Lab.CPU }),
 		setting(Setting{Key: "lab.rps", Flag: "rps", Where: inLab, PerVariant: true, Help: "receive packet `steering` to each node's CPUs, on or off; auto is on with cpu split"},
 			oneOf(condition.RPSAuto, condition.RPSOn, condition.RPSOff), func(p *Plan) *condition.RPS { return &p.Lab.RPS }),

@@ -210,6 +210,7 @@ func (c *conductor) ask(j job) control.Prepare {
 		Setup:    3*time.Second + 3*roundTrip,
 		Interval: interval(c.plan, j.window),
 		Sampled:  c.recording != nil,
+		Manner:   control.Manner{Placement: c.plan.Lab.CPU},
 	}
 }
 
@@ -227,7 +228,7 @@ func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (s contr
 		return s, err
 	}
 	ask := c.ask(j)
-	ask.Manner = control.Manner{Foremost: true}
+	ask.Foremost = true
 	return s, s.Prepare(ctx, e, ask)
 }
 

@@ -21,21 +21,11 @@ type placement struct {
 	aside []int
 }
 
-// splitFrom is the number of CPUs from which "auto" means "split". With fewer CPUs a node has only the CPU of its load,
-// and a trial would measure how CPUs wake each other.
-const splitFrom = 4
-
 // place divides the CPUs that this program may use, in ascending order and at least one, among nodes.
 func place(mode condition.Placement, cpus []int, nodes int) placement {
-	if mode == condition.PlacementAuto {
-		mode = condition.PlacementOne
-		if len(cpus) >= splitFrom {
-			mode = condition.PlacementSplit
-		}
-	}
-	p := placement{mode: mode}
+	p := placement{mode: mode.On(len(cpus))}
 	last := len(cpus) - 1
-	if mode == condition.PlacementOne {
+	if p.mode == condition.PlacementOne {
 		// The highest CPU: interrupts and other programs usually run on the lowest.
 		p.external, p.aside = cpus[last:], cpus[:last]
 		for range nodes {

@@ -10,8 +10,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// shared returns why a claim cannot be compared with a result of the lab whose ends share CPUs; "" if it can be, or if the
-// result is not one of the lab. Ratios of CPU time and of rates between profiles compare on any number of CPUs. What a full
+// shared returns why a claim cannot be compared with a result of one machine whose ends share CPUs; "" if it can be, or if the
+// result is not one of a single machine. Ratios of CPU time and of rates between profiles compare on any number of CPUs. What a full
 // socket buffer loses, and what a second flow adds, depends there on how the CPU is shared and not on the path.
 func shared(known facts.Facts, c Claim) string {
 	placement := known[facts.Placement]
@@ -19,10 +19,10 @@ func shared(known facts.Facts, c Claim) string {
 		return ""
 	}
 	needed, why := cpusFor(c)
-	have, where := 1, "the lab's ends share one"
+	have, where := 1, "the ends share one"
 	if strings.HasPrefix(placement, "split") {
 		have, _ = strconv.Atoi(known[facts.CPUs]) // 0 if the fact is absent
-		where = fmt.Sprintf("the lab had %d", have)
+		where = fmt.Sprintf("there were %d", have)
 	}
 	if have >= needed {
 		return ""

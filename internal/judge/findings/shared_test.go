@@ -23,8 +23,8 @@ func TestSharedCPUs(t *testing.T) {
 		known facts.Facts
 		says  string
 	}{
-		{"rke2.udp.loss", one, "needs at least 4 CPUs (--cpu split), and the lab's ends share one"},
-		{"rke2.udp.jitter", few, "needs at least 4 CPUs (--cpu split), and the lab had 2"},
+		{"rke2.udp.loss", one, "needs at least 4 CPUs (--cpu split), and the ends share one"},
+		{"rke2.udp.jitter", few, "needs at least 4 CPUs (--cpu split), and there were 2"},
 		{"rke2.udp.loss", many, ""},
 		{"rke2.parallel.slower", few, "needs at least 10 CPUs"},
 		{"rke2.parallel.slower", many, ""},

@@ -3,7 +3,7 @@ package condition
 
 // Conditions with words. They are those of files and flags.
 type (
-	// Placement is which CPUs the nodes of a lab work on.
+	// Placement is which CPUs the nodes of one machine work on, those of a lab and of a cluster.
 	Placement string
 	// GRO is generic receive offload at the NICs and tunnel devices of nodes.
 	GRO string
@@ -67,6 +67,21 @@ const (
 	IptablesNFT    IptablesBackend = "nft"
 	IptablesLegacy IptablesBackend = "legacy"
 )
+
+// splitFrom is the number of CPUs from which "auto" means "split". With fewer CPUs a node has only the CPU of its load,
+// and a trial would measure how CPUs wake each other.
+const splitFrom = 4
+
+// On returns what p means on a machine with so many CPUs: one or split.
+func (p Placement) On(cpus int) Placement {
+	switch {
+	case p == PlacementOne || p == PlacementSplit:
+		return p
+	case cpus < splitFrom:
+		return PlacementOne
+	}
+	return PlacementSplit
+}
 
 // Explicit says whether RPS is switched on or off by name.
 func (r RPS) Explicit() bool { return r == RPSOn || r == RPSOff }

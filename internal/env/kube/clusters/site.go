@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/env"
@@ -140,7 +141,7 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 	o.Say("proving what runs there")
 	ground := s.cluster.Ground(s.profile)
 	if !want.Cluster.Inspect {
-		return s.prove(ctx, ground)
+		return s.prove(ctx, want, ground)
 	}
 	// These pods may see more than those that measure. They are gone before anything is measured, unless they sample.
 	at := s.lookouts(want)
@@ -153,7 +154,7 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 		return withoutInspect(want, err)
 	}
 	ground.Ends = append(ground.Ends, post.Ends()...)
-	if err = s.prove(ctx, ground); err == nil && want.Explain {
+	if err = s.prove(ctx, want, ground); err == nil && want.Explain {
 		s.samplers = &samplers{post: post, cpus: want.Cluster.CPUs, turns: map[plan.Route]int{}}
 		return nil
 	}
@@ -161,7 +162,7 @@ func (s *site) open(ctx context.Context, want plan.Plan, variants []plan.Variant
 }
 
 // prove holds what the cluster's configuration says against what is seen from the pods.
-func (s *site) prove(ctx context.Context, ground detect.Ground) error {
+func (s *site) prove(ctx context.Context, want plan.Plan, ground detect.Ground) error {
 	snapshot, verdict, proofs, err := detect.Prove(ctx, s.snapshot, ground)
 	if err != nil {
 		return err
@@ -169,6 +170,10 @@ func (s *site) prove(ctx context.Context, ground detect.Ground) error {
 	s.snapshot, s.verdict = snapshot, verdict
 	s.facts = detect.Facts(verdict, snapshot, proofs)
 	maps.Copy(s.facts, s.cluster.Facts())
+	if s.facts[facts.NodesMachines] == "1" && len(want.Cluster.CPUs) == 0 {
+		cpus, _ := strconv.Atoi(s.facts[facts.CPUs]) // unknown is few: each trial has its CPUs
+		s.facts[facts.Placement] = string(want.Lab.CPU.On(cpus))
+	}
 	broken := each.Of(detect.Mismatches(proofs), func(p detect.Proof) string { return p.String() })
 	if now := nameOf(verdict); now != s.profile {
 		broken = append(broken, fmt.Sprintf("the configuration says %s, and what is seen is %s", s.profile, now))
