@@ -1,11 +1,11 @@
 #!/bin/sh
 # Is the lab true? For each CNI of the test cluster, raises a real cluster on this machine, measures it and the lab in one run,
-# interleaved, and takes the cluster down again. Puts one table of all runs between the two markers of docs/results/fidelity.md.
+# interleaved, and takes the cluster down again. Keeps every row with the profiles, and sums them up in docs/results/fidelity.md.
 #
 #   scripts/fidelity.sh [-r REPETITIONS] [-d DURATION] [CNI...]     default: 10 of 500ms, every CNI: 15 minutes each on two CPUs
-#   scripts/fidelity.sh -t                                          the table alone, of the results that are there
+#   scripts/fidelity.sh -t                                          the table alone, with the results that are there
 #
-# The machine should have nothing else to do. Results are left in bin/fidelity-CNI.jsonl; all of them are in the table.
+# The machine should have nothing else to do. Results are left in bin/fidelity-CNI.jsonl; dataplanes without one keep their rows.
 set -eu
 cd "$(dirname "$0")/.."
 say() { echo "fidelity: $*" >&2; }
@@ -38,6 +38,7 @@ compare() { # compare CNI
 		--repetitions "$repetitions" --duration "$duration" >/dev/null
 }
 
+make -s build
 CGO_ENABLED=0 go build -o bin/fidelity ./internal/tool/fidelity
 if [ -n "$measure" ]; then
 	[ "$(id -u)" -eq 0 ] || { say "needs root: it makes nodes of namespaces and cgroups"; exit 2; }
@@ -45,7 +46,6 @@ if [ -n "$measure" ]; then
 	last=$(($(nproc --all) - 1))
 	[ "$last" -gt 0 ] || { say "needs two CPUs or more"; exit 2; }
 	cluster=bin/cluster
-	make -s build
 	CGO_ENABLED=0 go build -o $cluster ./internal/tool/cluster
 	image=$(bin/cnibench image -o bin/cnibench-image.tar)
 	finish() {
@@ -62,11 +62,8 @@ if [ -n "$measure" ]; then
 		$cluster down --name fidelity >&2
 	done
 fi
-bin/fidelity bin/fidelity-*.jsonl >bin/fidelity.md
-awk '
-	/^<!-- fidelity: end -->$/ { inside = 0; ended = 1 }
-	!inside { print }
-	/^<!-- fidelity: begin/ { inside = 1; while ((getline line < "bin/fidelity.md") > 0) print line }
-	END { exit !ended }' docs/results/fidelity.md >docs/results/fidelity.md.new || { rm -f docs/results/fidelity.md.new; say "docs/results/fidelity.md has no markers"; exit 1; }
-mv docs/results/fidelity.md.new docs/results/fidelity.md
-say "docs/results/fidelity.md has the table, bin/fidelity-*.jsonl every trial"
+# Without a new result the table is that of the comparisons which are kept.
+set -- bin/fidelity-*.jsonl
+[ -e "$1" ] || set --
+bin/fidelity bin/cnibench "$@"
+say "docs/results/fidelity.md has the table, internal/profile/fidelity.tsv every row, bin/fidelity-*.jsonl every trial"

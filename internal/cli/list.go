@@ -116,8 +116,8 @@ func writeProfiles(w io.Writer) {
 		does := each.Of(profile.Functions, func(f profile.Function) string { return cmp.Or(f.By(q), "none") })
 		compared := "none"
 		if q.Fidelity != nil {
-			names := each.Of(q.Fidelity.Workloads, func(c profile.Compared) string { return c.Name })
-			compared = strings.Join(names, " ")
+			all := q.Fidelity.All
+			compared = fmt.Sprintf("%+.0f %%, at most %+.0f %%", 100*all.Distance, 100*all.Farthest)
 		}
 		what := q.Title + ": " + q.Summary
 		if q.Model != "" {

@@ -49,7 +49,7 @@ type Profile struct {
 	// Needs are the kernel features and programs that the lab requires, by their names in package kernel/probe.
 	Needs []string `yaml:"needs"`
 	// Fidelity is how its cost in the lab compares with that on a real cluster, nil if that was never measured.
-	Fidelity *Fidelity `yaml:"fidelity"`
+	Fidelity *Fidelity `yaml:"-"`
 
 	use   `yaml:",inline"`
 	Signs `yaml:",inline"`
@@ -124,12 +124,17 @@ func read(files fs.FS) ([]Profile, error) {
 	if err != nil {
 		return nil, err
 	}
+	compared, err := ReadComparisons(strings.NewReader(comparisons))
+	if err != nil {
+		return nil, fmt.Errorf("fidelity.tsv: %w", err)
+	}
 	var list []Profile
 	for _, file := range names {
 		if path.Base(file) == FamilyFile {
 			continue
 		}
 		p := Profile{Name: strings.TrimSuffix(path.Base(file), ".yaml"), Family: path.Dir(file)}
+		p.Fidelity = fidelity(compared, p.Name)
 		f, err := files.Open(file)
 		if err != nil {
 			return nil, err

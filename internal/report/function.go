@@ -115,7 +115,7 @@ func (a Answer) Validated() string {
 		if x.Proof.Assertions == 0 {
 			others = "Others: not."
 		}
-		if x.Proof.Fidelity != nil {
+		if x.Proof.Fidelity.Holds() {
 			real = append(real, number.Clean(x.Profile))
 		}
 	}
@@ -155,7 +155,7 @@ func (p Proof) Word() string {
 	switch {
 	case p.Real:
 		return "real"
-	case p.Assertions > 0 && p.Fidelity != nil:
+	case p.Assertions > 0 && p.Fidelity.Holds():
 		return "both"
 	case p.Assertions > 0:
 		return "wire"
@@ -173,10 +173,11 @@ func (p Proof) text() string {
 	}
 	text := "on the wire: " + number.Counted(p.Assertions, "assertion") + " held"
 	if f := p.Fidelity; f != nil {
-		all := f.Total()
-		costs := each.Of(f.Workloads, func(w profile.Compared) string { return fmt.Sprintf("%s %.2f : %.2f", w.Name, w.Lab, w.Cluster) })
-		return text + fmt.Sprintf("; cost beside a real cluster (%s, %s): %d of %d cases equal within 5 %%, %d differ; between nodes, as multiples of the bare node's, lab : cluster: %s",
-			f.Measured, plan.NIC(f.NIC).Label(), all.Within, all.Rows, all.Differ, strings.Join(costs, ", "))
+		costs := each.Of(f.Workloads, func(w profile.Compared) string {
+			return fmt.Sprintf("%s %+.0f %% (%+.0f %%)", w.Name, 100*w.Distance, 100*w.Farthest)
+		})
+		return text + fmt.Sprintf("; cost beside a real cluster (%s, %s): %d of %d cases equal within 5 %%, %d differ; the cluster's CPU time over the lab's, median (and farthest): %s",
+			f.Measured, plan.NIC(f.NIC).Label(), f.All.Within, f.All.Rows, f.All.Differ, strings.Join(costs, ", "))
 	}
 	return text + "; cost never compared with a real cluster"
 }

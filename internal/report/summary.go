@@ -398,7 +398,7 @@ func functionLetters(a Ability) string {
 // proofWords explain the words of proofs.
 var proofWords = []struct{ word, text string }{
 	{"wire", "its self-test held on real packets in this run"},
-	{"both", "its self-test held, and its cost was compared with a real cluster's"},
+	{"both", "its self-test held, and the medians of its costs are within 5 % of a real cluster's"},
 	{"real", "measured on a real cluster"},
 	{"none", "nothing is proven"},
 }

@@ -1,91 +1,129 @@
-// Command fidelity writes one table of the results of several `cnibench fidelity`, one for each real cluster: how far the CPU
-// times of its dataplane are from the lab's, by themselves and over the bare node of their place.
+// Command fidelity adds the results of `cnibench fidelity`, one for each real cluster, to the comparisons that profiles carry, and
+// sums them all up in a table of a document: how far the CPU times of a dataplane are from the lab's, by themselves and over the
+// bare node of their place. Comparisons of dataplanes that no result is of stay.
 //
-//	go run ./internal/tool/fidelity bin/fidelity-*.jsonl
+//	go run ./internal/tool/fidelity -table internal/profile/fidelity.tsv -document docs/results/fidelity.md bin/cnibench bin/fidelity-*.jsonl
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"errors"
+	"flag"
 	"fmt"
-	"io"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/fidelity"
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/vocab/metric"
-	"github.com/cnibench/cnibench/internal/vocab/number"
+	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/tool/toolbox"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 func main() {
-	if err := write(os.Stdout, os.Args[1:]); err != nil {
+	file := flag.String("table", "internal/profile/fidelity.tsv", "`file` of the comparisons")
+	document := flag.String("document", "docs/results/fidelity.md", "`page` whose table is written")
+	flag.Parse()
+	if flag.NArg() == 0 {
+		fmt.Fprintln(os.Stderr, "usage: fidelity [-table FILE] [-document PAGE] CNIBENCH [RESULT...]")
+		os.Exit(2)
+	}
+	if err := update(*file, *document, flag.Arg(0), flag.Args()[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "fidelity:", err)
 		os.Exit(1)
 	}
 }
 
-// write writes the table of results.
-func write(w io.Writer, files []string) error {
-	var pages []*fidelity.Page
-	for _, f := range files {
-		c, err := result.Load(f)
+// update adds results to the comparisons of a file, and writes the table of all of them into a document.
+func update(file, document, program string, results []string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	rows, err := profile.ReadComparisons(bytes.NewReader(text))
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	for _, name := range results {
+		c, err := result.Load(name)
 		if err != nil {
 			return err
 		}
 		p, err := fidelity.Assess(c.Header, c.Records)
 		if err != nil {
-			return fmt.Errorf("%s: %w", f, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		pages = append(pages, p)
+		rows = merge(rows, comparisons(p))
 	}
-	fmt.Fprint(w, table(pages))
-	return nil
-}
-
-// distance is how far a cluster's value is from the lab's, as a part of the lab's: 0.1 is a cluster that costs 10 % more.
-type distance float64
-
-func (d distance) String() string { return fmt.Sprintf("%+.1f %%", 100*float64(d)) }
-
-// middle and farthest are those of a list.
-func middle(list []distance) distance {
-	list = slices.Sorted(slices.Values(list))
-	n := len(list)
-	return (list[(n-1)/2] + list[n/2]) / 2
-}
-
-func farthest(list []distance) distance {
-	return slices.MaxFunc(list, func(a, b distance) int { return int(1e6 * (abs(a) - abs(b))) })
-}
-
-func abs(d distance) distance { return max(d, -d) }
-
-// of returns the distances of rows: by themselves, and over the bare node.
-func of(rows []fidelity.Row) (own, over []distance) {
-	for _, r := range rows {
-		own = append(own, distance(r.Cluster/r.Lab-1))
-		over = append(over, distance(r.Quotient.Ratio-1))
+	var b bytes.Buffer
+	if err := errors.Join(profile.WriteComparisons(&b, rows), os.WriteFile(file, b.Bytes(), 0o644)); err != nil {
+		return err
 	}
-	return own, over
+	return toolbox.Table(document, "fidelity", program, table(rows))
 }
 
-// table writes a line for each dataplane, then one for each of its paths and workloads.
-func table(pages []*fidelity.Page) string {
-	all := "| Dataplane | rows | CPU time: median | largest | over the bare node: median | largest | bare node: median | largest |\n|---|---|---|---|---|---|---|---|\n"
-	each := "\n<details><summary>The rows</summary>\n\n| Dataplane | Path | Workload | Lab | Cluster | CPU time | over the bare node | |\n|---|---|---|---|---|---|---|---|\n"
-	for _, p := range pages {
-		for _, s := range p.Summaries() {
-			mine := func(r fidelity.Row) bool { return r.Context == s.Context && r.Profile == s.Profile }
-			rows := slices.DeleteFunc(slices.Clone(p.Demand), func(r fidelity.Row) bool { return !mine(r) })
-			bare := slices.DeleteFunc(slices.Clone(p.Demand), func(r fidelity.Row) bool { return r.Context != s.Context || !r.Bare() })
-			own, over := of(rows)
-			nodes, _ := of(bare)
-			all += fmt.Sprintf("| %s | %d | %v | %v | %v | %v | %v | %v |\n", s.Profile, len(rows),
-				middle(own), farthest(own), middle(over), farthest(over), middle(nodes), farthest(nodes))
-			for i, r := range rows {
-				each += fmt.Sprintf("| %s | %s | %s | %s %s | %s | %v | %v | %s |\n", r.Profile, r.Path, r.Workload, number.Number(r.Lab),
-					metric.UnitFor(r.Metric, r.Workload.Traits().Work), number.Number(r.Cluster), own[i], over[i], r.Verdict)
+// comparisons are the CPU times of a page: of each dataplane, and of the bare node of its cluster.
+func comparisons(p *fidelity.Page) []profile.Comparison {
+	var all []profile.Comparison
+	for _, s := range p.Summaries() {
+		for _, r := range p.Demand {
+			if r.Context == s.Context && (r.Bare() || r.Profile == s.Profile) {
+				all = append(all, profile.Comparison{
+					Measured: p.Header.Created.UTC().Format(time.DateOnly), NIC: string(p.Header.Plan.Lab.NIC),
+					Repetitions: strconv.Itoa(p.Repetitions), Window: p.Header.Plan.Duration.String(),
+					Dataplane: string(s.Profile), Profile: string(r.Profile), Path: r.Path.String(), Workload: r.Workload.String(), Verdict: string(r.Verdict),
+					Lab: r.Lab, Cluster: r.Cluster, Quotient: r.Quotient.Ratio,
+				})
 			}
 		}
 	}
-	return all + each + "\n</details>\n"
+	return all
+}
+
+// merge puts new rows in the place of older ones of the same dataplanes.
+func merge(old, rows []profile.Comparison) []profile.Comparison {
+	old = slices.DeleteFunc(slices.Clone(old), func(c profile.Comparison) bool {
+		return slices.ContainsFunc(rows, func(n profile.Comparison) bool { return n.Dataplane == c.Dataplane })
+	})
+	all := append(old, rows...)
+	slices.SortStableFunc(all, func(a, b profile.Comparison) int { return cmp.Compare(a.Dataplane, b.Dataplane) })
+	return all
+}
+
+// table writes a line for each dataplane.
+func table(rows []profile.Comparison) string {
+	var b strings.Builder
+	b.WriteString("| Dataplane | measured | rows within 5 % | differ | CPU time: median | largest | over the bare node: median | largest | bare node: median | largest |\n" +
+		"|---|---|---|---|---|---|---|---|---|---|\n")
+	over := func(c profile.Comparison) float64 { return c.Quotient - 1 }
+	for len(rows) > 0 {
+		name := rows[0].Dataplane
+		end := slices.IndexFunc(rows, func(c profile.Comparison) bool { return c.Dataplane != name })
+		if end < 0 {
+			end = len(rows)
+		}
+		var own, bare []profile.Comparison
+		for _, c := range rows[:end] {
+			if c.Profile == profile.Host {
+				bare = append(bare, c)
+			} else {
+				own = append(own, c)
+			}
+		}
+		s := profile.Summarize(name, own)
+		fmt.Fprintf(&b, "| %s | %s, %s of %s | %d of %d | %d | %s | %s | %s |\n", name, rows[0].Measured, rows[0].Repetitions, rows[0].Window, s.Within, s.Rows, s.Differ,
+			both(each.Of(own, profile.Comparison.Distance)), both(each.Of(own, over)), both(each.Of(bare, profile.Comparison.Distance)))
+		rows = rows[end:]
+	}
+	return b.String()
+}
+
+// both are the median of distances and the farthest one, as cells.
+func both(off []float64) string {
+	median, farthest := profile.Middle(off)
+	return fmt.Sprintf("%+.1f %% | %+.1f %%", 100*median, 100*farthest)
 }

@@ -1,0 +1,197 @@
+package profile
+
+import (
+	_ "embed"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Fidelity is what a comparison of the lab with a real cluster said of a profile's CPU time. fidelity.tsv has its rows, which
+// docs/results/fidelity.md sums up.
+type Fidelity struct {
+	// Measured is the day, NIC the model of the lab's NICs on it.
+	Measured string `json:"measured"`
+	NIC      string `json:"nic"`
+	// All are the rows of all workloads together.
+	All Compared `json:"all"`
+	// Workloads are those that were compared. Nothing is known of others.
+	Workloads []Compared `json:"workloads"`
+}
+
+// Compared is one workload of a comparison, or all of them without a name and without Lab and Cluster.
+type Compared struct {
+	// Name is the workload without sizes and congestion control, such as "stream(udp)".
+	Name string `json:"name,omitempty"`
+	// Rows are the paths compared, Within those equal within 5 %, Differ those that differ significantly.
+	Rows   int `json:"rows"`
+	Within int `json:"within"`
+	Differ int `json:"differ"`
+	// Distance is the cluster's CPU time over the lab's less 1, the median over the rows; Farthest is the one farthest from 0.
+	Distance float64 `json:"distance"`
+	Farthest float64 `json:"farthest"`
+	// Lab and Cluster are the costs between pods of different nodes, as multiples of the bare node's.
+	Lab     float64 `json:"lab,omitempty"`
+	Cluster float64 `json:"cluster,omitempty"`
+}
+
+// held is how far the median row may be from the lab for a model's cost to count as held.
+const held = 0.05
+
+// Holds says that the lab costs what the cluster does: no row differs, and the median is within 5 %.
+func (c Compared) Holds() bool { return c.Differ == 0 && math.Abs(c.Distance) <= held }
+
+// Holds says that all workloads do.
+func (f *Fidelity) Holds() bool {
+	return f != nil && !slices.ContainsFunc(f.Workloads, func(c Compared) bool { return !c.Holds() })
+}
+
+// Covers says whether the cost of a workload holds under a NIC model of the lab, "" for a workload that NICs do not matter to.
+func (f *Fidelity) Covers(workload, nic string) bool {
+	return f != nil && (nic == "" || nic == f.NIC) && slices.ContainsFunc(f.Workloads, func(c Compared) bool { return c.Name == workload && c.Holds() })
+}
+
+// Comparison is one row: a profile or the bare node, on a path under a workload, in the lab and on a cluster with a CNI.
+type Comparison struct {
+	// Measured is the day, NIC the lab's model of NICs, Repetitions how many of which Window, such as 500ms.
+	Measured, NIC, Repetitions, Window string
+	// Dataplane is the profile of the cluster, Profile that or host.
+	Dataplane, Profile string
+	// Path and Workload are as results write them, Verdict as the comparison over the bare node has it; "" for the bare node.
+	Path, Workload, Verdict string
+	// Lab and Cluster are CPU times in ns per unit of work, Quotient the cluster's over the lab's, each over that of its bare node.
+	Lab, Cluster, Quotient float64
+}
+
+// Distance is the cluster's CPU time over the lab's less 1.
+func (c Comparison) Distance() float64 { return c.Cluster/c.Lab - 1 }
+
+// Summarize returns the rows of one thing together.
+func Summarize(name string, rows []Comparison) Compared {
+	all := Compared{Name: name, Rows: len(rows)}
+	var off []float64
+	for _, r := range rows {
+		off = append(off, r.Distance())
+		switch r.Verdict {
+		case "within 5 %":
+			all.Within++
+		case "differs":
+			all.Differ++
+		}
+	}
+	all.Distance, all.Farthest = Middle(off)
+	return all
+}
+
+// Middle returns the median of distances, and the one farthest from 0.
+func Middle(off []float64) (median, farthest float64) {
+	off = slices.Sorted(slices.Values(off))
+	n := len(off)
+	if n == 0 {
+		return 0, 0
+	}
+	farthest = off[0]
+	if -off[0] < off[n-1] {
+		farthest = off[n-1]
+	}
+	return (off[(n-1)/2] + off[n/2]) / 2, farthest
+}
+
+//go:embed fidelity.tsv
+var comparisons string
+
+// columns are those of fidelity.tsv.
+var columns = []string{"measured", "nic", "repetitions", "window", "dataplane", "profile", "path", "workload", "lab", "cluster", "quotient", "verdict"}
+
+// ReadComparisons returns the rows of a file as WriteComparisons writes it.
+func ReadComparisons(r io.Reader) ([]Comparison, error) {
+	file := csv.NewReader(r)
+	file.Comma, file.FieldsPerRecord = '\t', len(columns)
+	lines, err := file.ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(lines) == 0 || !slices.Equal(lines[0], columns) {
+		return nil, fmt.Errorf("its first line is not %q", strings.Join(columns, " "))
+	}
+	var all []Comparison
+	for i, x := range lines[1:] {
+		c := Comparison{Measured: x[0], NIC: x[1], Repetitions: x[2], Window: x[3], Dataplane: x[4], Profile: x[5], Path: x[6], Workload: x[7], Verdict: x[11]}
+		for at, v := range map[int]*float64{8: &c.Lab, 9: &c.Cluster, 10: &c.Quotient} {
+			if *v, err = strconv.ParseFloat(x[at], 64); err != nil || *v <= 0 {
+				return nil, fmt.Errorf("line %d: %s: %q is not a positive number", i+2, columns[at], x[at])
+			}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// WriteComparisons writes rows.
+func WriteComparisons(w io.Writer, rows []Comparison) error {
+	file := csv.NewWriter(w)
+	file.Comma = '\t'
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 5, 64) }
+	_ = file.Write(columns) // Error has its error, too
+	for _, c := range rows {
+		_ = file.Write([]string{c.Measured, c.NIC, c.Repetitions, c.Window, c.Dataplane, c.Profile, c.Path, c.Workload,
+			number(c.Lab), number(c.Cluster), number(c.Quotient), c.Verdict})
+	}
+	file.Flush()
+	return file.Error()
+}
+
+// fidelity returns what the rows say of a profile, nil if it was never compared.
+func fidelity(rows []Comparison, name string) *Fidelity {
+	var f *Fidelity
+	var all []Comparison
+	by := map[string][]Comparison{}
+	bare := map[string]Comparison{}
+	for _, r := range rows {
+		if r.Dataplane != name {
+			continue
+		}
+		if r.Profile == Host {
+			bare[r.Path+r.Workload] = r
+			continue
+		}
+		if f == nil {
+			f = &Fidelity{Measured: r.Measured, NIC: r.NIC}
+		}
+		of := without(r.Workload)
+		if by[of] == nil {
+			f.Workloads = append(f.Workloads, Compared{Name: of})
+		}
+		by[of], all = append(by[of], r), append(all, r)
+	}
+	if f == nil {
+		return nil
+	}
+	f.All = Summarize("", all)
+	for i, w := range f.Workloads {
+		sum := Summarize(w.Name, by[w.Name])
+		for _, r := range by[w.Name] {
+			if node, ok := bare[r.Path+r.Workload]; ok && r.Path == "pod-to-pod/cross-node" {
+				sum.Lab, sum.Cluster = r.Lab/node.Lab, r.Cluster/node.Cluster
+			}
+		}
+		f.Workloads[i] = sum
+	}
+	return f
+}
+
+// without returns a workload without its sizes and its congestion control.
+func without(workload string) string {
+	name, options, _ := strings.Cut(strings.TrimSuffix(workload, ")"), "(")
+	kept := slices.DeleteFunc(strings.Split(options, ","), func(o string) bool {
+		return o == "" || strings.HasPrefix(o, "buffer=") || strings.HasPrefix(o, "congestion=")
+	})
+	if len(kept) == 0 {
+		return name
+	}
+	return name + "(" + strings.Join(kept, ",") + ")"
+}
