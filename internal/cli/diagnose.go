@@ -37,8 +37,13 @@ const (
 	diagnoseWorkloads = "ping,rr,dns(rate=200,timeout=1s),crr(rate=1000),stream,stream(reverse=true),stream(protocol=udp,rate=5M,message=64)"
 	// diagnoseResolver is measured on clusters, which have a resolver of their own.
 	diagnoseResolver = ",dns(server=cluster,rate=100,timeout=1s)"
-	diagnoseBudget   = 85 * time.Second
+	diagnoseBudget   = 55 * time.Second
+	// longTrip is a round trip of which a trial holds a few only.
+	longTrip = 120 * time.Millisecond
 )
+
+// nearWorkloads are not measured over a longTrip.
+var nearWorkloads = []string{"ping", "stream", "stream(reverse=true)"}
 
 // diagnosis is one invocation of diagnose.
 type diagnosis struct {
@@ -111,8 +116,9 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 		if cni, ok := profile.Lookup(found.Profiles[0].Profile()); ok {
 			evidence.Encapsulation = cni.Encapsulation
 		}
-		want = found
-		return begin(ctx, e, found, &evidence, s.step), found, nil
+		e, trip := begin(ctx, e, found, &evidence, s.step)
+		want = far(found, trip)
+		return e, want, nil
 	}
 	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: time.Now(), Progress: s.event}, s)
 	s.clear()
@@ -210,23 +216,38 @@ func (x examined) Close(ctx context.Context) error {
 	return x.Environment.Close(ctx)
 }
 
-// begin examines an environment before it is measured.
-func begin(ctx context.Context, e env.Environment, p plan.Plan, evidence *diagnose.Evidence, say func(string, ...any)) env.Environment {
+// far fits a plan to the longest round trip of its paths: a trial lasts three of them, and the answer still comes in time.
+func far(p plan.Plan, trip time.Duration) plan.Plan {
+	switch {
+	case trip > longTrip:
+		p.Repetitions = 1
+		p.Workloads = slices.DeleteFunc(slices.Clone(p.Workloads), func(w plan.Workload) bool {
+			return slices.Contains(nearWorkloads, w.String()) // which tell nothing in so few round trips
+		})
+	case trip > longTrip/4:
+		p.Repetitions = 2
+	}
+	p.Duration = max(p.Duration, 3*min(trip, time.Second))
+	return p
+}
+
+// begin examines an environment before it is measured, and returns its longest round trip.
+func begin(ctx context.Context, e env.Environment, p plan.Plan, evidence *diagnose.Evidence, say func(string, ...any)) (env.Environment, time.Duration) {
 	site, ok := e.At(p.Profiles[0]).(env.Looker)
 	if !ok {
 		evidence.Missing = append(evidence.Missing, "counters and packet sizes: this environment cannot be looked into")
-		return e
+		return e, 0
 	}
-	say("reading counters")
+	say("reading counters and trying packet sizes")
 	var routes []plan.Route
 	for _, path := range p.Paths {
 		routes = append(routes, plan.Single(p.Profiles[0], path))
 	}
-	observed := run.Observe(ctx, site, routes)
+	trip, observed := run.Observe(ctx, site, routes)
 	return examined{e, func(end context.Context) {
 		if ctx.Err() == nil {
-			say("trying packet sizes")
+			say("comparing messages")
 			observed(context.WithoutCancel(ctx), evidence)
 		}
-	}}
+	}}, trip
 }

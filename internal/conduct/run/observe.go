@@ -30,20 +30,23 @@ const (
 
 // examination is under way from Observe to its end.
 type examination struct {
-	site   env.Looker
-	routes []plan.Route
-	places []env.Place
-	before map[string]netstate.Account
-	mu     sync.Mutex
+	site     env.Looker
+	routes   []plan.Route
+	places   []env.Place
+	before   map[string]netstate.Account
+	ways     []diagnose.Size
+	backends []diagnose.Backend
+	mu       sync.Mutex
 	// turn has one send messages at a time, so that they do not crowd each other out.
 	turn sync.Mutex
 	// missing says what could not be seen.
 	missing []string
 }
 
-// Observe reads the accounts of all places of routes. After the trials the returned function tries packet sizes, reads the accounts again and
-// fills in the evidence, which says what could not be read.
-func Observe(ctx context.Context, site env.Looker, routes []plan.Route) (end func(context.Context, *diagnose.Evidence)) {
+// Observe reads the accounts of all places of routes, tries packet sizes and the backends of a Service, and returns the longest round
+// trip that it met. After the trials the returned function sends messages, reads the accounts again and fills in the evidence, which
+// says what could not be read.
+func Observe(ctx context.Context, site env.Looker, routes []plan.Route) (trip time.Duration, end func(context.Context, *diagnose.Evidence)) {
 	x := &examination{site: site, routes: routes}
 	for _, r := range routes {
 		places, err := site.Places(r)
@@ -57,12 +60,29 @@ func Observe(ctx context.Context, site env.Looker, routes []plan.Route) (end fun
 		}
 	}
 	x.before = x.accounts(ctx)
-	return x.end
+	var wait sync.WaitGroup
+	wait.Go(func() { x.sizes(ctx) })
+	wait.Go(func() { x.backends = x.dialled(ctx) })
+	wait.Wait()
+	longest := int64(0)
+	for _, s := range x.ways {
+		longest = max(longest, s.Trip, s.Connect)
+	}
+	for _, b := range x.backends {
+		if b.Name == "" && len(b.Times) > 0 {
+			longest = max(longest, b.Times[0])
+		}
+	}
+	return time.Duration(longest), x.end
 }
 
 func (x *examination) end(ctx context.Context, e *diagnose.Evidence) {
-	e.Sizes = x.sizes(ctx)
-	e.Backends = x.backends(ctx)
+	x.each(func(s *diagnose.Size, from, to env.Place) {
+		if s.Failed == "" {
+			x.content(ctx, s, from, to)
+		}
+	})
+	e.Sizes, e.Backends = x.ways, x.backends
 	after := x.accounts(ctx)
 	for _, p := range x.places {
 		before, had := x.before[p.Name]
@@ -114,33 +134,43 @@ func (x *examination) accounts(ctx context.Context) map[string]netstate.Account 
 	return all
 }
 
-// sizes tries packet sizes on all direct paths at the same time, from both ends: each tries what its own device may send. Then one
-// after the other sends messages.
-func (x *examination) sizes(ctx context.Context) []diagnose.Size {
-	var wait sync.WaitGroup
-	var all []diagnose.Size
+// sizes tries packet sizes on all direct paths at the same time, from both ends: each tries what its own device may send.
+func (x *examination) sizes(ctx context.Context) {
 	for _, r := range x.routes {
 		places, err := x.site.Places(r)
 		if err != nil || r.Path.ByService() || len(places) < 2 {
 			continue
 		}
 		for _, way := range [][2]env.Place{{places[0], places[1]}, {places[1], places[0]}} {
-			wait.Go(func() {
-				s := x.size(ctx, way[0], way[1])
-				s.Path, s.From, s.To = r.Path, way[0].Name, way[1].Name
-				x.mu.Lock()
-				defer x.mu.Unlock()
-				all = append(all, s)
-			})
+			x.ways = append(x.ways, diagnose.Size{Path: r.Path, From: way[0].Name, To: way[1].Name})
 		}
 	}
-	wait.Wait()
-	slices.SortFunc(all, func(a, b diagnose.Size) int { return strings.Compare(a.Path.String()+a.From, b.Path.String()+b.From) })
-	return all
+	slices.SortFunc(x.ways, func(a, b diagnose.Size) int { return strings.Compare(a.Path.String()+a.From, b.Path.String()+b.From) })
+	x.each(func(s *diagnose.Size, from, to env.Place) {
+		x.ask(ctx, s, from, to, func(ctx context.Context, target, mark string) error {
+			out, err := x.site.Look(ctx, from.Name, "--mtu", target, "--mark", mark)
+			if err == nil {
+				err = json.Unmarshal(out, &s.PathMTU)
+			}
+			return err
+		})
+	})
 }
 
-// size finds the largest packet that passes from one place to another and back.
-func (x *examination) size(ctx context.Context, from, to env.Place) (s diagnose.Size) {
+// each calls do for every way at the same time.
+func (x *examination) each(do func(s *diagnose.Size, from, to env.Place)) {
+	place := func(name string) env.Place {
+		return x.places[slices.IndexFunc(x.places, func(p env.Place) bool { return p.Name == name })]
+	}
+	var wait sync.WaitGroup
+	for i := range x.ways {
+		wait.Go(func() { do(&x.ways[i], place(x.ways[i].From), place(x.ways[i].To)) })
+	}
+	wait.Wait()
+}
+
+// ask starts an Echo at one place and has another ask it. What fails is noted in s.
+func (x *examination) ask(ctx context.Context, s *diagnose.Size, from, to env.Place, do func(ctx context.Context, target, mark string) error) {
 	limit, stop := context.WithTimeout(ctx, sizeTime)
 	defer stop()
 	mark := make([]byte, 16)
@@ -152,14 +182,7 @@ func (x *examination) size(ctx context.Context, from, to env.Place) (s diagnose.
 		_, err := x.site.Look(answering, to.Name, "--echo", echoPort, "--mark", text, "--for", sizeTime.String())
 		answered <- err
 	}()
-	target := net.JoinHostPort(to.Address, echoPort)
-	out, err := x.site.Look(limit, from.Name, "--mtu", target, "--mark", text)
-	if err == nil {
-		err = json.Unmarshal(out, &s.PathMTU)
-	}
-	if err == nil {
-		s.Content, err = x.content(limit, from.Name, target, text, min(s.There, s.Back))
-	}
+	err := do(limit, net.JoinHostPort(to.Address, echoPort), text)
 	hangUp()
 	if ended := <-answered; err != nil && ended != nil && !errors.Is(ended, context.Canceled) {
 		err = ended
@@ -167,22 +190,28 @@ func (x *examination) size(ctx context.Context, from, to env.Place) (s diagnose.
 	if err != nil {
 		s.Failed = strings.ReplaceAll(flat(err), text, "MARK")
 	}
-	return s
 }
 
-// content has one place send messages to the Echo at another, in packets of at most length bytes.
-func (x *examination) content(ctx context.Context, from, target, mark string, length int) (c netstate.Content, err error) {
-	x.turn.Lock()
-	defer x.turn.Unlock()
-	out, err := x.site.Look(ctx, from, "--content", target, "--mark", mark, "--length", strconv.Itoa(length))
-	if err == nil {
-		err = json.Unmarshal(out, &c)
+// farAway is a round trip with which messages are so few at a time that nobody crowds out another.
+const farAway = 10 * time.Millisecond
+
+// content has one place send messages to the Echo at another, in packets of a size that passes.
+func (x *examination) content(ctx context.Context, s *diagnose.Size, from, to env.Place) {
+	if time.Duration(max(s.Trip, s.Connect)) < farAway {
+		x.turn.Lock()
+		defer x.turn.Unlock()
 	}
-	return c, err
+	x.ask(ctx, s, from, to, func(ctx context.Context, target, mark string) error {
+		out, err := x.site.Look(ctx, from.Name, "--content", target, "--mark", mark, "--length", strconv.Itoa(min(s.There, s.Back)))
+		if err == nil {
+			err = json.Unmarshal(out, &s.Content)
+		}
+		return err
+	})
 }
 
-// backends has a pod connect to a Service and to each of its backends.
-func (x *examination) backends(ctx context.Context) (all []diagnose.Backend) {
+// dialled has a pod connect to a Service and to each of its backends.
+func (x *examination) dialled(ctx context.Context) (all []diagnose.Backend) {
 	shared := x.site.Shared()
 	i := slices.IndexFunc(x.places, func(p env.Place) bool { return p.Pod })
 	if len(shared.Backends) == 0 || i < 0 {

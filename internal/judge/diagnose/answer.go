@@ -103,7 +103,7 @@ type rule struct {
 
 // rules are in the order in which causes explain each other.
 var rules = []rule{
-	{"cpu-limit", cpuLimit}, {"cpu-steal", cpuSteal}, {"mtu", mtu}, {"checksum", checksum}, {"conntrack-full", conntrackFull},
+	{"cpu-limit", cpuLimit}, {"cpu-steal", cpuSteal}, {"checksum", checksum}, {"mtu", mtu}, {"conntrack-full", conntrackFull},
 	{"unreachable", unreachable}, {"backend", backend}, {"shaper", shaper}, {"conntrack-race", conntrackRace}, {"loss", loss},
 	{"round-trip", roundTrip}, {"names", resolutions}, {"drops", drops}, {"starved", starved}, {"rate", rate}, {"asymmetric", asymmetric}, {"proxy-modes", proxyModes},
 	{"overhead", overhead}, {"service", service},
@@ -184,8 +184,8 @@ func (a *Answer) none(e *Evidence) {
 			open = append(open, s.Rule+": "+s.Saw)
 		}
 	}
-	host, hostOK := e.Paths[HostPath].median("rr", "rtt.p50")
-	pod, podOK := e.Paths[PodPath].median("rr", "rtt.p50")
+	_, host, hostOK := e.trip(HostPath)
+	_, pod, podOK := e.trip(PodPath)
 	switch {
 	case !hostOK || !podOK:
 		a.Verdict, a.Text = Undecided, lead[Undecided]+": a path was not measured, so that nothing can be compared"

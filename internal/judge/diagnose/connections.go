@@ -68,9 +68,9 @@ func unreachable(e *Evidence) []Statement {
 	for _, path := range Paths {
 		dead, alive := e.Paths[path].dead()
 		// A stream hangs for other reasons, too, and no echo of a long way comes in time. The resolver has a rule of its own.
-		_, usual, _ := e.Paths[path].trip()
+		far := e.far(path)
 		dead = slices.DeleteFunc(dead, func(k string) bool {
-			return strings.HasPrefix(k, "stream") || k == resolver || k == "ping" && usual > lateEcho
+			return strings.HasPrefix(k, "stream") || k == resolver || far && slices.Contains([]string{"ping", "rr", "crr"}, k)
 		})
 		if len(dead) == 0 {
 			continue
@@ -168,7 +168,10 @@ func (e *Evidence) slowBackend(n int) []Statement {
 	if slow.Name == fast.Name {
 		return cleared("%d backends of a Service behave alike", n)
 	}
-	least, _, _ := e.Paths[PodPath].trip()
+	least, _, ok := e.tripOf(PodPath, "rr") // by TCP, as connections are
+	if !ok {
+		least, _, _ = e.trip(PodPath)
+	}
 	most, few := float64(slow.Times[0]), float64(fast.Times[0])
 	saw := fmt.Sprintf("to connect takes %s at least to %s (%s), and %s to %s", nanoseconds(most), slow.Name, slow.To, nanoseconds(few), fast.Name)
 	if most-few > longTrip+2*least {

@@ -67,6 +67,19 @@ func far(e *Evidence, ns float64, paths ...plan.Path) {
 	}
 }
 
+// lateTCP adds to the times of TCP on paths.
+func lateTCP(e *Evidence, ns float64, paths ...plan.Path) {
+	for _, p := range paths {
+		for name, values := range e.Paths[p].Values {
+			for i := range values {
+				if strings.HasPrefix(name, "rr rtt") || strings.Contains(name, "connect_time") {
+					values[i] += ns
+				}
+			}
+		}
+	}
+}
+
 // scale multiplies a metric of the given paths.
 func scale(e *Evidence, by float64, metrics []string, paths ...plan.Path) {
 	for _, p := range paths {
@@ -118,7 +131,50 @@ func TestJudge(t *testing.T) {
 		}, CNI, "checksum", "node-2"},
 		"a node refuses damaged datagrams": {func(e *Evidence) {
 			e.Sizes[2].Content.Small.Back.Lost, e.Paths[PodPath].Datagrams.Lost, e.Places[3].Counters["conntrack.invalid"] = 21, 300, 400
-		}, CNI, "checksum", "21 were lost"},
+		}, CNI, "checksum", "2% of 15000 datagrams"},
+		"a node refuses all TCP of a pod": {func(e *Evidence) {
+			for _, kind := range []string{"rr", "crr", "stream", "stream reverse"} {
+				e.Paths[PodPath].Succeeded[kind], e.Paths[PodPath].Failed[kind] = 0, 3
+			}
+			e.Places[3].Counters["conntrack.invalid"] = 60
+			e.Places[3].Filters = []netstate.Filter{{Chain: "ip filter FORWARD", Place: 1, Verdict: "drop", Packets: 60}}
+		}, CNI, "checksum", "no answer to crr, rr"},
+		"a rule drops all TCP of a pod": {func(e *Evidence) {
+			for _, kind := range []string{"rr", "crr", "stream", "stream reverse"} {
+				e.Paths[PodPath].Succeeded[kind], e.Paths[PodPath].Failed[kind] = 0, 3
+			}
+			e.Places[3].Counters["conntrack.invalid"] = 2
+		}, CNI, "unreachable", "no answer to crr, rr"},
+		"a node refuses large packets": {func(e *Evidence) {
+			e.Sizes[2].There, e.Sizes[3].Back = 999, 999
+			e.Sizes[2].Silent, e.Sizes[3].Silent = true, true
+			e.Places[3].Counters["conntrack.invalid"] = 320
+		}, CNI, "checksum", "320 packets invalid"},
+		"a node refuses what goes to Services": {func(e *Evidence) {
+			e.Paths[ServicePath].Counters["Tcp.RetransSegs"], e.Places[2].Counters["conntrack.invalid"] = 400, 2579
+		}, Service, "checksum", "pod-to-service"},
+		"wrong checksums of a Service alone": {func(e *Evidence) {
+			e.Paths[ServicePath].Counters["Tcp.InCsumErrors"], e.Places[1].Counters["Tcp.InCsumErrors"] = 40, 40
+		}, Service, "checksum", "node-2/pod-1 Tcp.InCsumErrors 40"},
+		"a datagram without a checksum arrives damaged": {func(e *Evidence) { e.Sizes[2].Content.Bare.Back = netstate.Traffic{Sent: 512, Wrong: 9} }, CNI, "checksum", "9 of 512 datagrams without a checksum"},
+		"TCP alone is late between hosts":               {func(e *Evidence) { lateTCP(e, 50e6, all...) }, Node, "round-trip", "a request takes at least 50.0 ms"},
+		"TCP alone is late between pods":                {func(e *Evidence) { lateTCP(e, 50e6, PodPath, ServicePath) }, CNI, "round-trip", "a request takes at least"},
+		"TCP alone is late to a pod that is a backend": {func(e *Evidence) {
+			lateTCP(e, 50e6, PodPath, ServicePath)
+			e.Backends = []Backend{{"web-1", netstate.Dialled{Times: []int64{147_000}}}, {"web-2", netstate.Dialled{Times: []int64{50_400_000}}}}
+		}, CNI, "round-trip", "a request takes at least"},
+		"a Service alone is late": {func(e *Evidence) { lateTCP(e, 50e6, ServicePath) }, Service, "service", "at least"},
+		"two seconds, and no trial has an answer": {func(e *Evidence) {
+			for _, p := range all {
+				e.Paths[p].Values = map[string][]float64{}
+				for _, kind := range []string{"ping", "rr", "crr"} {
+					e.Paths[p].Succeeded[kind], e.Paths[p].Failed[kind] = 0, 3
+				}
+			}
+			for i := range e.Sizes {
+				e.Sizes[i].Content.Dials.Times = []int64{2_000_000_000, 2_010_000_000, 2_020_000_000}
+			}
+		}, Node, "round-trip", "2.01 s between hosts"},
 		"TCP is sent again, and no packet is invalid": {func(e *Evidence) { e.Sizes[2].Content.Words.Back.Resent = 19 }, CNI, "loss", "small parts of a stream, sent again from"},
 		"a few packets are invalid":                   {func(e *Evidence) { e.Places[3].Counters["conntrack.invalid"] = 269 }, Fine, "", ""},
 		"two small parts were sent again":             {func(e *Evidence) { e.Sizes[2].Content.Words.Back.Resent = 2 }, Fine, "", ""},

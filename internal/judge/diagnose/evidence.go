@@ -88,7 +88,7 @@ type Trials struct {
 	// Succeeded and Failed count trials by workload, Why has the last failure of each.
 	Succeeded, Failed map[string]int
 	Why               map[string]string
-	// Counters are the changes of both ends' counters, summed over the trials of light load.
+	// Counters are the changes of both ends' counters, summed over the trials of light load; those of wrong checksums over all.
 	Counters map[string]int64
 	// Prober is how the ends were treated by their CPUs.
 	Prober Prober
@@ -178,9 +178,11 @@ func (e *Evidence) alike() {
 func (t *Trials) add(kind string, r *result.Record) {
 	for _, o := range []*sample.Observation{r.Client, r.Server} {
 		t.Prober.add(o)
-		if o != nil && o.Host != nil && !strings.HasPrefix(kind, "stream") {
+		if o != nil && o.Host != nil {
 			for name, n := range o.Host.SNMP {
-				t.Counters[name] += n
+				if !strings.HasPrefix(kind, "stream") || damaged(name) {
+					t.Counters[name] += n
+				}
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func resolutions(e *Evidence) []Statement {
 			return s
 		}
 		least, ok := e.Paths[path].median("dns", "resolution_time.min")
-		if trip, _, also := e.Paths[path].trip(); ok && also && least > longTrip+2*trip {
+		if trip, _, also := e.trip(path); ok && also && least > longTrip+2*trip {
 			return fault(side(path), path.String(), "a name takes %s at least, and a request %s: datagrams are late", nanoseconds(least), nanoseconds(trip))
 		}
 		if v, ok := e.Paths[path].median("dns", "resolution_time.p50"); ok {
@@ -66,7 +66,7 @@ func resolutions(e *Evidence) []Statement {
 		if failed := t.Failed[resolver]; failed > 0 {
 			saw += "; " + number.Counted(failed, "trial") + " failed"
 		}
-		if least, _, trip := t.trip(); trip && v > slowName+4*least && e.starved() == "" {
+		if least, _, trip := e.trip(ServicePath); trip && v > slowName+4*least && e.starved() == "" {
 			return fault(Resolver, "", "%s", saw)
 		}
 		seen = append(seen, saw)

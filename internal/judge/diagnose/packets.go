@@ -20,9 +20,8 @@ func mtu(e *Evidence) []Statement {
 			found = append(found, fmt.Sprintf("%s to %s: %s", s.From, s.To, s.Failed))
 			continue
 		}
-		pass := min(s.There, s.Back)
-		sizes = append(sizes, fmt.Sprintf("%s %d bytes", s.Path, pass))
-		if pass < s.Own && s.Silent {
+		sizes = append(sizes, fmt.Sprintf("%s %d bytes", s.Path, min(s.There, s.Back)))
+		if s.vanish() {
 			bad = append(bad, proven(fault(side(s.Path), s.From+" to "+s.To, "%s where the device has an MTU of %d; nothing says so to the sender", passing(s), s.Own))...)
 		}
 	}
@@ -36,6 +35,9 @@ func mtu(e *Evidence) []Statement {
 	}
 	return cleared("packets of the devices' MTU pass, or a router says what passes: %s", strings.Join(slices.Compact(sizes), ", "))
 }
+
+// vanish says whether packets that the device may send vanish without a word.
+func (s Size) vanish() bool { return s.Failed == "" && min(s.There, s.Back) < s.Own && s.Silent }
 
 // passing says what passes, and which way if it is one way alone.
 func passing(s Size) string {
@@ -52,9 +54,9 @@ func way(from, to string) string { return from + " to " + to }
 
 // sent sums messages with known content by the way that they took.
 type sent struct {
-	path                        plan.Path
-	way                         string
-	small, large, words, blocks netstate.Traffic
+	path                              plan.Path
+	way                               string
+	small, large, bare, words, blocks netstate.Traffic
 }
 
 // ways returns what was sent on a path each way.
@@ -73,6 +75,7 @@ func (e *Evidence) ways(path plan.Path) (all []*sent) {
 		there, back, c := at(way(s.From, s.To)), at(way(s.To, s.From)), s.Content
 		there.small, back.small = there.small.Plus(c.Small.There), back.small.Plus(c.Small.Back)
 		there.large, back.large = there.large.Plus(c.Large.There), back.large.Plus(c.Large.Back)
+		there.bare, back.bare = there.bare.Plus(c.Bare.There), back.bare.Plus(c.Bare.Back)
 		there.words, back.words = there.words.Plus(c.Words.There), back.words.Plus(c.Words.Back)
 		there.blocks, back.blocks = there.blocks.Plus(c.Blocks.There), back.blocks.Plus(c.Blocks.Back)
 	}
@@ -85,6 +88,9 @@ func (e *Evidence) changed(path plan.Path) (saw []string) {
 		if d := s.small.Plus(s.large); d.Wrong > 0 {
 			saw = append(saw, fmt.Sprintf("%s: %d of %d datagrams", s.way, d.Wrong, d.Sent-d.Lost))
 		}
+		if s.bare.Wrong > 0 {
+			saw = append(saw, fmt.Sprintf("%s: %d of %d datagrams without a checksum", s.way, s.bare.Wrong, s.bare.Sent-s.bare.Lost))
+		}
 		if s.words.Wrong > 0 {
 			saw = append(saw, fmt.Sprintf("%s: %d of %d small parts of a stream", s.way, s.words.Wrong, s.words.Sent))
 		}
@@ -95,55 +101,96 @@ func (e *Evidence) changed(path plan.Path) (saw []string) {
 	return saw
 }
 
-// checksum finds packets that were damaged: those that a receiver dropped for their checksum, and those that came to a program because
-// no checksum was compared any more.
+// checksum finds packets that were damaged: those that a receiver dropped for their checksum, those that came to a program because no
+// checksum was compared any more, and those that a node refused before.
 func checksum(e *Evidence) []Statement {
-	n, at := e.count(func(_ Place, counter string) bool { return strings.HasSuffix(counter, "InCsumErrors") })
+	n, at := e.count(func(_ Place, counter string) bool { return damaged(counter) })
 	host, pod := e.changed(HostPath), e.changed(PodPath)
 	if n < fewErrors && len(host)+len(pod) == 0 {
-		for _, path := range []plan.Path{HostPath, PodPath} {
-			if s := e.invalid(path); s != nil {
-				return s
-			}
+		if s := e.invalid(); s != nil {
+			return s
 		}
-		return cleared("%d packets with a wrong checksum at %d places, and no message arrived with another content", n, len(e.Places))
-	}
-	verdict, where := CNI, ""
-	if t := e.Paths[HostPath]; t != nil && t.wrong() >= fewErrors || len(host) > 0 {
-		verdict = Node // the hosts' own packets are damaged, too
+		refused, _ := e.refused()
+		return cleared("%d packets with a wrong checksum at %d places, %d that connection tracking calls invalid, and no message arrived with another content", n, len(e.Places), refused)
 	}
 	var saw []string
+	where := ""
 	if n >= fewErrors {
 		saw, where = append(saw, fmt.Sprintf("%d packets were dropped for it: %s", n, among(at))), at[0].Place.Name
 	}
 	if all := slices.Concat(host, pod); len(all) > 0 {
-		saw = append(saw, "messages arrived with another content, and no checksum was wrong: "+strings.Join(all, ", "))
+		saw = append(saw, "messages arrived with another content: "+strings.Join(all, ", "))
 	}
-	return proven(fault(verdict, where, "%s", strings.Join(saw, "; ")))
+	return proven(fault(e.damages(at), where, "%s", strings.Join(saw, "; ")))
 }
 
-// invalid finds packets that a node's connection tracking refused before a receiver could compare their checksum: messages are lost one
-// way, or TCP sends them again, and a node calls as many packets invalid. A rule of the CNI or of kube-proxy then drops them.
-func (e *Evidence) invalid(path plan.Path) []Statement {
-	n, at := e.count(func(p Place, counter string) bool { return !p.Pod && counter == "conntrack.invalid" })
-	for _, s := range e.ways(path) {
-		datagrams := s.small.Plus(s.large)
-		words := Lossy{uint64(s.words.Sent), uint64(s.words.Resent)}
-		if words.Lost < fewPackets || words.share() < resentAlone {
-			words.Lost = 0
+// damages says whose fault damaged packets are: that of the first path which shows them. Packets of the hosts' own path are seen by a node.
+func (e *Evidence) damages(at []At) Verdict {
+	node := slices.ContainsFunc(at, func(a At) bool { return !a.Place.Pod && a.N >= fewErrors })
+	switch {
+	case len(e.changed(HostPath)) > 0, e.Paths[HostPath].wrong() >= fewErrors, node && e.hurt(HostPath) > 0:
+		return Node
+	case len(e.changed(PodPath)) > 0, e.Paths[PodPath].wrong() >= fewErrors, e.hurt(PodPath) > 0:
+		return CNI
+	case e.Paths[ServicePath].wrong() >= fewErrors, e.hurt(ServicePath) > 0:
+		return Service
+	}
+	return CNI
+}
+
+// hurt counts what is missing on a path: messages and segments, trials of a workload that never answers, and sizes that vanish.
+func (e *Evidence) hurt(path plan.Path) (missing uint64) {
+	for _, l := range e.losses(path) {
+		missing = max(missing, l.n)
+	}
+	dead, _ := e.Paths[path].dead()
+	for _, kind := range dead {
+		missing = max(missing, uint64(e.Paths[path].Failed[kind]))
+	}
+	for _, s := range e.Sizes {
+		if s.Path == path && (s.Failed != "" || s.vanish()) {
+			missing = max(missing, fewErrors)
 		}
-		if missing := datagrams.Lost + int(words.Lost); missing >= fewPackets && n >= int64(missing) {
-			return fault(side(path), at[0].Place.Name, "its connection tracking called %d packets invalid, as it does with a wrong checksum; of %d datagrams from %s %d were lost, and of %d small parts of a stream %d sent again",
-				at[0].N, datagrams.Sent, s.way, datagrams.Lost, s.words.Sent, s.words.Resent)
+	}
+	return missing
+}
+
+// refused counts the packets that the nodes' connection tracking called invalid.
+func (e *Evidence) refused() (int64, []At) {
+	return e.count(func(p Place, counter string) bool { return !p.Pod && counter == "conntrack.invalid" })
+}
+
+// invalid finds packets that a node's connection tracking refused before a receiver could compare their checksum: a path misses packets,
+// and a node calls as many invalid. A rule of the CNI or of kube-proxy then drops them.
+func (e *Evidence) invalid() []Statement {
+	n, at := e.refused()
+	for _, path := range Paths {
+		missing := e.hurt(path)
+		if missing == 0 || n < fewPackets || uint64(n) < missing {
+			continue
 		}
+		saw := fmt.Sprintf("its connection tracking called %d packets invalid, as it does with a wrong checksum", at[0].N)
+		if dead, _ := e.Paths[path].dead(); len(dead) > 0 {
+			saw += fmt.Sprintf("; no answer to %s (%s)", strings.Join(dead, ", "), path)
+		}
+		for _, l := range e.losses(path)[:min(len(e.losses(path)), 2)] {
+			saw += "; " + l.saw
+		}
+		return fault(side(path), at[0].Place.Name, "%s", saw)
 	}
 	return nil
 }
 
+// damaged says whether a counter is of packets with a wrong checksum.
+func damaged(counter string) bool { return strings.HasSuffix(counter, "InCsumErrors") }
+
 // wrong counts the packets with wrong checksums that the ends of a path have received.
 func (t *Trials) wrong() (n int64) {
+	if t == nil {
+		return 0
+	}
 	for name, k := range t.Counters {
-		if strings.HasSuffix(name, "InCsumErrors") {
+		if damaged(name) {
 			n += k
 		}
 	}
@@ -153,6 +200,7 @@ func (t *Trials) wrong() (n int64) {
 // lost is a loss that was measured on a path.
 type lost struct {
 	path  plan.Path
+	n     uint64
 	share float64
 	saw   string
 }
@@ -166,7 +214,7 @@ func (e *Evidence) losses(path plan.Path) (all []lost) {
 	add := func(n, of uint64, much float64, what string) {
 		share := Lossy{of, n}.share()
 		if n >= fewPackets && share >= much {
-			all = append(all, lost{path, share, fmt.Sprintf("%s of %d %s", number.Percent(share), of, what)})
+			all = append(all, lost{path, n, share, fmt.Sprintf("%s of %d %s", number.Percent(share), of, what)})
 		}
 	}
 	add(t.Datagrams.Lost, t.Datagrams.Sent, lostMuch, fmt.Sprintf("datagrams (%s)", path))

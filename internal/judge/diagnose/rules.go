@@ -98,7 +98,7 @@ func (e *Evidence) starved() string {
 func (e *Evidence) crowded() string {
 	p := e.prober()
 	share := p.Foreign.Seconds() / max(p.Own.Seconds(), 1e-9)
-	least, usual, ok := e.Paths[HostPath].trip()
+	least, usual, ok := e.trip(HostPath)
 	switch {
 	case share > foreignMuch:
 		return fmt.Sprintf("other tasks took %s of the time of its CPUs: in %d of %d trials %s", number.Percent(share), p.Disturbed, p.Of, p.Says)

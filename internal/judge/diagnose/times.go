@@ -2,8 +2,10 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/measure/netstate"
+	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // standing says in words what a shaper does.
@@ -64,7 +66,7 @@ func rate(e *Evidence) []Statement {
 			}
 		}
 	}
-	if long, _, _ := e.Paths[HostPath].trip(); long > longTrip {
+	if long, _, _ := e.trip(HostPath); long > longTrip {
 		return unknown("streams are short, and the round trip is long: %s there and %s back", bits(there), bits(back))
 	}
 	least := min(there, back)
@@ -92,17 +94,51 @@ const (
 // lateEcho is a round trip in ns with which a trial of echoes may end before the first has come back.
 const lateEcho = 50e6
 
-// trip returns the shortest and the usual round trip on a path: of requests and echoes, or where the way is so long that half a second
-// has too few of them, of connections.
-func (t *Trials) trip() (least, usual float64, ok bool) {
-	for _, m := range []struct{ kind, name string }{{"rr", "rtt"}, {"ping", "rtt"}, {"crr", "connect_time"}} {
-		l, has := t.median(m.kind, m.name+".min")
-		u, too := t.median(m.kind, m.name+".p50")
-		if has && too && (!ok || m.kind != "crr" && u < usual) {
+// tripKind is something that takes one round trip.
+type tripKind struct{ kind, name, text string }
+
+// tripKinds are in the order in which they are asked.
+var tripKinds = []tripKind{{"rr", "rtt", "a request"}, {"ping", "rtt", "an echo"}, {"crr", "connect_time", "to connect"}}
+
+// trip returns the shortest and the usual round trip on a path: of requests and echoes, or where the way is so long that a trial has too
+// few of them, of connections.
+func (e *Evidence) trip(path plan.Path) (least, usual float64, ok bool) {
+	for _, m := range tripKinds {
+		l, u, has := e.tripOf(path, m.kind)
+		if has && (!ok || m.kind != "crr" && u < usual) {
 			least, usual, ok = l, u, true
 		}
 	}
 	return least, usual, ok
+}
+
+// tripOf returns the shortest and the usual round trip of a kind. Where no trial has one, the connections between the trials have.
+func (e *Evidence) tripOf(path plan.Path, kind string) (least, usual float64, ok bool) {
+	t := e.Paths[path]
+	for _, m := range tripKinds {
+		l, has := t.median(m.kind, m.name+".min")
+		u, too := t.median(m.kind, m.name+".p50")
+		if m.kind == kind && has && too {
+			return l, u, true
+		}
+	}
+	if kind != "crr" {
+		return 0, 0, false
+	}
+	for _, s := range e.Sizes {
+		if n := len(s.Content.Dials.Times); s.Path == path && n > 0 {
+			return float64(s.Content.Dials.Times[0]), float64(s.Content.Dials.Times[n/2]), true
+		}
+	}
+	return 0, 0, false
+}
+
+// far says whether a round trip of any kind is so long on a path that a trial may end before its first answer.
+func (e *Evidence) far(path plan.Path) bool {
+	return slices.ContainsFunc(tripKinds, func(m tripKind) bool {
+		_, usual, ok := e.tripOf(path, m.kind)
+		return ok && usual > lateEcho
+	})
 }
 
 // allowed is how much longer a round trip between pods may be than one between hosts: as much again twice, or what encapsulation and
@@ -115,19 +151,30 @@ func (e *Evidence) allowed(host float64) float64 {
 }
 
 func roundTrip(e *Evidence) []Statement {
-	hostLeast, host, ok := e.Paths[HostPath].trip()
-	podLeast, pod, also := e.Paths[PodPath].trip()
+	_, host, ok := e.trip(HostPath)
+	_, pod, also := e.trip(PodPath)
 	if !ok || !also {
 		return unknown("the round trip of a path was not measured")
 	}
-	saw := fmt.Sprintf("%s between hosts (at least %s), %s between pods (at least %s)", nanoseconds(host), nanoseconds(hostLeast), nanoseconds(pod), nanoseconds(podLeast))
-	// The shortest of thousands is what the path takes when no other work has the CPUs: it needs no quiet machine.
-	more := podLeast - hostLeast
-	switch {
-	case more > max(0.5e6, 0.2*hostLeast, e.allowed(min(hostLeast, longTrip))) && (hostLeast < longTrip || more > hostLeast):
-		return fault(CNI, PodPath.String(), "%s", saw)
-	case hostLeast > longTrip:
-		return fault(Node, HostPath.String(), "%s", saw)
+	saw := fmt.Sprintf("%s between hosts, %s between pods", nanoseconds(host), nanoseconds(pod))
+	// TCP may be late where echoes are not.
+	compared := false
+	for _, m := range tripKinds {
+		hostLeast, _, ok := e.tripOf(HostPath, m.kind)
+		podLeast, _, also := e.tripOf(PodPath, m.kind)
+		if !ok || !also || compared && m.kind == "crr" {
+			continue
+		}
+		compared = true
+		saw += fmt.Sprintf("; %s takes at least %s and %s", m.text, nanoseconds(hostLeast), nanoseconds(podLeast))
+		// The shortest of thousands is what the path takes when no other work has the CPUs: it needs no quiet machine.
+		more := podLeast - hostLeast
+		switch {
+		case more > max(0.5e6, 0.2*hostLeast, e.allowed(min(hostLeast, longTrip))) && (hostLeast < longTrip || more > hostLeast):
+			return fault(CNI, PodPath.String(), "%s", saw)
+		case hostLeast > longTrip:
+			return fault(Node, HostPath.String(), "%s", saw)
+		}
 	}
 	if why := e.starved(); why != "" {
 		return unknown("%s; %s", saw, why)
@@ -173,10 +220,14 @@ func service(e *Evidence) []Statement {
 	if !ok || !also {
 		return cleared("no Service was tried, or no connection came about")
 	}
+	saw := fmt.Sprintf("to connect takes %s through the Service and %s to the pod", nanoseconds(through), nanoseconds(direct))
+	shortest, _ := e.Paths[PodPath].median("crr", "connect_time.min")
+	if least, ok := e.Paths[ServicePath].median("crr", "connect_time.min"); ok && least-shortest > longTrip+2*shortest {
+		return fault(Service, ServicePath.String(), "%s; at least %s, and %s", saw, nanoseconds(least), nanoseconds(shortest))
+	}
 	if why := e.starved(); why != "" {
 		return unknown("%s", why)
 	}
-	saw := fmt.Sprintf("to connect takes %s through the Service and %s to the pod", nanoseconds(through), nanoseconds(direct))
 	noise := max(e.Paths[ServicePath].spread("crr", "connect_time.p50"), e.Paths[PodPath].spread("crr", "connect_time.p50"))
 	if through-direct > e.allowed(direct)+noise*through {
 		return fault(Service, ServicePath.String(), "%s", saw)

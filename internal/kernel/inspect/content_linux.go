@@ -24,6 +24,8 @@ import (
 const (
 	// messages are how many datagrams of each size are sent, one every paceTime: slow enough for a line of 100 Mbit/s.
 	messages, paceTime = 1024, time.Millisecond
+	// bareMessages are how many of them have no checksum.
+	bareMessages = 512
 	// smallMessage is the length of a small one.
 	smallMessage = 128
 	// lateTime is how long the last answers have: a busy machine answers late, and that is not a loss.
@@ -43,6 +45,18 @@ func roomy(conn *net.UDPConn) error {
 	return withSocket(conn, func(fd int) error {
 		_ = sock.SetReceiveBuffer(fd, socketRoom) // as much as it may have
 		return os.NewSyscallError("setsockopt RXQ_OVFL", unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1))
+	})
+}
+
+// unsummed says whether a socket sends datagrams without a checksum. It takes those of others, which IPv6 by itself does not.
+func unsummed(conn *net.UDPConn, on bool) error {
+	value := 0
+	if on {
+		value = 1
+	}
+	return withSocket(conn, func(fd int) error {
+		return os.NewSyscallError("setsockopt NO_CHECK", errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, value),
+			unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_NO_CHECK6_TX, value), unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_NO_CHECK6_RX, 1)))
 	})
 }
 
@@ -69,21 +83,31 @@ func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (n
 		return netstate.Content{}, err
 	}
 	var c netstate.Content
-	if c.Small, err = a.exchange(ctx, smallMessage); err != nil {
+	if c.Small, err = a.exchange(ctx, checks, messages, smallMessage); err != nil {
 		return c, err
 	}
-	if c.Large, err = a.exchange(ctx, max(length-a.over, smallMessage)); err != nil {
+	if c.Large, err = a.exchange(ctx, checks, messages, max(length-a.over, smallMessage)); err != nil {
+		return c, err
+	}
+	own, err := a.own()
+	if err == nil {
+		err = unsummed(a.conn, true)
+	}
+	if err == nil {
+		c.Bare, err = a.exchange(ctx, bares, bareMessages, max(min(own, most)-a.over, smallMessage))
+	}
+	if err != nil {
 		return c, err
 	}
 	c.Dials = dialEach(ctx, to.String())
 	if len(c.Dials.Times) > 0 {
-		c.Words, c.Blocks, err = stream(ctx, to, mark)
+		c.Words, c.Blocks, err = a.stream(ctx, to)
 	}
 	return c, err
 }
 
-// exchange sends datagrams of length bytes and counts their answers of the same length.
-func (a *asker) exchange(ctx context.Context, length int) (e netstate.Exchange, err error) {
+// exchange sends count datagrams of length bytes and counts their answers of the same length.
+func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e netstate.Exchange, err error) {
 	before, err := a.told()
 	if err != nil {
 		return e, err
@@ -91,11 +115,11 @@ func (a *asker) exchange(ctx context.Context, length int) (e netstate.Exchange, 
 	first := a.number + 1
 	var answered, wrong, overrun atomic.Int64
 	began, done := time.Now(), make(chan error, 1)
-	if err := a.conn.SetReadDeadline(began.Add(messages*paceTime + lateTime + 2*a.patience)); err != nil {
+	if err := a.conn.SetReadDeadline(began.Add(time.Duration(count)*paceTime + lateTime + a.trip)); err != nil {
 		return e, err
 	}
 	go func() {
-		for answered.Load() < messages {
+		for answered.Load() < int64(count) {
 			r, err := receive(a.conn, a.buf)
 			switch {
 			case errors.Is(err, os.ErrDeadlineExceeded):
@@ -110,7 +134,7 @@ func (a *asker) exchange(ctx context.Context, length int) (e netstate.Exchange, 
 			overrun.Store(max(overrun.Load(), int64(r.overrun)))
 			d, filled, err := decode(a.mark, a.buf[:r.n])
 			switch {
-			case err != nil || d.kind != answers || d.number-first >= messages:
+			case err != nil || d.kind != answers || d.number-first >= uint32(count):
 				if err == nil { // an answer to an earlier question
 					continue
 				}
@@ -122,9 +146,9 @@ func (a *asker) exchange(ctx context.Context, length int) (e netstate.Exchange, 
 		}
 		done <- nil
 	}()
-	for i := range messages {
+	for i := range count {
 		a.number++
-		q := datagram{kind: checks, number: a.number, size: uint32(length)}
+		q := datagram{kind: kind, number: a.number, size: uint32(length)}
 		if _, err := a.conn.Write(q.encode(a.mark, length)); err != nil && !icmp(err) {
 			_ = a.conn.SetReadDeadline(time.Now()) // which ends the reader
 			return e, errors.Join(err, <-done)
@@ -136,7 +160,7 @@ func (a *asker) exchange(ctx context.Context, length int) (e netstate.Exchange, 
 	}
 	after, err := a.told()
 	came := int(after.came - before.came)
-	e.There = netstate.Traffic{Sent: messages, Lost: max(0, messages-came-int(after.overrun-before.overrun)), Wrong: int(after.wrong - before.wrong)}
+	e.There = netstate.Traffic{Sent: count, Lost: max(0, count-came-int(after.overrun-before.overrun)), Wrong: int(after.wrong - before.wrong)}
 	e.Back = netstate.Traffic{Sent: came, Lost: max(0, came-int(answered.Load()+overrun.Load())), Wrong: int(wrong.Load())}
 	return e, err
 }
@@ -278,20 +302,20 @@ func take(c net.Conn) (small, large netstate.Traffic, err error) {
 }
 
 // stream sends the parts of a stream to an Echo and takes those that it sends. What a deadline cuts off is not counted.
-func stream(ctx context.Context, to netip.AddrPort, mark []byte) (small, large netstate.Exchange, err error) {
+func (a *asker) stream(ctx context.Context, to netip.AddrPort) (small, large netstate.Exchange, err error) {
 	conn, err := (&net.Dialer{Timeout: contactTime}).DialContext(ctx, "tcp", to.String())
 	if err != nil {
 		return small, large, nil // the connections before have said so
 	}
 	defer conn.Close()
 	c := conn.(*net.TCPConn)
-	if err := c.SetDeadline(time.Now().Add(4*blockTime + 2*words*paceTime)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(4*blockTime + 2*words*paceTime + 10*a.trip)); err != nil {
 		return small, large, err
 	}
 	counts := make([]byte, 16)
 	count := func(i int) int { return int(binary.BigEndian.Uint32(counts[4*i:])) }
 	resent := 0
-	_, err = c.Write(mark)
+	_, err = c.Write(a.mark)
 	if err == nil {
 		if resent, err = give(c); err == nil {
 			small.There = netstate.Traffic{Sent: words, Resent: resent} // known also if the rest hangs

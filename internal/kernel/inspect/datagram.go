@@ -30,6 +30,8 @@ const (
 	// checks is a question that counts, and whose content is compared; its answer has the counts. tells asks for them alone.
 	checks = 'c'
 	tells  = 't'
+	// bares is checks without a checksum, and so is its answer.
+	bares = 'n'
 )
 
 // Sizes of the headers before a datagram, in bytes.
@@ -71,7 +73,10 @@ func fill(number uint32, n int) []byte {
 }
 
 // asking says whether d is a question.
-func (d datagram) asking() bool { return d.kind == asks || d.kind == checks || d.kind == tells }
+func (d datagram) asking() bool { return d.kind == asks || d.kind == tells || d.counts() }
+
+// counts says whether d is a question that counts.
+func (d datagram) counts() bool { return d.kind == checks || d.kind == bares }
 
 // encode writes d with the mark, filled up to length bytes where that is more.
 func (d datagram) encode(mark []byte, length int) []byte {

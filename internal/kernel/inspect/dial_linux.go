@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// dials is how often Dial connects to each address, dialTime how long one connection may take.
-	dials, dialTime = 20, 300 * time.Millisecond
+	// dials is how often Dial connects to each address, one every dialPause; dialTime is how long a connection may take at least.
+	dials, dialPause, dialTime = 20, 10 * time.Millisecond, 300 * time.Millisecond
 	// settleTime is how long an address may refuse: what listens there has only just been started.
 	settleTime = 3 * time.Second
 )
@@ -50,30 +50,46 @@ func Dial(ctx context.Context, addresses []string) []netstate.Dialled {
 	return all
 }
 
+// dialEach waits for a first connection and knows by it how long one may take; then it begins the others shortly after each other.
 func dialEach(ctx context.Context, to string) netstate.Dialled {
 	d := netstate.Dialled{To: to, Failed: map[string]int{}}
 	settled := time.Now().Add(settleTime)
-	for n := 0; n < dials && ctx.Err() == nil; {
-		began := time.Now()
-		c, err := (&net.Dialer{Timeout: dialTime}).DialContext(ctx, "tcp", to)
-		took := time.Since(began)
-		if err == nil {
-			_ = c.(*net.TCPConn).SetLinger(0) // no connection stays in the tables
-			_ = c.Close()
-			d.Times = append(d.Times, int64(took))
-			n++
-			continue
-		}
-		if len(d.Times) == 0 && time.Now().Before(settled) {
-			pause(ctx, dialTime-took)
-			continue
-		}
-		d.Failed[reason(err)]++
-		n++
-		pause(ctx, dialTime/10-took)
+	first, err := connect(ctx, to, settleTime)
+	for err != nil && ctx.Err() == nil && time.Now().Before(settled) {
+		pause(ctx, dialTime/10)
+		first, err = connect(ctx, to, time.Until(settled))
 	}
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	done := func(took time.Duration, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			d.Failed[reason(err)]++
+		} else {
+			d.Times = append(d.Times, int64(took))
+		}
+	}
+	done(first, err)
+	for range dials - 1 {
+		wait.Go(func() { done(connect(ctx, to, max(dialTime, 3*first))) })
+		pause(ctx, dialPause)
+	}
+	wait.Wait()
 	slices.Sort(d.Times)
 	return d
+}
+
+// connect returns how long a connection took that is closed at once.
+func connect(ctx context.Context, to string, limit time.Duration) (time.Duration, error) {
+	began := time.Now()
+	c, err := (&net.Dialer{Timeout: max(limit, time.Millisecond)}).DialContext(ctx, "tcp", to)
+	took := time.Since(began)
+	if err != nil {
+		return 0, err
+	}
+	_ = c.(*net.TCPConn).SetLinger(0) // no connection stays in the tables
+	return took, c.Close()
 }
 
 // reason is why a connection did not come about, in a word or two.

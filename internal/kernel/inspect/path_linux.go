@@ -131,13 +131,13 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 	defer serve(ctx, streams, mark)()
 	defer context.AfterFunc(ctx, func() { _ = socket.SetReadDeadline(time.Unix(1, 0)) })() // a closed socket has ended as well
 	conn := socket.(*net.UDPConn)                                                          // by the network asked for
-	if err := roomy(conn); err != nil {
+	if err := errors.Join(roomy(conn), unsummed(conn, false)); err != nil {
 		return 0, err
 	}
 	answered := 0
 	buf := make([]byte, most+1)
 	var last question
-	ears := listeners{}
+	ears, bare := listeners{}, false
 	for {
 		r, err := receive(conn, buf)
 		switch {
@@ -153,6 +153,12 @@ func Echo(ctx context.Context, port int, mark []byte) (int, error) {
 		}
 		q, filled, err := decode(mark, buf[:r.n])
 		if h := ears.hear(r, q, filled, err); err == nil && q.asking() {
+			if is := q.kind == bares; is != bare {
+				if err := unsummed(conn, is); err != nil {
+					return answered, err
+				}
+				bare = is
+			}
 			last = question{datagram{kind: answers, number: q.number, size: uint32(r.n), to: netip.AddrPortFrom(r.from.Addr().Unmap(), r.from.Port()), ttl: r.ttl, heard: h}, r.from}
 			last.answer(conn, mark, int(q.size))
 			answered++
@@ -166,7 +172,7 @@ type listeners map[netip.AddrPort]*heard
 // hear counts a datagram; failed is why it could not be read.
 func (l listeners) hear(r received, q datagram, filled []byte, failed error) heard {
 	h := l[r.from]
-	if h == nil && (failed != nil || q.kind != checks) {
+	if h == nil && (failed != nil || !q.counts()) {
 		return heard{}
 	}
 	if h == nil {
@@ -174,10 +180,10 @@ func (l listeners) hear(r received, q datagram, filled []byte, failed error) hea
 		l[r.from] = h
 	}
 	h.overrun = r.overrun
-	if failed != nil || q.kind == checks {
+	if failed != nil || q.counts() {
 		h.came++
 	}
-	if failed != nil || q.kind == checks && !as(q.number, filled) {
+	if failed != nil || q.counts() && !as(q.number, filled) {
 		h.wrong++
 	}
 	return *h
@@ -214,9 +220,10 @@ type asker struct {
 	// seen is how the other end sees us; silent whether anything vanished without a word.
 	seen   netip.AddrPort
 	silent bool
-	// there and back are how many hops the last question and its answer took, patience how long an answer is waited for.
-	there, back int
-	patience    time.Duration
+	// there and back are how many hops the last question and its answer took, trip how long that is, patience how long an answer is
+	// waited for.
+	there, back    int
+	trip, patience time.Duration
 }
 
 func dial(ctx context.Context, to netip.AddrPort, mark []byte) (*asker, error) {
@@ -285,14 +292,15 @@ func (a *asker) contact(ctx context.Context) error {
 	limit, stop := context.WithTimeout(ctx, contactTime)
 	defer stop()
 	began := time.Now()
-	for n := time.Duration(0); limit.Err() == nil; n++ {
+	for wait := tryTime; limit.Err() == nil; wait += tryTime / 2 {
 		asked := time.Now()
-		got, err := a.ask(0, 0, (1+n/4)*tryTime)
+		got, err := a.ask(0, 0, wait)
 		if err != nil {
 			return err
 		}
 		if got == through {
-			a.patience = max(tryTime, 3*time.Since(asked))
+			a.trip = time.Since(asked)
+			a.patience = max(tryTime, 3*a.trip)
 			return nil
 		}
 	}
@@ -348,7 +356,10 @@ func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Path
 	if err := a.contact(ctx); err != nil {
 		return netstate.PathMTU{}, err
 	}
-	found := netstate.PathMTU{To: to.String(), SeenAs: a.seen.String(), HopsThere: a.there, HopsBack: a.back}
+	found := netstate.PathMTU{To: to.String(), SeenAs: a.seen.String(), HopsThere: a.there, HopsBack: a.back, Trip: int64(a.trip)}
+	if took, err := connect(ctx, to.String(), settleTime); err == nil {
+		found.Connect = int64(took)
+	}
 	if found.Own, err = a.own(); err != nil {
 		return netstate.PathMTU{}, err
 	}

@@ -18,6 +18,9 @@ type PathMTU struct {
 	Back  int `json:"back"`
 	// Own is the MTU of the device that packets leave by.
 	Own int `json:"own"`
+	// Trip is how long in ns a datagram and its answer took, Connect a TCP connection; 0 is that none came about.
+	Trip    int64 `json:"trip,omitempty"`
+	Connect int64 `json:"connect,omitempty"`
 	// SeenAs is our address as the other end saw it.
 	SeenAs string `json:"seenAs"`
 	// Silent is true if larger packets vanished without an ICMP error.
@@ -76,9 +79,10 @@ type Wrapping struct {
 // Content is what became of messages with known content to an Echo and back (`cnibench look --content`).
 type Content struct {
 	// Small and Large are datagrams: of 128 bytes, and the largest that pass. Blocks are parts of a TCP stream; Words are its small parts
-	// before them, one in a packet.
+	// before them, one in a packet. Bare are datagrams without a checksum, as large as the device may send: a damaged one arrives.
 	Small  Exchange `json:"small"`
 	Large  Exchange `json:"large"`
+	Bare   Exchange `json:"bare"`
 	Words  Exchange `json:"words"`
 	Blocks Exchange `json:"blocks"`
 	// Dials are TCP connections to the Echo.
