@@ -43,6 +43,9 @@ func (b *builder) impact(works []impact.Work) ([]Section, error) {
 	for _, e := range all {
 		out.Grids = append(out.Grids, impactGrid(e, base))
 	}
+	for _, f := range impact.Forecasts(b.analysis, path) {
+		out.Grids = append(out.Grids, forecastGrid(f))
+	}
 	return []Section{out}, nil
 }
 
@@ -92,6 +95,23 @@ func impactGrid(e impact.Estimate, base string) Grid {
 	if more := repetitionsMore(open); more != "" {
 		g.Notes = append(g.Notes, "Inconclusive changes"+more+".")
 	}
+	return g
+}
+
+// forecastGrid writes the arithmetic beside the measurement of a job.
+func forecastGrid(f impact.Forecast) Grid {
+	g := Grid{Label: "profile", Title: "A step of " + f.Workload.String()}
+	var times []float64
+	for _, r := range f.Rows {
+		times = append(times, r.Said.Value, r.Took.Value)
+	}
+	scale := number.Common("ns", times...)
+	g.Columns = []string{"calculated, " + scale.Unit, "measured, " + scale.Unit, "error"}
+	for _, r := range f.Rows {
+		g.Add(number.Clean(r.Profile), quantityText(r.Said, scale), quantityText(r.Took, scale), signedText(r.Error()))
+	}
+	g.Notes = append(g.Notes, fmt.Sprintf("Calculated from the goodput of %s and from %s, which the busiest member sends or takes. Measured is the exchange, without compute.",
+		f.From, number.WithUnit("B", float64(f.Bytes))))
 	return g
 }
 

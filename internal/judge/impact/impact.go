@@ -164,6 +164,50 @@ func estimate(a *compare.Analysis, path plan.Path, w Work, load plan.Workload) E
 	return e
 }
 
+// Forecast is what the same arithmetic says of a step of a job, beside what was measured.
+type Forecast struct {
+	Workload plan.Workload
+	// Bytes are those of the member with the most to send or to take, From the stream whose goodput they are divided by.
+	Bytes int
+	From  plan.Workload
+	Rows  []Told
+}
+
+// Told is a profile: what the arithmetic says, and how long the exchange took, in ns.
+type Told struct {
+	Profile    plan.Variant
+	Said, Took Quantity
+}
+
+// Error is how far the arithmetic is from the measurement, as a share of this: -0.5 says that half of the time was foreseen.
+func (t Told) Error() float64 { return t.Said.Value/t.Took.Value - 1 }
+
+// Forecasts holds the arithmetic against the jobs of a result that moved data, without their compute; none without a stream.
+func Forecasts(a *compare.Analysis, path plan.Path) (all []Forecast) {
+	from, ok := workload(a, Transfer)
+	if !ok {
+		return nil
+	}
+	for _, w := range a.Workloads {
+		shape := w.Normalize().Traits().Job
+		if shape.Members == 0 || shape.Data() == 0 {
+			continue
+		}
+		f := Forecast{Workload: w, Bytes: shape.Busiest(), From: from}
+		for _, p := range a.Profiles {
+			said := per(cell(a, compare.Key{Case: plan.Case{Profile: p, Path: path, Workload: from}, Metric: metric.Goodput}), 8e9*float64(f.Bytes))
+			took := cell(a, compare.Key{Case: plan.Case{Profile: p, Path: path, Workload: w}, Metric: metric.ExchangeTime + ".p50"})
+			if said.Known() && took.Known() {
+				f.Rows = append(f.Rows, Told{p, said, took})
+			}
+		}
+		if len(f.Rows) > 0 {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
 // cell is a cell's median with its interval.
 func cell(a *compare.Analysis, k compare.Key) Quantity {
 	nan := math.NaN()

@@ -281,3 +281,31 @@ func TestBulkWithoutOffloadIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestForecasts: the busiest member's bytes by the goodput of one stream, beside the exchange of each job that moves data.
+func TestForecasts(t *testing.T) {
+	values := map[string][]float64{
+		"canal job(size=16Mi) exchange_time.p50": around(50e6), "cilium-native job(size=16Mi) exchange_time.p50": around(10e6),
+		"canal job(pattern=incast,size=250000) exchange_time.p50": around(1e6), "canal job(pattern=microservice) exchange_time.p50": around(1e6),
+	}
+	if all := Forecasts(measured(t, values), path); all != nil {
+		t.Errorf("without a stream: %+v", all)
+	}
+	values["canal stream goodput"], values["cilium-native stream goodput"] = around(8e9), around(32e9)
+	got := map[string]Told{}
+	for _, f := range Forecasts(measured(t, values), path) {
+		for _, r := range f.Rows {
+			got[fmt.Sprint(f.Workload, " ", r.Profile)] = r
+		}
+	}
+	for key, want := range map[string][2]float64{
+		"job(size=16777216) canal": {25.17e6, -0.497}, "job(size=16777216) cilium-native": {6.29e6, -0.371}, "job(pattern=incast,size=250000) canal": {0.75e6, -0.25},
+	} {
+		if r, ok := got[key]; !ok || !near(r.Said.Value, want[0]) || !near(r.Error(), want[1]) {
+			t.Errorf("%s: %+v, want %v", key, r, want)
+		}
+	}
+	if len(got) != 3 {
+		t.Errorf("%+v", got)
+	}
+}

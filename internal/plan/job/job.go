@@ -194,6 +194,17 @@ func (s Shape) Data() float64 {
 	return 0
 }
 
+// Busiest returns how many bytes the member with the most to send, or to take, has in a step.
+func (s Shape) Busiest() (most int) {
+	sent, taken := make([]int, s.Members), make([]int, s.Members)
+	for _, t := range s.Transfers() {
+		sent[t.From] += t.Bytes
+		taken[t.To] += t.Bytes
+		most = max(most, sent[t.From], taken[t.To])
+	}
+	return most
+}
+
 // Title returns the pattern in words.
 func (s Shape) Title() string { return s.pattern().title }
 
