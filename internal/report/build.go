@@ -331,9 +331,12 @@ type account struct {
 	reason         string
 	// ended are the times that the ends say, all those of every trial.
 	ended, all span
-	// open are the trials since the last end.
-	open []span
+	// open are the trials since the last end, of which there may be millions.
+	open []brief
 }
+
+// brief is a span in microseconds.
+type brief struct{ wall, window float32 }
 
 // span is the wall time of something, and the part of it that was measured.
 type span struct{ wall, window time.Duration }
@@ -352,7 +355,7 @@ func (a *account) add(rec *result.Record) {
 			a.failed++
 		}
 		a.all.add(s)
-		a.open = append(a.open, s)
+		a.open = append(a.open, brief{float32(s.wall.Microseconds()), float32(s.window.Microseconds())})
 		a.reason = unfinished // a resumed run continues after an end
 	case rec.Type == result.TypeEnd && rec.End != nil:
 		a.reason = rec.End.Reason
@@ -379,10 +382,10 @@ func (a *account) runOf(h result.Header) Run {
 }
 
 // sumSpans adds up spans.
-func sumSpans(all []span) span {
+func sumSpans(all []brief) span {
 	var out span
 	for _, s := range all {
-		out.add(s)
+		out.add(span{time.Duration(float64(s.wall) * 1e3), time.Duration(float64(s.window) * 1e3)})
 	}
 	return out
 }

@@ -138,10 +138,12 @@ type Matrix struct {
 	group  []int
 	groups map[[2]int]float64
 	key    string
-	// points are the values, sorted by their nodes, whose numbers are those of the analysis: a map would take ten times the room.
-	points []point
+	// points are the values, sorted by their nodes, whose numbers are those of the collector, which they are shared with: a map would
+	// take ten times the room. place is where a number stands in the order of the analysis, number the reverse.
+	points        []point
+	place, number []uint16
 	// partners are the nodes that each was measured with.
-	partners [][]int
+	partners [][]uint16
 }
 
 // Worse returns how many times worse the way from one node to another is than the typical one of their groups, at least 1;
@@ -203,7 +205,7 @@ type Analysis struct {
 }
 
 // Analyse judges what was collected. nodes are those of the header; those that it lacks are added. Differences up to margin do
-// not count.
+// not count. What is analysed again after more records takes the place of the analysis before.
 func (c *Collector) Analyse(nodes []mesh.Node, margin float64) *Analysis {
 	a := &Analysis{Nodes: slices.Clone(nodes), margin: cmp.Or(margin, plan.DefaultMargin)}
 	for _, name := range c.names {
@@ -213,17 +215,21 @@ func (c *Collector) Analyse(nodes []mesh.Node, margin float64) *Analysis {
 	}
 	a.Keys = mesh.Varying(a.Nodes)
 	mesh.Order(a.Nodes, a.Keys...)
-	at := make([]int, len(c.names))
+	place, numbers := make([]uint16, len(c.names)), make([]uint16, len(a.Nodes))
 	for i, n := range a.Nodes {
+		numbers[i] = math.MaxUint16 // nothing was measured there
 		if number, ok := c.numbers[n.Name]; ok {
-			at[number] = i
+			place[number], numbers[i] = uint16(i), number
 		}
 	}
 	for l, points := range c.layers {
 		if l.Metric == Failed && !slices.ContainsFunc(points, func(p point) bool { return measures[Failed].value(float64(p.cost)) > 0.5 }) {
 			continue
 		}
-		a.Matrices = append(a.Matrices, newMatrix(l, points, at, len(a.Nodes)))
+		slices.SortFunc(points, point.compare)
+		m := &Matrix{Layer: l, measure: measures[l.Metric], points: points, place: place, number: numbers}
+		m.meet()
+		a.Matrices = append(a.Matrices, m)
 	}
 	slices.SortFunc(a.Matrices, func(x, y *Matrix) int {
 		return cmp.Or(cmp.Compare(x.Profile, y.Profile), cmp.Compare(x.Workload.String(), y.Workload.String()),
@@ -236,21 +242,17 @@ func (c *Collector) Analyse(nodes []mesh.Node, margin float64) *Analysis {
 	return a
 }
 
-func newMatrix(l Layer, points []point, at []int, nodes int) *Matrix {
-	m := &Matrix{Layer: l, measure: measures[l.Metric], points: make([]point, len(points)), partners: make([][]int, nodes)}
-	for i, p := range points {
-		m.points[i] = point{uint16(at[p.from]), uint16(at[p.to]), p.cost}
-	}
-	slices.SortFunc(m.points, point.compare)
+// meet finds the partners of each node.
+func (m *Matrix) meet() {
+	m.partners = make([][]uint16, len(m.number))
 	for key := range m.ways {
-		m.partners[key[0]] = append(m.partners[key[0]], key[1])
-		m.partners[key[1]] = append(m.partners[key[1]], key[0])
+		m.partners[key[0]] = append(m.partners[key[0]], uint16(key[1]))
+		m.partners[key[1]] = append(m.partners[key[1]], uint16(key[0]))
 	}
 	for i, p := range m.partners {
 		slices.Sort(p)
-		m.partners[i] = slices.Compact(p)
+		m.partners[i] = slices.Clone(slices.Compact(p))
 	}
-	return m
 }
 
 func (p point) compare(q point) int {
@@ -259,7 +261,7 @@ func (p point) compare(q point) int {
 
 // costs returns the costs from one node to another.
 func (m *Matrix) costs(from, to int) (costs []float64) {
-	key := point{from: uint16(from), to: uint16(to)}
+	key := point{from: m.number[from], to: m.number[to]}
 	i, _ := slices.BinarySearchFunc(m.points, key, point.compare)
 	for ; i < len(m.points) && m.points[i].compare(key) == 0; i++ {
 		costs = append(costs, float64(m.points[i].cost))
@@ -275,7 +277,7 @@ func (m *Matrix) ways(yield func(key [2]int, costs []float64) bool) {
 		for costs = costs[:0]; i < len(m.points) && m.points[i].compare(p) == 0; i++ {
 			costs = append(costs, float64(m.points[i].cost))
 		}
-		if !yield([2]int{int(p.from), int(p.to)}, costs) {
+		if !yield([2]int{int(m.place[p.from]), int(m.place[p.to])}, costs) {
 			return
 		}
 	}

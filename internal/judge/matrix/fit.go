@@ -31,24 +31,44 @@ type entry struct {
 func (m *Matrix) fit(a *Analysis) {
 	n := len(m.partners)
 	m.both, m.send, m.receive = make([]float64, n), make([]float64, n), make([]float64, n)
-	all, rows, columns := make([][]entry, n), make([][]entry, n), make([][]entry, n)
-	var entries []entry
-	for key, costs := range m.ways {
-		e := entry{uint16(key[0]), uint16(key[1]), float32(stat.Median(costs))}
-		entries = append(entries, e)
-		rows[e.from], columns[e.to] = append(rows[e.from], e), append(columns[e.to], e)
-		all[e.from], all[e.to] = append(all[e.from], e), append(all[e.to], e)
+	ways := 0
+	for range m.ways {
+		ways++
 	}
-	m.Typical = stat.Median(costsOf(entries))
+	entries := make([]entry, 0, ways)
+	for key, costs := range m.ways {
+		entries = append(entries, entry{uint16(key[0]), uint16(key[1]), float32(stat.Median(costs))})
+	}
+	rows := lines(entries, n, func(e entry) uint16 { return e.from })
+	columns := lines(entries, n, func(e entry) uint16 { return e.to })
+	costs := costsOf(entries)
+	slices.Sort(costs)
+	m.Typical = middle(costs)
 	m.regroup(a, entries)
 	for range polishes {
-		change := m.sweep(all, m.both, fewest)
-		change = max(change, m.sweep(rows, m.send, fewestRole))
-		if change = max(change, m.sweep(columns, m.receive, fewestRole)); change < settled {
+		change := m.sweep(entries, m.both, fewest, rows, columns)
+		change = max(change, m.sweep(entries, m.send, fewestRole, rows))
+		if change = max(change, m.sweep(entries, m.receive, fewestRole, columns)); change < settled {
 			break
 		}
 	}
 	m.Spread = spread(m.rests())
+}
+
+// lines has the entries of each node in one role, by their places.
+func lines(entries []entry, nodes int, of func(entry) uint16) [][]uint32 {
+	counts := make([]int, nodes)
+	for _, e := range entries {
+		counts[of(e)]++
+	}
+	all := make([][]uint32, nodes)
+	for i, e := range entries {
+		if all[of(e)] == nil {
+			all[of(e)] = make([]uint32, 0, counts[of(e)])
+		}
+		all[of(e)] = append(all[of(e)], uint32(i))
+	}
+	return all
 }
 
 func costsOf(entries []entry) []float64 {
@@ -83,7 +103,7 @@ func (m *Matrix) regroup(a *Analysis, entries []entry) {
 				groups[b] = stat.Median(costs)
 			}
 		}
-		var rests []float64
+		rests := make([]float64, 0, len(entries))
 		for _, e := range entries {
 			rests = append(rests, float64(e.cost)-groups[block(group, int(e.from), int(e.to))])
 		}
@@ -99,27 +119,31 @@ func block(group []int, a, b int) [2]int {
 	return [2]int{min(x, y), max(x, y)}
 }
 
-// sweep adds to each effect the median of what its line leaves, keeps the median effect at 0, and returns the largest change.
-func (m *Matrix) sweep(lines [][]entry, effects []float64, least int) (change float64) {
+// sweep adds to each effect the median of what the entries of its node leave in the given roles, keeps the median effect at 0, and returns
+// the largest change.
+func (m *Matrix) sweep(entries []entry, effects []float64, least int, roles ...[][]uint32) (change float64) {
 	var rests []float64
-	for i, line := range lines {
-		if len(line) < least || len(m.partners[i]) < fewest {
+	for i := range effects {
+		rests = rests[:0]
+		for _, lines := range roles {
+			for _, at := range lines[i] {
+				e := entries[at]
+				rests = append(rests, float64(e.cost)-m.expected(int(e.from), int(e.to)))
+			}
+		}
+		if len(rests) < least || len(m.partners[i]) < fewest {
 			continue
 		}
-		rests = rests[:0]
-		for _, e := range line {
-			rests = append(rests, float64(e.cost)-m.expected(int(e.from), int(e.to)))
-		}
 		slices.Sort(rests)
-		by := (rests[(len(rests)-1)/2] + rests[len(rests)/2]) / 2
+		by := middle(rests)
 		effects[i] += by
 		change = max(change, math.Abs(by))
 	}
-	middle := stat.Median(effects)
+	usual := stat.Median(effects)
 	for i := range effects {
-		effects[i] -= middle
+		effects[i] -= usual
 	}
-	m.Typical += middle
+	m.Typical += usual
 	return change
 }
 
@@ -168,22 +192,23 @@ func (m *Matrix) rests() []float64 {
 }
 
 // spread is a standard deviation by the values around the middle: what a third of outliers does not change. It is that of the
-// wider side. Of few values it is uncertain, and then larger.
+// wider side. Of few values it is uncertain, and then larger. It sorts values: of a million a copy takes room.
 func spread(values []float64) float64 {
 	if len(values) == 0 {
 		return 0
 	}
-	middle := stat.Median(values)
-	var above, below []float64
-	for _, v := range values {
-		if v >= middle {
-			above = append(above, v-middle)
-		}
-		if v <= middle {
-			below = append(below, middle-v)
-		}
+	slices.Sort(values)
+	at := middle(values)
+	first, found := slices.BinarySearch(values, at)
+	last := first // behind the lower half, which has the middle itself
+	for ; found && last < len(values) && values[last] == at; last++ {
 	}
-	slices.Sort(above)
+	above, below := values[first:], values[:last]
 	// A third of the upper half of a normal distribution lies within 0.4307 deviations, a half of the lower within 0.6745.
-	return max(above[len(above)/3]/0.4307, stat.Median(below)/0.6745) * (1 + 10/float64(len(values)))
+	return max((above[len(above)/3]-at)/0.4307, (at-middle(below))/0.6745) * (1 + 10/float64(len(values)))
+}
+
+// middle is the median of sorted values.
+func middle(sorted []float64) float64 {
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }

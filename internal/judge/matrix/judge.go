@@ -125,7 +125,8 @@ func (a *Analysis) judge() {
 			return f != nil && f.Doubt == FewPartners && len(m.partners[i]) < fewest
 		}
 		for i, partners := range m.partners {
-			for _, j := range partners {
+			for _, other := range partners {
+				j := int(other)
 				if i > j || named[m.Profile][i] || named[m.Profile][j] || doubtful(i) || doubtful(j) {
 					continue
 				}
@@ -187,7 +188,8 @@ type side struct {
 
 func (m *Matrix) sides(i int) [2]side {
 	out := [2]side{{role: "sends"}, {role: "receives"}}
-	for _, j := range m.partners[i] {
+	for _, other := range m.partners[i] {
+		j := int(other)
 		for k, key := range [][2]int{{i, j}, {j, i}} {
 			costs := m.costs(key[0], key[1])
 			if len(costs) == 0 {
@@ -384,7 +386,7 @@ func (a *Analysis) deciding(f *Finding) []mesh.Pair {
 	met := map[int]bool{i: true}
 	for _, m := range a.Matrices {
 		for _, j := range m.partners[i] {
-			met[j] = true
+			met[int(j)] = true
 		}
 	}
 	var pairs []mesh.Pair
