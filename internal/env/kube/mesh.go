@@ -59,7 +59,7 @@ func (a absence) again() bool {
 	return a.why != "" && time.Since(a.asked) > limit
 }
 
-// attend chooses the nodes of a run over pairs: all of nodes or, with a file, those that it lists. unfit says why some cannot take
+// attend chooses the nodes of a run over pairs: those that its pairs are among. unfit says why some cannot take
 // pods. Those that a file lists are away: they may come back.
 func attend(nodes []corev1.Node, unfit map[string]string, o Options) (placement, error) {
 	if faults := o.Pairs.Fits(each.Of(nodes, func(n corev1.Node) string { return n.Name })); faults != nil {
@@ -69,14 +69,11 @@ func attend(nodes []corev1.Node, unfit map[string]string, o Options) (placement,
 		}
 		return placement{}, &ConfigError{err}
 	}
-	listed := map[string]bool{}
-	for _, line := range o.Pairs.Listed {
-		listed[line.From], listed[line.To] = true, true
-	}
+	among := o.Pairs.Among(each.Of(nodes, func(n corev1.Node) string { return n.Name }), o.Seed)
 	p := placement{mesh: &attendance{away: map[string]absence{}}}
 	others := maps.Clone(unfit)
 	for _, n := range nodes {
-		if len(listed) > 0 && !listed[n.Name] {
+		if !among[n.Name] {
 			continue
 		}
 		p.nodes = append(p.nodes, n)
@@ -88,7 +85,7 @@ func attend(nodes []corev1.Node, unfit map[string]string, o Options) (placement,
 	}
 	mesh.Order(p.mesh.nodes)
 	p.members = each.Of(p.mesh.nodes, func(n mesh.Node) string { return n.Name })
-	if len(others) > 0 && len(listed) == 0 {
+	if len(others) > 0 && o.Pairs.File() == "" {
 		p.mesh.leftOut = reasons(others)
 		o.Say("left out: %s", p.mesh.leftOut)
 	}

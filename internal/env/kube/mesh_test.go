@@ -108,6 +108,9 @@ func TestWhichNodesMeet(t *testing.T) {
 	if node, why := m.Away(t.Context(), mesh.Pair{From: "n4", To: "n6"}, false); node != "n6" || why != "its pods are gone; it is cordoned" {
 		t.Errorf("%s: %s", node, why)
 	}
+	if _, m := raisedMesh(t, meshOptions("sample=1"), meshNodes(5)...); len(m.Nodes()) != 2 {
+		t.Errorf("a sample of one pair has nodes %v", m.Nodes())
+	}
 	for which, want := range map[string]string{"pairs.txt": `pairs.txt:1: unknown node "n44"`, "sample=99": "6 nodes have 15 pairs"} {
 		w, c := newWorld(t, meshOptions(which, "n1 n44"), meshNodes(6)...)
 		err := c.Up(t.Context())

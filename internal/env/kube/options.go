@@ -52,6 +52,8 @@ type Sends struct {
 	Members int
 	// Pairs are those of a run over pairs of nodes; zero for one pair of its own choice.
 	Pairs mesh.Pairs
+	// Seed draws the nodes of a sample of them.
+	Seed uint64
 }
 
 const (

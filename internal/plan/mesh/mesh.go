@@ -8,7 +8,9 @@ package mesh
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,6 +76,36 @@ func (p Pairs) sampled() (n int, ok bool) {
 	digits, ok := strings.CutPrefix(p.Which, sample)
 	n, _ = strconv.Atoi(digits) // Check has refused others
 	return n, ok
+}
+
+// Among returns which of nodes the pairs are among: those that a file lists, for a sample that has less than a pair for each so many as it
+// has ends, and otherwise all. The seed draws them by their names, so that most stay the same when a node comes or goes.
+func (p Pairs) Among(nodes []string, seed uint64) map[string]bool {
+	among := map[string]bool{}
+	for _, line := range p.Listed {
+		among[line.From], among[line.To] = true, true
+	}
+	if len(among) > 0 {
+		return among
+	}
+	nodes = slices.Clone(nodes)
+	if n, ok := p.sampled(); ok && 2*n < len(nodes) {
+		slices.SortFunc(nodes, func(a, b string) int {
+			return cmp.Or(cmp.Compare(lot(a, seed), lot(b, seed)), cmp.Compare(a, b))
+		})
+		nodes = nodes[:2*n]
+	}
+	for _, name := range nodes {
+		among[name] = true
+	}
+	return among
+}
+
+// lot is the lot of a node in a draw.
+func lot(name string, seed uint64) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, name, " ", seed) // it never fails
+	return rand.NewPCG(h.Sum64(), seed).Uint64()
 }
 
 // File returns the file of pairs, "" without one.

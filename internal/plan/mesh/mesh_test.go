@@ -151,3 +151,25 @@ func TestOrder(t *testing.T) {
 		t.Errorf("%v", nodes)
 	}
 }
+
+// TestAmong: a small sample has as many nodes as ends; few of them change when a node joins.
+func TestAmong(t *testing.T) {
+	for which, want := range map[string]int{mesh.All: 50, mesh.Ring: 50, "sample=10": 20, "sample=25": 50, "sample=600": 50} {
+		if among := (mesh.Pairs{Which: which}).Among(names(50), 1); len(among) != want {
+			t.Errorf("%s: %d nodes, want %d", which, len(among), want)
+		}
+	}
+	p := mesh.Pairs{Which: "sample=10"}
+	before, other, kept, same := p.Among(names(50), 1), p.Among(names(50), 2), 0, 0
+	for name := range p.Among(names(51), 1) {
+		if before[name] {
+			kept++
+		}
+		if other[name] {
+			same++
+		}
+	}
+	if kept < 19 || same > 15 {
+		t.Errorf("%d of 20 nodes stayed, and %d are those of another seed", kept, same)
+	}
+}

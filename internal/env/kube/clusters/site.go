@@ -209,7 +209,7 @@ func clusterOptions(want plan.Plan, at kube.Location, options Options) kube.Opti
 	o := kube.Options{
 		Kubeconfig: at.Kubeconfig, Context: at.Context, Cluster: want.Cluster, Say: options.Say,
 		Paths: want.Paths, Backends: want.Backends(), Rolled: want.Rolled(), Family: want.Lab.Family, TrafficPolicy: want.Lab.TrafficPolicy,
-		Sends:   kube.Sends{Pairs: want.Pairs, UDP: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().Protocol == plan.UDP })},
+		Sends:   kube.Sends{Pairs: want.Pairs, Seed: want.Seed, UDP: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().Protocol == plan.UDP })},
 		NewPods: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().NewPods }),
 		Rests:   slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Traits().Rests }),
 		Host:    slices.ContainsFunc(want.Measured(), bare),
