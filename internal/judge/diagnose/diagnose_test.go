@@ -137,7 +137,7 @@ func TestJudge(t *testing.T) {
 				e.Paths[PodPath].Succeeded[kind], e.Paths[PodPath].Failed[kind] = 0, 3
 			}
 			e.Places[3].Counters["conntrack.invalid"] = 60
-			e.Places[3].Filters = []netstate.Filter{{Chain: "ip filter FORWARD", Place: 1, Verdict: "drop", Packets: 60}}
+			e.Places[3].Filters = []netstate.Filter{{Chain: "ip filter FORWARD", Place: 1, Verdict: "drop", Packets: 60, Invalid: true}}
 		}, CNI, "checksum", "no answer to crr, rr"},
 		"a rule drops all TCP of a pod": {func(e *Evidence) {
 			for _, kind := range []string{"rr", "crr", "stream", "stream reverse"} {
@@ -145,6 +145,17 @@ func TestJudge(t *testing.T) {
 			}
 			e.Places[3].Counters["conntrack.invalid"] = 2
 		}, CNI, "unreachable", "no answer to crr, rr"},
+		"a rule drops all TCP of a pod, and others have invalid packets": {func(e *Evidence) {
+			for _, kind := range []string{"rr", "crr", "stream", "stream reverse"} {
+				e.Paths[PodPath].Succeeded[kind], e.Paths[PodPath].Failed[kind] = 0, 3
+			}
+			e.Places[3].Counters["conntrack.invalid"] = 600
+			e.Places[3].Filters = []netstate.Filter{{Chain: "ip filter FORWARD", Place: 1, Verdict: "drop", Packets: 60}}
+		}, CNI, "unreachable", "no answer to crr, rr"},
+		"datagrams without a checksum are lost as well": {func(e *Evidence) {
+			e.Sizes[2].Content.Small.Back.Lost, e.Sizes[2].Content.Bare.Back = 21, netstate.Traffic{Sent: 512, Lost: 6}
+			e.Places[3].Counters["conntrack.invalid"] = 600
+		}, CNI, "loss", "small datagrams"},
 		"a node refuses large packets": {func(e *Evidence) {
 			e.Sizes[2].There, e.Sizes[3].Back = 999, 999
 			e.Sizes[2].Silent, e.Sizes[3].Silent = true, true

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
+	"github.com/google/nftables/xt"
 	"github.com/vishvananda/netlink"
 
 	"github.com/cnibench/cnibench/internal/kernel/proc"
@@ -149,9 +151,15 @@ func (a *accounting) filters() error {
 
 // filter describes a rule that drops or refuses and counts.
 func filter(r *nftables.Rule) (f netstate.Filter, ok bool) {
-	counts := false
+	counts, state := false, false
 	for _, e := range r.Exprs {
 		switch e := e.(type) {
+		case *expr.Ct:
+			state = e.Key == expr.CtKeySTATE
+		case *expr.Bitwise:
+			f.Invalid = f.Invalid || state && len(e.Mask) == 4 && binary.NativeEndian.Uint32(e.Mask) == expr.CtStateBitINVALID
+		case *expr.Match:
+			f.Invalid = f.Invalid || invalidOnly(e.Info)
 		case *expr.Counter:
 			f.Packets, counts = int64(e.Packets), true
 		case *expr.Verdict:
@@ -167,6 +175,17 @@ func filter(r *nftables.Rule) (f netstate.Filter, ok bool) {
 		}
 	}
 	return f, counts && f.Verdict != ""
+}
+
+// invalidOnly says whether a match of iptables is for the packets that connection tracking calls invalid.
+func invalidOnly(info xt.InfoAny) bool {
+	switch m := info.(type) {
+	case *xt.ConntrackMtinfo2:
+		return uint32(m.StateMask) == expr.CtStateBitINVALID
+	case *xt.ConntrackMtinfo3:
+		return uint32(m.StateMask) == expr.CtStateBitINVALID
+	}
+	return false
 }
 
 // parseSNMP6 returns the counters of /proc/net/snmp6: a name and a number a line.

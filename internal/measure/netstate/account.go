@@ -40,6 +40,8 @@ type Filter struct {
 	Place   int    `json:"place"`
 	Verdict string `json:"verdict"`
 	Packets int64  `json:"packets"`
+	// Invalid says that it is for packets that connection tracking calls invalid.
+	Invalid bool `json:"invalid,omitempty"`
 }
 
 // ParseAccount reads a document.
