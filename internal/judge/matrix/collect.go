@@ -138,12 +138,17 @@ type Matrix struct {
 	group  []int
 	groups map[[2]int]float64
 	key    string
-	// points are the values, sorted by their nodes, whose numbers are those of the collector, which they are shared with: a map would
-	// take ten times the room. place is where a number stands in the order of the analysis, number the reverse.
-	points        []point
-	place, number []uint16
+	values
 	// partners are the nodes that each was measured with.
 	partners [][]uint16
+}
+
+// values are those of a layer.
+type values struct {
+	// points are sorted by their nodes, whose numbers are those of the collector, which they are shared with: a map would take ten times
+	// the room. place is where a number stands in the order of the analysis, number the reverse.
+	points        []point
+	place, number []uint16
 }
 
 // Worse returns how many times worse the way from one node to another is than the typical one of their groups, at least 1;
@@ -227,7 +232,7 @@ func (c *Collector) Analyse(nodes []mesh.Node, margin float64) *Analysis {
 			continue
 		}
 		slices.SortFunc(points, point.compare)
-		m := &Matrix{Layer: l, measure: measures[l.Metric], points: points, place: place, number: numbers}
+		m := &Matrix{Layer: l, measure: measures[l.Metric], values: values{points, place, numbers}}
 		m.meet()
 		a.Matrices = append(a.Matrices, m)
 	}
