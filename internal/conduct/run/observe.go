@@ -192,7 +192,7 @@ func (x *examination) ask(ctx context.Context, s *diagnose.Size, from, to env.Pl
 	}
 }
 
-// farAway is a round trip with which messages are so few at a time that nobody crowds out another.
+// farAway is a round trip with which messages are so few at a time that they do not crowd each other out.
 const farAway = 10 * time.Millisecond
 
 // content has one place send messages to the Echo at another, in packets of a size that passes.

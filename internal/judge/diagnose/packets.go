@@ -182,7 +182,7 @@ func (e *Evidence) invalid() []Statement {
 }
 
 // otherwise counts packets that a path misses for another reason than that rules for invalid packets dropped as many: other rules did. Where
-// no rule is seen, datagrams without a checksum tell: nobody refuses them for it, and they are lost as well.
+// no rule is seen, datagrams without a checksum tell: no node refuses them for it, and they are lost as well.
 func (e *Evidence) otherwise(path plan.Path, missing uint64) (n uint64) {
 	refusing := uint64(0)
 	for _, p := range e.Places {
