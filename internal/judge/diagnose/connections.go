@@ -170,7 +170,9 @@ func (e *Evidence) slowBackend(n int) []Statement {
 	}
 	least, _, ok := e.tripOf(PodPath, "rr") // by TCP, as connections are
 	if !ok {
-		least, _, _ = e.trip(PodPath)
+		if least, _, ok = e.tripOf(PodPath, "crr"); !ok {
+			least, _, _ = e.trip(PodPath)
+		}
 	}
 	most, few := float64(slow.Times[0]), float64(fast.Times[0])
 	saw := fmt.Sprintf("to connect takes %s at least to %s (%s), and %s to %s", nanoseconds(most), slow.Name, slow.To, nanoseconds(few), fast.Name)
