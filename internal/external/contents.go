@@ -161,8 +161,11 @@ func whole(r Reading) error {
 	if r.Workload.Spec == nil {
 		missing = append(missing, "workload")
 	}
-	if len(missing) == 0 {
+	switch {
+	case len(missing) == 0:
 		return adapter.CheckProfile(r.Profile)
+	case len(missing) == 1 && r.Workload.Spec == nil && r.Failure != nil:
+		return advice.With(fmt.Errorf("the run failed before it named its workload: %s", r.Failure.Message), "measure again, or count a failed trial: --workload stream, or what was asked for")
 	}
 	return advice.With(fmt.Errorf("the output does not name the %s", strings.Join(missing, " or the ")),
 		"cnibench import --profile P --path PATH [--workload W] FILE; for several files, P:PATH=FILE each")

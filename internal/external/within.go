@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/external/iperf3"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
@@ -239,7 +240,7 @@ func documents(b []byte) (parts []part, between []byte) {
 				return nil, nil
 			}
 		}
-		if len(text) > 0 && len(above) < adapter.MaxNames {
+		if len(text) > 0 && len(above) < adapter.MaxNames && !iperf3.IsDebug(text) {
 			above = append(above, string(text))
 			adapter.AddName(&headings, adapter.Heading(string(text)))
 		}

@@ -76,6 +76,7 @@ func (t RunText[R]) Decode(b []byte) (Batch, error) {
 	for line := range strings.Lines(string(b)) {
 		number++
 		line = strings.TrimRight(line, " \t\r\n")
+		line = line[strings.LastIndexByte(line, '\r')+1:] // what a terminal shows of a line that was written over
 		if !t.Indented {
 			line = strings.TrimSpace(line)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // iperf3Sum is a row of totals of iperf3's JSON. Pointers tell a number that is missing from one that is 0.
@@ -60,6 +61,8 @@ type iperf3Doc struct {
 	// Event and Data are those of --json-stream, a line for each part.
 	Event string          `json:"event"`
 	Data  json.RawMessage `json:"data"`
+	// iperf3Asked is there in the documents of -d.
+	iperf3Asked
 	// streamed are the intervals that came one by one.
 	streamed []iperf3Interval
 	ended    bool
@@ -68,6 +71,19 @@ type iperf3Doc struct {
 type iperf3Interval struct {
 	Sum iperf3Sum `json:"sum"`
 }
+
+// iperf3Asked are the documents that -d prints before that of the test: what the client asks of the server, and what each side counted.
+type iperf3Asked struct {
+	Client  string   `json:"client_version"`
+	FQ      float64  `json:"fqrate"`
+	Counted *float64 `json:"cpu_util_total"`
+}
+
+// debugLine is a line of -d, which stands between documents.
+var debugLine = pattern.New(`^(?:warning: (?:Debug|Verbose) output|send_parameters:|(?:send|get)_results$|(?:SND|RCV)BUF is|Setting \S+ (?:socket )?pacing|Congestion algorithm is|Control connection MSS|sent \d+ bytes|tcpi_snd_|interval_len|interval forces)`)
+
+// IsDebug reports whether line is one that iperf3 -d prints among JSON: it tells nothing about a run that the documents do not.
+func IsDebug(line []byte) bool { return debugLine.Match(line) }
 
 type iperf3Test struct {
 	Protocol string   `json:"protocol"`
@@ -150,6 +166,7 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(b, []byte("\ufeff"))))
 	var streamed *iperf3Doc
+	var asked *iperf3Asked
 	// flush ends a streamed run. One that failed may have no end of its own.
 	flush := func() error {
 		doc := streamed
@@ -171,8 +188,18 @@ func DecodeJSON(b []byte) (adapter.Batch, error) {
 		if err != nil {
 			return adapter.Batch{}, adapter.JSONError(b, d.InputOffset(), err)
 		}
+		switch {
+		case doc.Client != "":
+			asked = &doc.iperf3Asked
+			continue
+		case doc.Counted != nil:
+			continue
+		case asked != nil && doc.Start.Test != nil && doc.Start.Test.FQ == nil:
+			doc.Start.Test.FQ = &asked.FQ
+		}
 		switch doc.Event {
 		case "":
+			asked = nil
 			if err = flush(); err == nil {
 				err = doc.read(&batch)
 			}
@@ -333,8 +360,8 @@ const defaultRate = 1 << 20
 // leftCPU is what both forms have of the CPU.
 const leftCPU = "cpu_utilization_percent, which is of the iperf3 processes and not of the machines"
 
-// leftFQ is a condition that iperf3 prints in JSON since 3.13, and in text with -d.
-const leftFQ = "whether fq paced the sender (--fq-rate), which iperf3 prints in JSON since 3.13, and in text with -d"
+// leftFQ is a condition that iperf3 prints in JSON since 3.13, and with -d.
+const leftFQ = "whether fq paced the sender (--fq-rate), which iperf3 prints in JSON since 3.13, and with -d"
 
 // assumeRate finds the rate that the output does not name from what was sent in bit/s, 0 if that is unknown: iperf3's default,
 // or one with two digits of which the second is 0 or 5, as -b has it, else as fast as possible. The last datagram of a stream may

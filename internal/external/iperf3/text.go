@@ -26,7 +26,7 @@ var (
 	// textTitled is the first line of a run with -T, which stands before each of its lines.
 	textTitled = pattern.New(`(?m)^(\S.{0,99}?):  Connecting to host `)
 	// textOwn are the lines between runs that are iperf3's own.
-	textOwn = pattern.New(`^(?:$|-+$|- -|iperf|Server|Connecting|Linux |Time:|Control connection|Accepted|Test Complete|CPU |\[|snd_|rcv_|Cookie|TCP MSS|send_parameters:|Setting |[{}]$|"\w+":)`)
+	textOwn = pattern.New(`^(?:$|-+$|- -|Usage: iperf3|iperf|Server|Connecting|Linux |Time:|Control connection|Accepted|Test Complete|CPU |\[|snd_|rcv_|Cookie|TCP MSS|send_parameters:|Setting |[{}]$|"\w+":)`)
 	// textBandwidth is -b among the parameters that -d prints before a test.
 	textBandwidth = pattern.New(`^"bandwidth":\s+(\d+),$`)
 )
@@ -96,7 +96,7 @@ var text = adapter.RunText[*textRun]{
 		return (run.done || !run.client && !run.server) && !textOwn.MatchString(line) && (run.title == "" || !strings.HasPrefix(line, run.title+":"))
 	},
 	Over: func(run *textRun) bool {
-		return strings.HasPrefix(run.failure, "unable to connect") || strings.HasPrefix(run.failure, "unable to start stream listener")
+		return strings.HasPrefix(run.failure, "parameter error") || strings.HasPrefix(run.failure, "unable to connect") || strings.HasPrefix(run.failure, "unable to start stream listener")
 	},
 	Again: func(run *textRun, line string) bool { return line != "" && line == run.complaint || run.repeats(line) },
 }
@@ -133,7 +133,7 @@ func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	out.Host(r.host)
 	out.Condition(r.conditions...)
 	labelled(batch, out, r.title)
-	if pacedByFQ(out, r.fq); r.fq == 0 && r.failure == "" {
+	if pacedByFQ(out, r.fq); r.fq == 0 && r.failure == "" && !r.debug {
 		batch.LeaveOut(leftFQ)
 	}
 	err := r.read(out)

@@ -44,15 +44,21 @@ type netperfRun struct {
 	titles []string
 	// above holds the last lines unchanged; -O stacks its titles in them.
 	above []string
-	// table is the head of the rows that are read; below is true for a run that is a further row of a table.
-	table   table
-	below   bool
+	// table is the head of the rows that are read.
+	table table
+	place
 	failure string
 	// settings are what the banner says of the test besides its kind and its addresses.
 	settings []string
 	// sizes and congestion are those of the workload, as far as they are printed.
 	sizes      adapter.Sizes
 	congestion string
+}
+
+// place is where in the output a run is.
+type place struct {
+	// below is true for a run that is a further row of a table, detailed below the table of the test, where -v 2 writes another.
+	below, detailed bool
 }
 
 // text decodes what netperf prints: key=value (-k), CSV (-o), titles stacked over values (-O) and the classic tables.
@@ -92,8 +98,9 @@ func (r *netperfRun) Take(_ *adapter.Batch, line string) error {
 		return errors.New("the line is too long for netperf")
 	}
 	defer r.push(line)
+	r.detailed = r.detailed || strings.HasPrefix(line, "Alignment ")
 	switch {
-	case r.stacked(line), line == "":
+	case r.detailed, r.stacked(line), line == "":
 	case netperfFault(line):
 		r.failure = cmp.Or(r.failure, line)
 	case netperfTitle(line):
@@ -120,7 +127,7 @@ func (r *netperfRun) Take(_ *adapter.Batch, line string) error {
 
 // netperfFault says whether a line is a complaint.
 func netperfFault(line string) bool {
-	complaints := []string{"establish control: ", "netperf: ", "Could not establish the control connection", "data send error", "netperf_send", "recv_response: "}
+	complaints := []string{"establish control: ", "netperf: ", "Could not establish the control connection", "data send error", "netperf_send", "recv_response: ", "specified file too small"}
 	return slices.ContainsFunc(complaints, func(s string) bool { return strings.Contains(line, s) })
 }
 

@@ -16,6 +16,8 @@ var (
 	// abFailures are the parts of the requests that ab counts as failed.
 	abFailures = pattern.New(`^\(Connect: \d+, Receive: \d+, Length: (\d+), Exceptions: \d+\)$`)
 	abRefused  = pattern.New(`apr_\w+: (.+)$`)
+	// abMark is of the tables that -w writes, a row in a line.
+	abMark = pattern.New(`</?[a-z][^>]*>`)
 )
 
 // abRun is what ab printed of one run. Its times are whole milliseconds.
@@ -42,6 +44,7 @@ var ab = adapter.RunText[*abRun]{
 
 // Take reads one line.
 func (r *abRun) Take(_ *adapter.Batch, line string) error {
+	line = abMark.ReplaceAllString(line, "")
 	if m := abShare.FindStringSubmatch(line); m != nil {
 		var share, ms float64
 		err := adapter.Amounts(m[1:], &share, &ms)

@@ -14,6 +14,8 @@ import (
 var (
 	uperfStarting = pattern.New(`(?m)^Starting (\d+) (threads|processes) running profile:(\S+)`)
 	uperfRow      = pattern.New(`^(Txn\d+|Total) +([\d.]+)([KMGT]?B?) */ *([\d.]+)\(s\) = +([\d.]+)([KMGT]?b/s)? +([\d.]+)op/s$`)
+	// uperfRaw is a row of -R: what a transaction has moved since it began.
+	uperfRaw = pattern.New(`^timestamp_ms:([\d.]+) +name:(Txn\d+|Total) +nr_bytes:(\d+) +nr_ops:(\d+)$`)
 )
 
 func matchUperf(b []byte) bool { return uperfStarting.Match(b) }
@@ -24,17 +26,28 @@ type uperfRun struct {
 	flows                        int
 	bytes, seconds, rate, op, dp float64
 	complete                     bool
+	// raw is the transaction whose rows of -R are read: its name, and the ms in which it began and had its last row.
+	raw struct {
+		name      string
+		began, at float64
+	}
 }
 
 var uperfText = adapter.RunText[*uperfRun]{
 	Tool: "uperf", New: func() *uperfRun { return &uperfRun{} }, Begins: func(_ *uperfRun, line string) bool { return uperfStarting.MatchString(line) },
 }
 
-// Bytes have prefixes of 1024, bits of 1000.
+// Bytes have prefixes of 1024, bits of 1000. The B is cut off where a number fills its column.
 var (
-	uperfBytes = map[string]float64{"": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+	uperfBytes = map[string]float64{"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 	uperfBits  = map[string]float64{"b/s": 1, "Kb/s": 1e3, "Mb/s": 1e6, "Gb/s": 1e9, "Tb/s": 1e12}
 )
+
+// hundredth is the step in s of the times that uperf prints.
+const hundredth = 0.01
+
+// cutShort is how many operations of a flow may have moved less than a message, or nothing.
+const cutShort = 4
 
 // Take reads one line.
 func (r *uperfRun) Take(_ *adapter.Batch, line string) error {
@@ -43,6 +56,9 @@ func (r *uperfRun) Take(_ *adapter.Batch, line string) error {
 		r.flows, err = adapter.Count(m[1])
 		r.profile = m[3]
 		return err
+	}
+	if m := uperfRaw.FindStringSubmatch(line); m != nil {
+		return r.takeRaw(m[2], m[1], m[3], m[4])
 	}
 	m := uperfRow.FindStringSubmatch(line)
 	switch {
@@ -57,12 +73,34 @@ func (r *uperfRun) Take(_ *adapter.Batch, line string) error {
 	}
 	var bytes, seconds, rate, ops float64
 	err := adapter.Amounts([]string{m[2], m[4], m[5], m[7]}, &bytes, &seconds, &rate, &ops)
-	if bytes *= uperfBytes[m[3]]; bytes > r.bytes {
+	unit := uperfBytes[strings.TrimSuffix(m[3], "B")]
+	if bytes *= unit; bytes > r.bytes {
 		r.bytes, r.seconds, r.rate, r.op = bytes, seconds, rate*uperfBits[m[6]], ops
 		_, decimals, _ := strings.Cut(m[2], ".")
-		r.dp = math.Pow10(-len(decimals)) / 2 * uperfBytes[m[3]]
+		r.dp = math.Pow10(-len(decimals))/2*unit + bytes*hundredth/seconds
 	}
 	return err
+}
+
+// takeRaw reads a row of -R. A transaction begins where that before it has its last row, the first at its own first row.
+func (r *uperfRun) takeRaw(name string, row ...string) error {
+	var at, bytes, ops float64
+	if err := adapter.Amounts(row, &at, &bytes, &ops); err != nil {
+		return err
+	}
+	if name == "Total" {
+		r.complete = true
+		return nil
+	}
+	if name != r.raw.name {
+		r.raw.name, r.raw.began = name, r.raw.at
+	}
+	r.raw.at = at
+	if seconds := (at - r.raw.began) / 1000; bytes > r.bytes && r.raw.began > 0 && seconds > 0 {
+		r.bytes, r.seconds, r.rate, r.op = bytes, seconds, 8*bytes/seconds, ops/seconds
+		r.dp = bytes / ops * float64(cutShort*r.flows)
+	}
+	return nil
 }
 
 // End returns the reading of the run, if its profile streams.
@@ -84,7 +122,9 @@ func (r *uperfRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	out.Workload = plan.Workload{Spec: s}.Normalize()
 	out.Warn(adapter.Assumed, "uperf prints neither the protocol nor the message size; assumed: %s by the profile's name, messages of %d B by its operations",
 		out.Workload.Traits().Protocol, out.Workload.Traits().Message)
-	out.Warn(adapter.Rounded, "uperf prints three digits")
+	if r.raw.name == "" {
+		out.Warn(adapter.Rounded, "uperf prints three digits")
+	}
 	switch {
 	case r.failure != "":
 		out.Fail(adapter.FailureKind(r.failure), r.failure)
