@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/config"
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // configArgs are the flags of check that are about configurations.
@@ -97,6 +99,9 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 		}
 	}
 	if err != nil {
+		if strings.Contains(err.Error(), "is not a mapping of keys to values") {
+			err = advice.With(err, "give YAML or JSON (kubectl get -o yaml, helm get values); or the text of cilium status or cilium config view")
+		}
 		return usage(err)
 	}
 	if err := p.write(a.format, report.BuildConfig(r)); err != nil {
@@ -119,13 +124,16 @@ func (p *program) neededChart(ctx context.Context, of config.Needed) *config.Cha
 	ctx, stop := context.WithTimeout(ctx, downloadTime)
 	defer stop()
 	c, err := recipe.DownloadChart(ctx, of.Name, of.Version)
-	if err != nil {
-		p.say("values of chart %s are judged in part: %s", of.Name, err)
+	switch {
+	case errors.Is(err, recipe.ErrNoChart): // the report says that the values require it
+		return nil
+	case err != nil:
+		p.say("values of chart %s require the chart: %s", of.Name, err)
 		return nil
 	}
 	whose := "the version that cni install uses"
 	if of.Version != "" {
-		whose = "the version that the file names"
+		whose = "the version that the file names or shows"
 	}
 	p.say("the values are judged by %s, %s; --chart gives another", c, whose)
 	return c

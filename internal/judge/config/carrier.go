@@ -208,10 +208,11 @@ func (j *judge) carried(c carrier, s source, n *position.Node) (string, bool) {
 	if strings.Contains(c.version, "{{") || strings.Contains(c.version, "$") { // a template's
 		c.version = ""
 	}
-	c.version = strings.TrimLeft(c.version, "~^>= ")
+	c.version = strings.TrimRight(strings.TrimLeft(c.version, "~^>= "), ".x*")
 	version := c.version
 	if version == "" && c.key == "" && c.values != nil {
-		version = versionShown(c.chart, layer{s, c.values})
+		shown := versionShown(c.chart, layer{s, c.values})
+		c.version, version = shown.newest(), shown.shown()
 	}
 	why := j.noChart(c.chart, version)
 	if dialects[of.Name].judge != nil && j.chart == nil {

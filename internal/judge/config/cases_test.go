@@ -223,6 +223,22 @@ func TestValuesWithin(t *testing.T) {
 	}
 }
 
+// TestVersionOfTheChart: the chart that values need is of the version that they name or show, and not the newest.
+func TestVersionOfTheChart(t *testing.T) {
+	for yaml, want := range map[string]string{
+		"tunnel: disabled\nkubeProxyReplacement: strict\n":                                                                 "1.14",
+		"routingMode: native\nkubeProxyReplacement: strict\nbpf: {}\n":                                                     "1.15",
+		"routingMode: native\nkubeProxyReplacement: true\n":                                                                "",
+		"apiVersion: cilium.io/v1alpha1\nkind: CiliumConfig\nmetadata: {name: c}\nspec: {nativeRoutingCIDR: 10.0.0.0/8}\n": "1.11",
+		"apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: net}\nspec:\n  chart: {spec: {chart: cilium, version: 1.15.x}}\n  values: {routingMode: native, tunnelProtocol: vxlan}\n": "1.15",
+	} {
+		r, err := Check([]Input{{Name: "v.yaml", Text: yaml}}, Known{})
+		if err != nil || len(r.Needs) != 1 || r.Needs[0].Version != want {
+			t.Errorf("%s: want %q: %v %+v", yaml, want, err, r.Needs)
+		}
+	}
+}
+
 // TestNothingConfigured: what a file has instead is named, with a chart, too.
 func TestNothingConfigured(t *testing.T) {
 	service := Input{Name: "a.yaml", Text: "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n---\napiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret, metadata: {name: s}}]\n"}

@@ -13,7 +13,8 @@ import (
 
 // Needed is a chart without which values are not judged, or in part alone.
 type Needed struct {
-	// Name and Version are the chart's; Version is "" if nothing says it.
+	// Name and Version are the chart's. Version is that which a file names, a minor version such as "1.14" if the values are of
+	// charts up to it, or "".
 	Name, Version string
 }
 
@@ -23,7 +24,7 @@ var signs = []struct {
 	strong, weak []string
 }{
 	{cilium, []string{"kubeProxyReplacement", "routingMode", "tunnelProtocol", "ipv4NativeRoutingCIDR", "nativeRoutingCIDR", "autoDirectNodeRoutes", "socketLB",
-		"enableIPv4Masquerade", "enableMasqueradeRouteSource", "egressMasqueradeInterfaces", "k8sServiceHost", "endpointRoutes", "l7Proxy", "hubble", "bpf"},
+		"enableIPv4Masquerade", "enableMasqueradeRouteSource", "egressMasqueradeInterfaces", "k8sServiceHost", "endpointRoutes", "l7Proxy", "hubble", "bpf", "aksbyocni", "nodeinit"},
 		[]string{"tunnel", "ipam", "encryption", "loadBalancer", "cni", "eni", "MTU", "operator", "ipv4", "ipv6", "k8sServicePort", "bandwidthManager", "envoy", "cluster"}},
 	{"tigera-operator", []string{"installation", "tigeraOperator", "defaultFelixConfiguration", "kubernetesServiceEndpoint", "calicoctl"}, []string{"apiServer", "whisker", "goldmane"}},
 	{flannel, []string{"podCidr", "podCidrv6"}, []string{"flannel", "netpol"}},
@@ -71,8 +72,9 @@ func (j *judge) chartless(s source, n *position.Node) (kind, notJudged string) {
 		j.addUnread(of)
 		return "values of chart " + name, unreadWhy(of)
 	}
-	j.withoutChart(name, "", s, own)
-	return "values of chart " + name, j.noChart(name, versionShown(name, layer{s, own}))
+	shown := versionShown(name, layer{s, own})
+	j.withoutChart(name, shown.newest(), s, own)
+	return "values of chart " + name, j.noChart(name, shown.shown())
 }
 
 // withoutChart judges of values what holds for every version of their chart.
@@ -91,16 +93,12 @@ func (j *judge) withoutChart(name, version string, s source, n *position.Node) {
 	}
 }
 
-// versionShown returns the versions of Cilium's chart that its values show, "" if they show none.
-func versionShown(chart string, l layer) string {
+// versionShown returns the versions of Cilium's chart that its values show.
+func versionShown(chart string, l layer) minors {
 	if chart != cilium {
-		return ""
+		return minors{}
 	}
-	m := minorsOf(&values{leaves: optionsIn(l)}, true)
-	if m.by == "" {
-		return ""
-	}
-	return m.span()
+	return minorsOf(&values{leaves: optionsIn(l)}, true)
 }
 
 // optionOf are the agent's options that one value of Cilium's chart sets, in every version that has both.

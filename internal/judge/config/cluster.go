@@ -58,6 +58,8 @@ func (j *judge) judgeDistribution() {
 	if j.k3s != nil {
 		j.showValues("k3s", j.k3s, "flannel-backend", "disable-kube-proxy", "cluster-cidr")
 		switch g := j.k3s.at("flannel-backend"); {
+		case g.is("none") && !j.another() && len(j.conflists) == 0:
+			j.unjudged("it installs no CNI: give what does", documentsOf("config.yaml of K3s", j.Documents)...)
 		case g.is("none"):
 		case j.another():
 			j.find("two-cnis", g, "flannel-backend: %s (%s), and another CNI is configured", g.text, g.source())
@@ -77,8 +79,14 @@ func (j *judge) judgeDistribution() {
 		return
 	}
 	j.showValues("kind", j.kind, "networking.disableDefaultCNI", "networking.kubeProxyMode", "networking.podSubnet")
-	if own := j.kind.at("networking.disableDefaultCNI"); !own.on() && j.another() {
+	switch own := j.kind.at("networking.disableDefaultCNI"); {
+	case own.on() && !j.another() && len(j.conflists) == 0:
+		j.unjudged("it installs no CNI: give what does", documentsOf("Cluster", j.Documents)...)
+	case own.on():
+	case j.another():
 		j.find("two-cnis", own, "disableDefaultCNI is not true: kind installs its own CNI, and another is configured")
+	case j.settled[kindnet] == nil:
+		amounts(j, "kindnetd", "kindnet of kind")
 	}
 	nodes := 0
 	for len(j.kind.below(fmt.Sprintf("nodes.%d", nodes))) > 0 {

@@ -251,6 +251,17 @@ func (j *judge) unjudged(why string, documents ...int) {
 	}
 }
 
+// documentsOf returns the places in the report of the documents of a kind.
+func documentsOf(kind string, documents []Document) []int {
+	var places []int
+	for i, d := range documents {
+		if d.Kind == kind || strings.HasPrefix(d.Kind, kind+" ") {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
 // find adds what the rule found at v; the zero value is nowhere.
 func (j *judge) find(id string, v value, format string, args ...any) {
 	where := ""

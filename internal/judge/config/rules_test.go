@@ -217,7 +217,7 @@ func TestOthers(t *testing.T) {
 		{"rke2 ipvs", "cni: canal\nkube-proxy-arg: [proxy-mode=ipvs]\n", "proxy-deprecated", ""},
 		{"k3s", "flannel-backend: wireguard-native\n", "", "flannel-wireguard"},
 		{"k3s with cilium", "flannel-backend: vxlan\ndisable-kube-proxy: true\ncluster-cidr: 10.0.0.0/8" + cilium, "two-cnis", "cilium-native"},
-		{"kind", "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes: [{role: control-plane}, {role: worker}]\nnetworking: {kubeProxyMode: nftables}\n", "proxy-nodeports one-machine", ""},
+		{"kind", "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes: [{role: control-plane}, {role: worker}]\nnetworking: {kubeProxyMode: nftables}\n", "proxy-nodeports one-machine", "kindnetd"},
 		{"kind with two", "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnetworking: {kubeProxyMode: none, podSubnet: 10.0.0.0/8}" + cilium, "two-cnis", "cilium-native"},
 		{"flannel host-gw", "Network: 10.0.0.0/16\nBackend: {Type: host-gw, VNI: 5}", "not-used", "flannel-host-gw"},
 		{"flannel direct", "Network: 10.0.0.0/16\nBackend: {Type: vxlan, DirectRouting: true}", "cross-subnet", "flannel-vxlan"},

@@ -25,6 +25,8 @@ func (j *judge) unreadObject(kind string, s source, n *position.Node) (why strin
 		}
 	}
 	switch {
+	case kind == "CiliumNodeConfig":
+		return "it changes options of the agents on some nodes (spec.defaults): to judge those nodes, give the options within the ConfigMap cilium-config", true
 	case !ok:
 		return foreign(kind, n)
 	case c.Name == gkeV2 && kind == "DaemonSet":
@@ -97,6 +99,10 @@ var foreigners = []struct {
 	{"", "", "RKE", []string{"network", "plugin"}},
 	{"", "", "kubespray", []string{"kube_network_plugin"}},
 	{"", "", "the installer of OpenShift", []string{"networking", "networkType"}},
+	{"", "", "AKS (az aks show)", []string{"networkProfile", "networkPlugin"}},
+	{"", "", "GKE (gcloud container clusters describe)", []string{"networkConfig", "datapathProvider"}},
+	{"", "", "EKS (aws eks describe-addon)", []string{"addon", "addonName"}},
+	{"", "", "Cilium (cilium-dbg status -o json)", []string{"kube-proxy-replacement", "mode"}},
 }
 
 // foreign reports whether a document is one of the foreigners, and says so.

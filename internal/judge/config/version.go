@@ -48,6 +48,22 @@ func (m minors) span() string {
 	return fmt.Sprintf("1.%d to 1.%d", m.first, m.last)
 }
 
+// shown names the versions, "" if nothing shows them.
+func (m minors) shown() string {
+	if m.by == "" {
+		return ""
+	}
+	return m.span()
+}
+
+// newest returns the newest of the versions, "" if nothing shows that it is older than the newest whose checks are known.
+func (m minors) newest() string {
+	if m.by == "" || m.last == lastMinor {
+		return ""
+	}
+	return fmt.Sprintf("1.%d", m.last)
+}
+
 // notJudged returns why no rules are known for the version, "" if they are.
 func (m minors) notJudged() string {
 	if m.last < firstMinor {

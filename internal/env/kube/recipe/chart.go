@@ -170,6 +170,9 @@ func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	return DownloadChart(ctx, source, "")
 }
 
+// ErrNoChart is of a chart that no recipe installs.
+var ErrNoChart = errors.New("neither a file nor one of")
+
 // DownloadChart downloads a chart that recipes install, in the given version, or in that of the recipes if it is "".
 func DownloadChart(ctx context.Context, name, version string) (*config.Chart, error) {
 	charts, err := installed()
@@ -179,7 +182,7 @@ func DownloadChart(ctx context.Context, name, version string) (*config.Chart, er
 	at, ok := charts[name]
 	if !ok {
 		names := slices.Sorted(maps.Keys(charts))
-		return nil, fmt.Errorf("chart %q is neither a file nor one of %s%s", name, strings.Join(names, ", "), advice.DidYouMean(name, names))
+		return nil, fmt.Errorf("chart %q is %w %s%s", name, ErrNoChart, strings.Join(names, ", "), advice.DidYouMean(name, names))
 	}
 	at.Version = cmp.Or(version, at.Version)
 	return rendering(fetchChart(ctx, at))

@@ -148,6 +148,7 @@ func TestFetchChart(t *testing.T) {
 		"/charts/gone.tgz: 404 Not Found":      {Chart: "c", Repo: s.URL + "/charts", Version: "2.0.0"},
 		"/nothing/index.yaml: 404 Not Found":   {Chart: "c", Repo: s.URL + "/nothing", Version: "1"},
 		"index.yaml does not list version 1.0": {Chart: "d", Repo: s.URL + "/charts", Version: "1.0"},
+		"c-1.0.0.tgz: its digest":              {Chart: "c", Repo: s.URL + "/charts", Version: "1.0"},
 	} {
 		if _, err := fetchChart(context.Background(), c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

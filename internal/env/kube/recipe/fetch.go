@@ -78,7 +78,7 @@ func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 		return nil, fmt.Errorf("index.yaml: %w", err)
 	}
 	for _, e := range index.Entries[c.Chart] {
-		if e.Version != c.Version || len(e.URLs) == 0 {
+		if !isVersion(e.Version, c.Version) || len(e.URLs) == 0 {
 			continue
 		}
 		address, err := base.Parse(e.URLs[0]) // it may be relative
@@ -95,6 +95,12 @@ func fetchArchive(ctx context.Context, c Chart) ([]byte, error) {
 		return archive, nil
 	}
 	return nil, fmt.Errorf("index.yaml does not list version %s", c.Version)
+}
+
+// isVersion reports whether version is the asked one, or one of the asked minor version, such as "1.14". An index lists the newest
+// first.
+func isVersion(version, asked string) bool {
+	return version == asked || strings.Count(asked, ".") == 1 && strings.HasPrefix(version, asked+".") && !strings.Contains(version, "-")
 }
 
 // manifest reads a manifest: from the user's source, else from its address.
