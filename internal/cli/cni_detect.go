@@ -38,7 +38,7 @@ func (p *program) cniDetectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "detect", Short: "Find out which CNI a cluster runs, and in which mode", Long: cniDetectLong,
 		Example: "  cnibench cni detect\n  cnibench cni detect --context prod -f json",
-		Args:    cobra.NoArgs,
+		Args:    takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var faults []error
 			if len(a.nodes) > 2 {

@@ -25,7 +25,7 @@ func (p *program) cniUninstallCommand() *cobra.Command {
 	var format string
 	var remove bool
 	cmd := &cobra.Command{
-		Use: "uninstall [PROFILE]", Short: "Uninstall what install applied, and list what CNIs left", Long: cniUninstallLong, Args: cobra.MaximumNArgs(1),
+		Use: "uninstall [PROFILE]", Short: "Uninstall what install applied, and list what CNIs left", Long: cniUninstallLong, Args: takes(0, 1, "one profile or none"),
 		ValidArgsFunction: recipeNames, Example: "  cnibench cni uninstall flannel-vxlan\n  cnibench cni uninstall --image registry.example/cnibench:1 --remove",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			faults := installFaults(o)

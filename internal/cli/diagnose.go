@@ -61,7 +61,7 @@ type diagnosis struct {
 func diagnoseCommand(p *program) *cobra.Command {
 	a := diagnosis{program: p}
 	cmd := &cobra.Command{
-		Use: "diagnose", Short: "Answer the question \"is it the CNI?\"", Long: diagnoseLong, Example: diagnoseExample, Args: cobra.NoArgs,
+		Use: "diagnose", Short: "Answer the question \"is it the CNI?\"", Long: diagnoseLong, Example: diagnoseExample, Args: takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
 	a.what.declareSome(cmd, func(s plan.Setting) bool {
@@ -78,7 +78,7 @@ func diagnoseCommand(p *program) *cobra.Command {
 	group(cmd, groupOutput, true, "output", "format", "quiet")
 	group(cmd, plan.GroupCluster, true, "kubeconfig")
 	group(cmd, plan.GroupLab, true, "lab", "from", "to")
-	hide(cmd, "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline")
+	hide(cmd, "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline", "load", toolFlag, "churn", "plant")
 	return cmd
 }
 

@@ -10,7 +10,7 @@ func (p *program) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Show which profiles this machine can measure, and what is missing", Long: doctorLong,
 		Example: "  sudo cnibench doctor\n  sudo cnibench doctor -f json | jq '.features[] | select(.outcome == \"no\")'",
-		Args:    cobra.NoArgs,
+		Args:    takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.doctor(cmd.Context(), format)
 		},

@@ -35,7 +35,7 @@ type fidelityArgs struct {
 func (p *program) fidelityCommand() *cobra.Command {
 	var a fidelityArgs
 	cmd := &cobra.Command{
-		Use: "fidelity [RESULT]", Short: "Compare the lab with real clusters", Long: fidelityLong, Args: cobra.MaximumNArgs(1),
+		Use: "fidelity [RESULT]", Short: "Compare the lab with real clusters", Long: fidelityLong, Args: takes(0, 1, "one result file or none"),
 		Example: "  sudo cnibench fidelity --context staging --workloads rr,crr -o fidelity.jsonl\n  cnibench fidelity --format markdown fidelity.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
@@ -53,7 +53,7 @@ func (p *program) fidelityCommand() *cobra.Command {
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
 	group(cmd, plan.GroupCluster, true, "kubeconfig")
-	hide(cmd, "env", "sweep")
+	hide(cmd, "env", "sweep", "explain", "pairs", "concurrency", "sequential", "plant")
 	return cmd
 }
 

@@ -82,6 +82,22 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	return usageOf(cmd, fmt.Errorf("unknown command %q%s", args[0], advice.DidYouMean(args[0], names)))
 }
 
+// takes refuses other numbers of arguments than least to most; what says which arguments the command wants.
+func takes(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch n := len(args); {
+		case n > 0 && most == 0:
+			return usageOf(cmd, fmt.Errorf("unexpected argument %q", args[0]))
+		case n < least || n > most:
+			return usageOf(cmd, fmt.Errorf("want %s, and there are %d arguments", what, n))
+		}
+		return nil
+	}
+}
+
+// takesNone refuses arguments.
+var takesNone = takes(0, 0, "")
+
 // nearestFlag adds to the error about an unknown flag the flag that is most like it. The errors of a choice and of a plan file need no prefix.
 func nearestFlag(cmd *cobra.Command, err error) error {
 	if invalid := (*pflag.InvalidValueError)(nil); errors.As(err, &invalid) {

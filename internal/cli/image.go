@@ -52,7 +52,7 @@ type imageArgs struct {
 func (p *program) imageCommand() *cobra.Command {
 	var a imageArgs
 	cmd := &cobra.Command{
-		Use: "image", Short: "Make the container image for a cluster", Long: imageLong, Example: imageExample, Args: cobra.NoArgs,
+		Use: "image", Short: "Make the container image for a cluster", Long: imageLong, Example: imageExample, Args: takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.makeImage(cmd.Context(), a) },
 	}
 	f := cmd.Flags()

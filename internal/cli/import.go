@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -46,7 +47,7 @@ func (p *program) importCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use: "import [PROFILE[:PATH]=]FILE...", Short: "Convert other tools' output to a result file",
-		Long: fmt.Sprintf(importLong, listing.String()), Example: importExample, Args: cobra.MinimumNArgs(1),
+		Long: fmt.Sprintf(importLong, listing.String()), Example: importExample, Args: takes(1, math.MaxInt, "one or more files"),
 		RunE: func(_ *cobra.Command, args []string) error { return p.importFiles(args, a) },
 	}
 	f := cmd.Flags()

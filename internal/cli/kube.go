@@ -70,7 +70,7 @@ func (p *program) kubeAccessCommand() *cobra.Command {
 	var pull []string
 	cmd := &cobra.Command{
 		Use: "access", Short: "Say which rights a run needs on a cluster, and which are missing", Long: kubeAccessLong,
-		Example: "  cnibench kube access\n  cnibench kube access --manifest | kubectl apply -f -", Args: cobra.NoArgs,
+		Example: "  cnibench kube access\n  cnibench kube access --manifest | kubectl apply -f -", Args: takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := errors.Join(kubetext.SecretFaults(pull)...); err != nil {
 				return usageOf(cmd, err)
@@ -137,7 +137,7 @@ func (p *program) kubeCleanCommand() *cobra.Command {
 	var what kube.CleanOptions
 	cmd := &cobra.Command{
 		Use: "clean", Short: "Remove what killed runs left in a cluster", Long: kubeCleanLong,
-		Example: "  cnibench kube clean --dry-run\n  cnibench kube clean --all", Args: cobra.NoArgs,
+		Example: "  cnibench kube clean --dry-run\n  cnibench kube clean --all", Args: takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.kubeClean(cmd.Context(), where, what)
 		},

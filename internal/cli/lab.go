@@ -75,7 +75,7 @@ func (p *program) labUpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "up PROFILE", Short: "Raise a profile and keep it until Ctrl-C", Long: labUpLong,
 		Example:           "  sudo cnibench lab up calico-vxlan\n  sudo cnibench lab up canal --name second --mtu 9000",
-		Args:              cobra.ExactArgs(1),
+		Args:              takes(1, 1, "one profile"),
 		ValidArgsFunction: arguments(profile.Names, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want, err := a.plan.plan(cmd)

@@ -188,7 +188,7 @@ func TestLabUpAndExec(t *testing.T) {
 		{[]string{"exec", "--lab", "test-three", "node-1", "--", "true"}, 1, `no lab "test-three" is up`},
 		{[]string{"up", "raw", "--name", "test-one"}, 2, `lab "test-one": another lab has this name`},
 		{[]string{"up", "raww"}, 2, `unknown profile "raww", did you mean "raw"?`},
-		{[]string{"up"}, 2, "accepts 1 arg"},
+		{[]string{"up"}, 2, "want one profile, and there are 0 arguments"},
 	} {
 		if got := execute(t, name, append([]string{"lab"}, tt.args...)...); got.code != tt.code || !strings.Contains(got.stderr, tt.want) {
 			t.Errorf("%v: got %+v, want code %d and %s", tt.args, got, tt.code, tt.want)

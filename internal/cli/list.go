@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -22,7 +23,7 @@ import (
 // listings are the nouns of the list command that are tables.
 var listings = []struct {
 	noun, short string
-	write       func(io.Writer)
+	write       func(io.Writer) error
 }{
 	{"profiles", "CNI dataplanes with their settings", writeProfiles},
 	{"cnis", "the CNIs that are recognised on clusters", writeCNIs},
@@ -38,12 +39,8 @@ func (p *program) listCommand() *cobra.Command {
 	})
 	for _, l := range listings {
 		list.AddCommand(&cobra.Command{
-			Use: l.noun, Short: "List " + l.short, Example: "  cnibench list " + l.noun + "\n  cnibench list " + l.noun + " | less", Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error {
-				w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-				l.write(w)
-				return w.Flush()
-			},
+			Use: l.noun, Short: "List " + l.short, Example: "  cnibench list " + l.noun + "\n  cnibench list " + l.noun + " | less", Args: takesNone,
+			RunE: func(*cobra.Command, []string) error { return l.write(p.stdout) },
 		})
 	}
 	list.AddCommand(p.recipesCommand(), &cobra.Command{
@@ -53,7 +50,7 @@ Editors complete and check a plan file whose first line names the schema:
 
   # yaml-language-server: $schema=plan.json`,
 		Example: "  cnibench list schema plan > plan.json\n  cnibench list schema report",
-		Args:    cobra.ExactArgs(1), ValidArgs: schema.Names,
+		Args:    takes(1, 1, "one of "+strings.Join(schema.Names, ", ")), ValidArgs: schema.Names,
 		RunE: func(cmd *cobra.Command, args []string) error { return usageOf(cmd, schema.Write(p.stdout, args[0])) },
 	})
 	return list
@@ -61,7 +58,7 @@ Editors complete and check a plan file whose first line names the schema:
 
 func (p *program) recipesCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "recipes", Short: "List how to install each profile on clusters, and what it needs", Args: cobra.NoArgs,
+		Use: "recipes", Short: "List how to install each profile on clusters, and what it needs", Args: takesNone,
 		Example: "  cnibench list recipes\n  cnibench list recipes | grep calico",
 		RunE: func(*cobra.Command, []string) error {
 			all, err := recipe.All()
@@ -73,63 +70,93 @@ func (p *program) recipesCommand() *cobra.Command {
 	}
 }
 
-// recipeWidth is how wide a list of recipes is.
-const recipeWidth = 100
+// listWidth is how wide a list is.
+const listWidth = 80
+
+// listed is a row of a list: its cells, and the text below it.
+type listed struct {
+	cells []string
+	below string
+}
+
+// writeList writes rows under their titles, with the text below each, and at most listWidth wide there.
+func writeList(out io.Writer, titles []string, rows []listed) error {
+	var table bytes.Buffer
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	all := append([]listed{{cells: titles}}, rows...)
+	for _, r := range all {
+		fmt.Fprintln(w, strings.Join(r.cells, "\t"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for line := range strings.Lines(table.String()) {
+		row := all[0]
+		all = all[1:]
+		line = strings.TrimRight(line, " \n")
+		if last := row.cells[len(row.cells)-1]; number.Width(line) > listWidth {
+			line = strings.TrimSuffix(line, last)
+			line = strings.Join(number.Hang(line, strings.Repeat(" ", number.Width(line)), last, listWidth), "\n")
+		}
+		b.WriteString(line + "\n")
+		if row.below != "" {
+			b.WriteString(strings.Join(number.Hang("    ", "    ", row.below, listWidth), "\n") + "\n")
+		}
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
 
 // writeRecipes writes a line for each way to install a profile, and below them what the profile needs.
 func writeRecipes(out io.Writer, all []recipe.Recipe) error {
-	var table bytes.Buffer
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PROFILE\tFOR\tINSTALLS")
-	needs := []string{""} // below each line
+	var rows []listed
 	for _, r := range all {
 		for n, v := range r.Variants {
 			name := ""
 			if n == 0 {
 				name = r.Profile
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\n", name, v.Name, strings.Join(r.Versions(v), ", "))
-			needs = append(needs, "")
+			rows = append(rows, listed{cells: []string{name, v.Name, strings.Join(r.Versions(v), ", ")}})
 		}
-		needs[len(needs)-1] = strings.Join(r.Conditions(), "; ")
+		rows[len(rows)-1].below = "needs: " + strings.Join(r.Conditions(), "; ")
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	var b strings.Builder
-	i := 0
-	for line := range strings.Lines(table.String()) {
-		b.WriteString(strings.TrimRight(line, " \n") + "\n")
-		if needs[i] != "" {
-			b.WriteString(strings.Join(number.Hang("  needs: ", "         ", needs[i], recipeWidth), "\n") + "\n")
-		}
-		i++
-	}
-	_, err := io.WriteString(out, b.String())
-	return err
+	return writeList(out, []string{"PROFILE", "FOR", "INSTALLS"}, rows)
 }
 
-func writeProfiles(w io.Writer) {
-	names := each.Of(profile.Functions, func(f profile.Function) string { return strings.ToUpper(f.Name) })
-	fmt.Fprintf(w, "NAME\tENCAPSULATION\tPOD MTU\t%s\tREAL CLUSTER\tDEFAULT ON\tWHAT IT IS\n", strings.Join(names, "\t"))
+// columns are the functions of a profile that have a column; the others are in the text below.
+var columns = []string{"Services", "NetworkPolicy", "IPv6"}
+
+func writeProfiles(out io.Writer) error {
+	var rows []listed
 	for _, q := range profile.All() {
-		does := each.Of(profile.Functions, func(f profile.Function) string { return cmp.Or(f.By(q), "none") })
-		compared := "none"
+		row := listed{[]string{q.Name, q.Encapsulation, fmt.Sprint(q.PodMTU())}, q.Title + ": " + q.Summary}
+		if q.Model != "" {
+			row.below += " (" + q.Model + ")"
+		}
+		for _, f := range profile.Functions {
+			by := cmp.Or(f.By(q), "none")
+			switch {
+			case slices.Contains(columns, f.Name):
+				row.cells = append(row.cells, by)
+			case by != "none":
+				row.below += "; " + f.Name + ": " + by
+			}
+		}
+		if len(q.DefaultOn) > 0 {
+			row.below += "; default on " + strings.Join(q.DefaultOn, ", ")
+		}
 		if q.Fidelity != nil {
 			all := q.Fidelity.All
-			compared = fmt.Sprintf("%+.0f %%, at most %+.0f %%", 100*all.Distance, 100*all.Farthest)
+			row.below += fmt.Sprintf("; beside a real cluster: %+.0f %%, at most %+.0f %%", 100*all.Distance, 100*all.Farthest)
 		}
-		what := q.Title + ": " + q.Summary
-		if q.Model != "" {
-			what += " (" + q.Model + ")"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", q.Name, q.Encapsulation, q.PodMTU(), strings.Join(does, "\t"), compared,
-			cmp.Or(strings.Join(q.DefaultOn, ", "), "none"), what)
+		rows = append(rows, row)
 	}
+	return writeList(out, append([]string{"NAME", "ENCAPSULATION", "POD MTU"}, each.Of(columns, strings.ToUpper)...), rows)
 }
 
-func writeCNIs(w io.Writer) {
-	fmt.Fprintln(w, "NAME\tMEASURED IN\tWHAT IT IS")
+func writeCNIs(out io.Writer) error {
+	var rows []listed
 	for _, c := range profile.CNIs() {
 		where := "lab and clusters"
 		_, named := profile.Lookup(c.Name)
@@ -141,30 +168,34 @@ func writeCNIs(w io.Writer) {
 		case c.Family == "":
 			where = "clusters: run --env kubernetes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, where, strings.TrimPrefix(c.Title, "the "))
+		rows = append(rows, listed{cells: []string{c.Name, where, strings.TrimPrefix(c.Title, "the ")}})
 	}
+	return writeList(out, []string{"NAME", "MEASURED IN", "WHAT IT IS"}, rows)
 }
 
-func writePaths(w io.Writer) {
+func writePaths(out io.Writer) error {
 	for _, q := range plan.Paths {
-		fmt.Fprintln(w, q)
+		if _, err := fmt.Fprintln(out, q); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-func writeWorkloads(w io.Writer) {
-	fmt.Fprintln(w, "NAME\tUNIT OF WORK\tWHAT IT SENDS\tOPTIONS")
-	for _, k := range plan.Kinds() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k, k.Default().Traits().Work, k.About(), strings.Join(k.Words(), ", "))
-	}
+func writeWorkloads(out io.Writer) error {
+	rows := each.Of(plan.Kinds(), func(k plan.Kind) listed {
+		return listed{[]string{string(k), fmt.Sprint(k.Default().Traits().Work), k.About()}, "options: " + strings.Join(k.Words(), ", ")}
+	})
+	return writeList(out, []string{"NAME", "UNIT OF WORK", "WHAT IT SENDS"}, rows)
 }
 
-func writeMetrics(w io.Writer) {
-	fmt.Fprintln(w, "NAME\tUNIT\tBETTER\tSHOWN\tDEFINITION")
-	for _, m := range metric.All() {
+func writeMetrics(out io.Writer) error {
+	rows := each.Of(metric.All(), func(m metric.Metric) listed {
 		shown := "on request"
 		if m.Headline {
 			shown = "always"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", m.Name, m.Unit, m.Better, shown, m.Definition)
-	}
+		return listed{[]string{m.Name, m.Unit, fmt.Sprint(m.Better), shown}, m.Definition}
+	})
+	return writeList(out, []string{"NAME", "UNIT", "BETTER", "SHOWN"}, rows)
 }

@@ -49,7 +49,7 @@ func (p *program) reproduceCommand() *cobra.Command {
 	var a reproduceArgs
 	var article articlePlan
 	cmd := &cobra.Command{
-		Use: "reproduce [ARTICLE]", Short: "Repeat a published comparison, its numbers beside yours", Long: reproduceLong, Args: cobra.MaximumNArgs(1),
+		Use: "reproduce [ARTICLE]", Short: "Repeat a published comparison, its numbers beside yours", Long: reproduceLong, Args: takes(0, 1, "one article or none"),
 		Example:           "  sudo cnibench reproduce rke2\n  cnibench reproduce --result result.jsonl",
 		ValidArgsFunction: arguments(func() []string { return sourceIDs(findings.Published()) }, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -97,7 +97,7 @@ func (p *program) reproduceCommand() *cobra.Command {
 }
 
 // chosenByArticle are settings outside of the conditions of the lab that an article's plan chooses.
-var chosenByArticle = []string{toolFlag, "load", "concurrency", "flows", "message", "session-affinity", "service-annotations", "backend-cpu-limit"}
+var chosenByArticle = []string{toolFlag, "load", "pairs", "concurrency", "flows", "message", "session-affinity", "service-annotations", "backend-cpu-limit"}
 
 // ofRepeating reports a setting that a repetition of an article may change: what of it is measured, for how long, and on which nodes. The
 // conditions are the article's.

@@ -50,7 +50,7 @@ const runExample = `  sudo cnibench run
 func (p *program) runCommand() *cobra.Command {
 	var a runArgs
 	cmd := &cobra.Command{
-		Use: "run", Short: "Measure a plan and print its report", Long: runLong, Example: runExample, Args: cobra.NoArgs,
+		Use: "run", Short: "Measure a plan and print its report", Long: runLong, Example: runExample, Args: takesNone,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.dated(cmd, &a) },
 	}
 	a.plan.declare(cmd)

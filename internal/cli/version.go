@@ -16,7 +16,7 @@ func (p *program) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of cnibench",
 		Example: "  cnibench version\n  cnibench version | cut -d ' ' -f 2",
-		Args:    cobra.NoArgs,
+		Args:    takesNone,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(p.stdout, "cnibench %s %s %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
