@@ -119,20 +119,18 @@ func Card(d report.Document) (out plot.Drawing, ok bool) {
 	}
 	const most = 14
 	sum := *d.Summary
-	foot := strings.TrimSpace(sum.Lacks + " Blue: best; orange: worse, the darker the more.")
-	if sum.Certainty != "" {
-		foot += " " + sum.Certainty + "."
-	}
-	if sum.Equal != "" {
-		foot += " " + sum.Equal
-	}
+	foot := []string{sum.Lacks, "Blue: best; orange: worse, the darker the more."}
 	if more := len(sum.Rows) - most; more > 0 {
 		sum.Rows = sum.Rows[:most]
-		foot += " " + number.Counted(more, "more profile") + " in the report."
+		foot = append(foot, number.Counted(more, "more profile")+" in the report.")
+	}
+	certain := sum.Equal
+	if sum.Certainty != "" {
+		certain = sum.Certainty + ". " + certain
 	}
 	title, under := cmp.Or(sum.Message, d.Title), sum.Title
 	if model, _, _ := strings.Cut(strings.TrimSuffix(sum.Model, "."), ";"); model != "" { // columns name what is beside it
 		under = model + ". " + under
 	}
-	return plot.Card(title, under, [2]string{foot, d.Citation}, glanceBars(sum, nil, false)), true
+	return plot.Card(title, under, [3]string{strings.TrimSpace(strings.Join(foot, " ")), certain, d.Citation}, glanceBars(sum, nil, false)), true
 }

@@ -39,7 +39,7 @@ func (b *builder) addGlance(v *view) {
 	v.Glance, v.GlanceNarrow = b.svg(broad), b.svg(narrow)
 	v.GlanceTitle = b.d.Summary.Title
 	v.Ground = append(v.Ground, functionsAndProof(b.d.Summary)...)
-	v.GlanceNote = b.d.Summary.Statistics() + " The line on it is the interval. Blue is the best of a column, pale blue the same, grey undecided. Orange is worse: " + shadeSteps() + ". " + b.d.Validated()
+	v.GlanceNote = b.d.Summary.Statistics() + " The line on it is the interval. Blue is the best of a column, pale blue the same, grey undecided or the baseline. Orange is worse: " + shadeSteps() + ". " + b.d.Validated()
 	if s := b.d.Summary; s.Letters != "" {
 		v.GlanceNote += " Functions: " + s.Letters + ". Proof: " + s.Proofs + "."
 	}

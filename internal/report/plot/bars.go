@@ -95,9 +95,9 @@ func (b Bar) draw(x, y, width, half float64) []Shape {
 	return append(shapes, value)
 }
 
-// Card returns an image to share, of 1200 by 630 pixels: a title and a line above the bars, which fill it, two lines below them.
-func Card(title, sub string, foot [2]string, bars Bars) Drawing {
-	const width, height, margin, top, bottom, tallest = 1200.0, 630.0, 48.0, 122.0, 74.0, 48.0
+// Card returns an image to share, of 1200 by 630 pixels: a title and a line above the bars, which fill it, three lines below them.
+func Card(title, sub string, foot [3]string, bars Bars) Drawing {
+	const width, height, margin, top, bottom, tallest = 1200.0, 630.0, 48.0, 122.0, 98.0, 48.0
 	sized := func(s Shape, size float64) Shape {
 		s.Text, s.Size = fit(s.Text, size, width-2*margin), size
 		return s
@@ -109,8 +109,9 @@ func Card(title, sub string, foot [2]string, bars Bars) Drawing {
 	out := Drawing{Width: width, Height: height, Title: title, Desc: picture.Desc, Groups: []Group{{Shapes: []Shape{
 		sized(bold(text(Ink, Point{margin, 66}, title, Start)), 32),
 		sized(text(Muted, Point{margin, 98}, sub, Start), 18),
-		sized(text(Muted, Point{margin, height - 46}, foot[0], Start), 16),
-		sized(text(Muted, Point{margin, height - 22}, foot[1], Start), 14),
+		sized(text(Muted, Point{margin, height - 70}, foot[0], Start), 16),
+		sized(text(Muted, Point{margin, height - 46}, foot[1], Start), 16),
+		sized(text(Muted, Point{margin, height - 22}, foot[2], Start), 14),
 	}}}}
 	for _, g := range picture.Groups {
 		shapes := make([]Shape, len(g.Shapes))

@@ -59,7 +59,7 @@ func drawings() map[string]Drawing {
 				{Name: "macvlan", Rows: []string{"client", "server"}, Spans: []TripSpan{{0, 0, 2, 0, ""}, {1, 2, 4, 0, ""}, {0, 4, 6, 0, ""}}},
 			}}.Draw(),
 		"bars":       someBars(false).Draw(),
-		"cards":      Card("cnibench quick, lab", "CPU cores for the loads", [2]string{"Green: best.", "cnibench v1, run 0123"}, someBars(false)),
+		"cards":      Card("cnibench quick, lab", "CPU cores for the loads", [3]string{"Green: best.", "10 repetitions.", "cnibench v1, run 0123"}, someBars(false)),
 		"stacked":    someBars(true).Draw(),
 		"empty-bars": Bars{Stacked: true}.Draw(),
 		"odd-bars": Bars{Columns: []BarColumn{{"c", "u"}}, Rows: []BarRow{
