@@ -122,8 +122,11 @@ var (
 	aside = regexp.MustCompile(`^(?:[|#<>!]|$)`)
 	// item is the mark of a list's item.
 	item = regexp.MustCompile(`^(?:[-*]|\d+\.) `)
-	// stop ends a sentence of a page.
-	stop = regexp.MustCompile(`[.?!:;][*_)]*\s+`)
+	// stop ends a sentence of a page; part ends a part of one, too, which is enough where readers look things up.
+	stop = regexp.MustCompile(`[.?!][*_)]*\s+`)
+	part = regexp.MustCompile(`[.?!:;][*_)]*\s+`)
+	// guide is a page that is read from its begin to its end.
+	guide = regexp.MustCompile(`^(?:[A-Z]+\.md|docs/(?:how-to|tutorial|explanation)/.+)$`)
 )
 
 // readPage returns the phrases and the long sentences of a page, code left out. What a generated page says is read where it comes from.
@@ -132,9 +135,12 @@ func readPage(path, page string) (faults []fault) {
 		return nil
 	}
 	code, n, began := false, 0, 0
-	paragraph := ""
+	paragraph, end := "", part
+	if guide.MatchString(path) {
+		end = stop
+	}
 	flush := func() {
-		for _, s := range stop.Split(target.ReplaceAllString(quoted.ReplaceAllString(paragraph, "``"), "]"), -1) {
+		for _, s := range end.Split(target.ReplaceAllString(quoted.ReplaceAllString(paragraph, "``"), "]"), -1) {
 			if words := len(strings.Fields(s)); words > maxPageWords && path != "CHANGELOG.md" {
 				faults = append(faults, fault{token.Position{Filename: path, Line: began}, longPage, fmt.Sprintf("%d words: %s", words, s)})
 			}

@@ -99,6 +99,12 @@ func TestLongSentencesOfPages(t *testing.T) {
 			t.Errorf("%q: a fault in line %d, want %d", page, line, want)
 		}
 	}
+	halves := strings.Replace(long, "word word", "word: word", 1)
+	for path, want := range map[string]int{"docs/reference/page.md": 0, "docs/how-to/page.md": 1, "README.md": 1} {
+		if faults := readPage(path, halves); len(faults) != want {
+			t.Errorf("%s: a sentence with a colon: %v", path, faults)
+		}
+	}
 	if faults := readPage("CHANGELOG.md", long); faults != nil {
 		t.Errorf("the history is not rewritten: %v", faults)
 	}
