@@ -184,6 +184,15 @@ func TestEveryPageIsInTheIndex(t *testing.T) {
 	}
 }
 
+// No page has the marks of a merge that was not finished.
+func TestPagesAreMerged(t *testing.T) {
+	for name, page := range pages(t) {
+		if strings.Contains(page, "\n<<<<<<< ") || strings.Contains(page, "\n>>>>>>> ") {
+			t.Errorf("%s has both versions of a merge", name)
+		}
+	}
+}
+
 // A page has at most 1,500 words. Tables and code do not count, pages that a program writes are as long as what they list, and a
 // changelog only grows.
 func TestPagesAreShort(t *testing.T) {

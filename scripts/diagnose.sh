@@ -245,8 +245,9 @@ plant_sum_service_all() { unloaded; corrupt node-1/pod-1 0 eth0 egress "-DWRONG 
 plant_tunnel_late() { later node-2 100000 0 flannel.1; }
 plant_pod_200() { later node-2/pod-1 200000; }
 plant_backend_400() { later node-1/pod-2 400000; }
+plant_tcp_late() { later node-2/pod-1 50000 6; }
 plant_udp_400() { later node-2/pod-1 400000 17; }
-for name in tunnel_late pod_200 backend_400 udp_400; do eval "clean_$name() { kill \$holder; }"; done
+for name in tunnel_late pod_200 backend_400 tcp_late udp_400; do eval "clean_$name() { kill \$holder; }"; done
 drop() { place=$1; shift; at "$place" iptables -t mangle -I "$@" -j DROP; }
 plant_large() { drop node-2 PREROUTING -i eth0 -m length --length 1000: -m statistic --mode random --probability 0.05; }
 plant_udp() { drop node-2 PREROUTING -i eth0 -p udp -m statistic --mode random --probability 0.02; }
@@ -319,6 +320,7 @@ fault round_400 flannel-vxlan node round-trip 'each node sends 200 ms later' --d
 fault tunnel_late flannel-vxlan cni round-trip 'the tunnel device of a node receives 100 ms later'
 fault pod_200 cilium-native cni round-trip 'a pod receives 200 ms later'
 fault backend_400 flannel-vxlan service backend 'one of two backends receives 400 ms later'
+fault tcp_late canal cni round-trip 'a pod receives TCP 50 ms later'
 fault udp_400 flannel-vxlan cni names 'a pod receives UDP 400 ms later'
 fault starved canal prober starved 'three busy loops on the CPU of the load'
 exit $bad

@@ -169,7 +169,7 @@ func TestWalkOfAnEstablishedPacket(t *testing.T) {
 				_, err = io.ReadFull(c, buf)
 				must(t, err)
 			}
-			walk := newWalk(before, w.save(t))
+			walk := newWalk(before, w.settled(t))
 			must(t, c.Close())
 			raw := 1.0 + 6
 			if vxlan {

@@ -3,7 +3,9 @@ package ipt_test
 import (
 	"errors"
 	"os"
+	"reflect"
 	"testing"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/dataplane/walktest"
@@ -54,6 +56,23 @@ func (w *world) load(t *testing.T, n policy.Node) {
 		must(t, program.Restore(t.Context(), w.World["node"], sets))
 	}
 	must(t, w.tool.Restore(t.Context(), w.World["node"], rules))
+}
+
+// settled is save when no packet is under way any more: tables are read one after the other, and an answer's acknowledgement follows it
+// by up to 40 ms.
+func (w *world) settled(t *testing.T) []ipt.SavedTable {
+	t.Helper()
+	last := w.save(t)
+	for range 100 {
+		time.Sleep(60 * time.Millisecond)
+		now := w.save(t)
+		if reflect.DeepEqual(now, last) {
+			return now
+		}
+		last = now
+	}
+	t.Fatal("packets keep coming")
+	return nil
 }
 
 // save reads all tables of the node with their counters.
