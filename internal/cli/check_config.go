@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +18,6 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/config"
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/report"
-	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
 // configArgs are the flags of check that are about configurations.
@@ -99,9 +97,6 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 		}
 	}
 	if err != nil {
-		if strings.Contains(err.Error(), "is not a mapping of keys to values") {
-			err = advice.With(err, "give YAML or JSON (kubectl get -o yaml, helm get values); or the text of cilium status or cilium config view")
-		}
 		return usage(err)
 	}
 	if err := p.write(a.format, report.BuildConfig(r)); err != nil {

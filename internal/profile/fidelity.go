@@ -61,7 +61,8 @@ type Comparison struct {
 	Measured, NIC, Repetitions, Window string
 	// Dataplane is the profile of the cluster, Profile that or host.
 	Dataplane, Profile string
-	// Path and Workload are as results write them, Verdict as the comparison over the bare node has it; "" for the bare node.
+	// Path is as results write it, Workload without sizes and congestion control. Verdict is that of the comparison over the bare node, ""
+	// for the bare node itself.
 	Path, Workload, Verdict string
 	// Lab and Cluster are CPU times in ns per unit of work, Quotient the cluster's over the lab's, each over that of its bare node.
 	Lab, Cluster, Quotient float64
@@ -162,11 +163,10 @@ func fidelity(rows []Comparison, name string) *Fidelity {
 		if f == nil {
 			f = &Fidelity{Measured: r.Measured, NIC: r.NIC}
 		}
-		of := without(r.Workload)
-		if by[of] == nil {
-			f.Workloads = append(f.Workloads, Compared{Name: of})
+		if by[r.Workload] == nil {
+			f.Workloads = append(f.Workloads, Compared{Name: r.Workload})
 		}
-		by[of], all = append(by[of], r), append(all, r)
+		by[r.Workload], all = append(by[r.Workload], r), append(all, r)
 	}
 	if f == nil {
 		return nil
@@ -182,16 +182,4 @@ func fidelity(rows []Comparison, name string) *Fidelity {
 		f.Workloads[i] = sum
 	}
 	return f
-}
-
-// without returns a workload without its sizes and its congestion control.
-func without(workload string) string {
-	name, options, _ := strings.Cut(strings.TrimSuffix(workload, ")"), "(")
-	kept := slices.DeleteFunc(strings.Split(options, ","), func(o string) bool {
-		return o == "" || strings.HasPrefix(o, "buffer=") || strings.HasPrefix(o, "congestion=")
-	})
-	if len(kept) == 0 {
-		return name
-	}
-	return name + "(" + strings.Join(kept, ",") + ")"
 }

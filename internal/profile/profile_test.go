@@ -62,11 +62,11 @@ func TestFidelity(t *testing.T) {
 	}
 	const across, within = "pod-to-pod/cross-node", "pod-to-pod/same-node"
 	rows := []Comparison{
-		row("host", across, "rr(congestion=reno)", "", 100, 110), row("ptp", within, "rr(congestion=reno)", "within 5 %", 100, 101),
-		row("ptp", across, "rr(congestion=reno)", "undecided", 200, 220), row("ptp", across, "stream(buffer=9,udp)", "differs", 100, 100),
+		row("host", across, "rr", "", 100, 110), row("ptp", within, "rr", "within 5 %", 100, 101),
+		row("ptp", across, "rr", "undecided", 200, 220), row("ptp", across, "stream(udp)", "differs", 100, 100),
 		{Dataplane: "bridge", Profile: "bridge", Lab: 1, Cluster: 1, Quotient: 1},
 	}
-	rows = append(rows, row("ptp", "pod-to-service/local", "rr(congestion=reno)", "undecided", 100, 97))
+	rows = append(rows, row("ptp", "pod-to-service/local", "rr", "undecided", 100, 97))
 	got := fidelity(rows, "ptp")
 	want := &Fidelity{Measured: "2026-01-02", NIC: "ideal", All: Compared{Rows: 4, Within: 1, Differ: 1, Distance: 0.005, Farthest: 0.1}, Workloads: []Compared{
 		{Name: "rr", Rows: 3, Within: 1, Distance: 0.01, Farthest: 0.1, Lab: 2, Cluster: 2}, {Name: "stream(udp)", Rows: 1, Differ: 1},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/fidelity"
 	"github.com/cnibench/cnibench/internal/judge/impact"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -409,7 +410,7 @@ func (b *builder) uncoveredNeeds(needs []Need, all []Ability) []string {
 	for _, n := range needs {
 		known := slices.ContainsFunc(all, func(a Ability) bool {
 			nic := b.analysis.NIC(plan.Case{Profile: a.Profile, Workload: n.Workload})
-			return a.Proof.Word() == "both" && a.Proof.Fidelity.Covers(n.Workload.Without("congestion", "buffer", "nic").String(), string(nic))
+			return a.Proof.Word() == "both" && a.Proof.Fidelity.Covers(fidelity.Name(n.Workload), string(nic))
 		})
 		if name := strings.TrimSuffix(n.shortName()+" with "+b.nicLabel(n.Workload), " with "); !known && !slices.Contains(names, name) {
 			names = append(names, name)

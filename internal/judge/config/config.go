@@ -20,6 +20,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
@@ -141,6 +142,7 @@ func (r Report) Inconclusive() bool {
 // Check judges inputs that together configure one cluster. The error is position.Faults with every mistake of every input.
 func Check(inputs []Input, known Known) (Report, error) {
 	var faults position.Faults
+	wayOut := ""
 	j := &judge{faults: &faults, known: known, chart: known.Chart, Report: Report{Documents: []Document{}, Settings: []Setting{}, Findings: []finding.Finding{}, Measured: []Measured{}}}
 	for _, in := range inputs {
 		j.passed = nil
@@ -157,6 +159,7 @@ func Check(inputs []Input, known Known) (Report, error) {
 				j.list(s, "", n, n)
 			case n.Kind != position.Mapping && n.Kind != position.Null:
 				faults = append(faults, position.Fault{File: in.Name, Line: n.Line, Message: "is not a mapping of keys to values"})
+				wayOut = "give YAML or JSON (kubectl get -o yaml, helm get values); or the text of cilium status or cilium config view"
 			}
 		}
 		if len(j.Documents) == before && len(j.passed) > 0 {
@@ -164,7 +167,7 @@ func Check(inputs []Input, known Known) (Report, error) {
 		}
 	}
 	if len(faults) > 0 {
-		return Report{}, faults
+		return Report{}, advice.With(faults, wayOut)
 	}
 	if len(j.Documents) == 0 && (known.Chart == nil || len(j.beside) > 0) {
 		return Report{}, nothing(j.beside)

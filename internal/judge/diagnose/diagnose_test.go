@@ -54,12 +54,12 @@ func healthy() *Evidence {
 	return e
 }
 
-// far adds to all round trips of paths.
-func far(e *Evidence, ns float64, paths ...plan.Path) {
+// later adds to the values of paths whose names are late.
+func later(e *Evidence, ns float64, late func(name string) bool, paths []plan.Path) {
 	for _, p := range paths {
 		for name, values := range e.Paths[p].Values {
 			for i := range values {
-				if strings.Contains(name, "rtt") || strings.Contains(name, "connect_time") {
+				if late(name) {
 					values[i] += ns
 				}
 			}
@@ -67,17 +67,16 @@ func far(e *Evidence, ns float64, paths ...plan.Path) {
 	}
 }
 
+// far adds to all round trips of paths.
+func far(e *Evidence, ns float64, paths ...plan.Path) {
+	later(e, ns, func(name string) bool { return strings.Contains(name, "rtt") || strings.Contains(name, "connect_time") }, paths)
+}
+
 // lateTCP adds to the times of TCP on paths.
 func lateTCP(e *Evidence, ns float64, paths ...plan.Path) {
-	for _, p := range paths {
-		for name, values := range e.Paths[p].Values {
-			for i := range values {
-				if strings.HasPrefix(name, "rr rtt") || strings.Contains(name, "connect_time") {
-					values[i] += ns
-				}
-			}
-		}
-	}
+	later(e, ns, func(name string) bool {
+		return strings.HasPrefix(name, "rr rtt") || strings.Contains(name, "connect_time")
+	}, paths)
 }
 
 // scale multiplies a metric of the given paths.

@@ -64,6 +64,9 @@ type Row struct {
 	Verdict Verdict `json:"verdict"`
 }
 
+// Name returns the name under which a workload is compared: without what is made equal in both places, and without the NIC model.
+func Name(w plan.Workload) string { return w.Without("congestion", "buffer", "nic").String() }
+
 // Bare says whether the row is of the bare node.
 func (r Row) Bare() bool { return r.Profile == profile.Host }
 

@@ -172,3 +172,18 @@ func TestSummaries(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// TestName: sizes and congestion control are made equal in both places, and what else was sent stays.
+func TestName(t *testing.T) {
+	for spec, want := range map[string]string{
+		"rr(congestion=reno)": "rr", "stream(buffer=512Ki,udp)": "stream(udp)", "stream(congestion=reno,nic=wire)": "stream", "crr": "crr",
+	} {
+		w, err := plan.ParseWorkload(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Name(w); got != want {
+			t.Errorf("%s is called %s, want %s", spec, got, want)
+		}
+	}
+}
