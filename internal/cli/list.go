@@ -22,15 +22,22 @@ import (
 
 // listings are the nouns of the list command that are tables.
 var listings = []struct {
-	noun, short string
-	write       func(io.Writer) error
+	noun, short, more string
+	write             func(io.Writer) error
 }{
-	{"profiles", "CNI dataplanes with their settings", writeProfiles},
-	{"cnis", "the CNIs that are recognised on clusters", writeCNIs},
-	{"paths", "from where to where traffic can go", writePaths},
-	{"workloads", "what can be sent, with its options", writeWorkloads},
-	{"metrics", "what is reported", writeMetrics},
+	{"profiles", "CNI dataplanes with their settings", realCluster, writeProfiles},
+	{"cnis", "the CNIs that are recognised on clusters", "", writeCNIs},
+	{"paths", "from where to where traffic can go", "", writePaths},
+	{"workloads", "what can be sent, with its options", "", writeWorkloads},
+	{"metrics", "what is reported", "", writeMetrics},
 }
+
+// realCluster says what the last column of the profiles is.
+const realCluster = `
+
+REAL CLUSTER is how much CPU time a real cluster needed beyond the lab's model: the
+median of the cases, and the farthest one. A dash says that nobody compared them.
+docs/results/fidelity.md has each case.`
 
 func (p *program) listCommand() *cobra.Command {
 	list := parent(&cobra.Command{
@@ -39,7 +46,7 @@ func (p *program) listCommand() *cobra.Command {
 	})
 	for _, l := range listings {
 		list.AddCommand(&cobra.Command{
-			Use: l.noun, Short: "List " + l.short, Example: "  cnibench list " + l.noun + "\n  cnibench list " + l.noun + " | less", Args: takesNone,
+			Use: l.noun, Short: "List " + l.short, Long: "List " + l.short + "." + l.more, Example: "  cnibench list " + l.noun + "\n  cnibench list " + l.noun + " | less", Args: takesNone,
 			RunE: func(*cobra.Command, []string) error { return l.write(p.stdout) },
 		})
 	}
@@ -125,7 +132,7 @@ func writeRecipes(out io.Writer, all []recipe.Recipe) error {
 }
 
 // columns are the functions of a profile that have a column; the others are in the text below.
-var columns = []string{"Services", "NetworkPolicy", "IPv6"}
+var columns = []string{"Services", "NetworkPolicy"}
 
 func writeProfiles(out io.Writer) error {
 	var rows []listed
@@ -139,20 +146,23 @@ func writeProfiles(out io.Writer) error {
 			switch {
 			case slices.Contains(columns, f.Name):
 				row.cells = append(row.cells, by)
-			case by != "none":
+			case by == "none" && f.Name == "IPv6":
+				row.below += "; no IPv6"
+			case by != "none" && by != "yes":
 				row.below += "; " + f.Name + ": " + by
 			}
 		}
 		if len(q.DefaultOn) > 0 {
 			row.below += "; default on " + strings.Join(q.DefaultOn, ", ")
 		}
+		held := "–"
 		if q.Fidelity != nil {
-			all := q.Fidelity.All
-			row.below += fmt.Sprintf("; beside a real cluster: %+.0f %%, at most %+.0f %%", 100*all.Distance, 100*all.Farthest)
+			held = fmt.Sprintf("%+.0f (%+.0f) %%", 100*q.Fidelity.All.Distance, 100*q.Fidelity.All.Farthest)
 		}
+		row.cells = append(row.cells, held)
 		rows = append(rows, row)
 	}
-	return writeList(out, append([]string{"NAME", "ENCAPSULATION", "POD MTU"}, each.Of(columns, strings.ToUpper)...), rows)
+	return writeList(out, slices.Concat([]string{"NAME", "TUNNEL", "MTU"}, each.Of(columns, strings.ToUpper), []string{"REAL CLUSTER"}), rows)
 }
 
 func writeCNIs(out io.Writer) error {
