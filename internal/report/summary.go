@@ -537,7 +537,12 @@ func profilesWith(f profile.Function) string {
 
 // nextSteps describes what to do with the result.
 func (b *builder) nextSteps(d Document, file string) []Item {
-	file = shellQuote(cmp.Or(file, "result.jsonl"))
+	const usual = "result.jsonl" // what run writes without being told
+	file = shellQuote(cmp.Or(file, usual))
+	to := ""
+	if file != usual {
+		to = " -o " + file
+	}
 	items := []Item{
 		{Name: "all tables", Text: "cnibench report --all " + file, Code: true},
 		{Name: "a page to share", Text: "cnibench report -f html " + file + " > report.html", Code: true},
@@ -547,7 +552,7 @@ func (b *builder) nextSteps(d Document, file string) []Item {
 		open = append(open, n.Conclusion.Ties...)
 	}
 	if _, run := decidingRepetitions(open); run > 0 && b.header.Origin == "" {
-		items = append(items, Item{Name: "decide the rest" + b.remainingTime(d.Run, run), Text: fmt.Sprintf("cnibench run --resume -o %s --repetitions %d", file, run), Code: true})
+		items = append(items, Item{Name: "decide the rest" + b.remainingTime(d.Run, run), Text: fmt.Sprintf("cnibench run --resume%s --repetitions %d", to, run), Code: true})
 	}
 	if b.inLab() {
 		items = append(items, Item{Name: "on your cluster", Text: "cnibench run --env kubernetes", Code: true})
