@@ -24,8 +24,9 @@ const (
 	// lookTime bounds one look, sizeTime a search for packet sizes (sizes that vanish take 0.75 s each) with the messages after it.
 	lookTime = 15 * time.Second
 	sizeTime = 60 * time.Second
-	// echoPort is a UDP port that no server of a trial listens on.
-	echoPort = "19412"
+	// sizePort and contentPort are ports that no server of a trial listens on. They are two, since an Echo in a pod may outlive the
+	// call that it was for.
+	sizePort, contentPort = "19412", "19413"
 )
 
 // examination is under way from Observe to its end.
@@ -147,7 +148,7 @@ func (x *examination) sizes(ctx context.Context) {
 	}
 	slices.SortFunc(x.ways, func(a, b diagnose.Size) int { return strings.Compare(a.Path.String()+a.From, b.Path.String()+b.From) })
 	x.each(func(s *diagnose.Size, from, to env.Place) {
-		x.ask(ctx, s, from, to, func(ctx context.Context, target, mark string) error {
+		s.Failed = x.ask(ctx, sizePort, to, func(ctx context.Context, target, mark string) error {
 			out, err := x.site.Look(ctx, from.Name, "--mtu", target, "--mark", mark)
 			if err == nil {
 				err = json.Unmarshal(out, &s.PathMTU)
@@ -169,8 +170,8 @@ func (x *examination) each(do func(s *diagnose.Size, from, to env.Place)) {
 	wait.Wait()
 }
 
-// ask starts an Echo at one place and has another ask it. What fails is noted in s.
-func (x *examination) ask(ctx context.Context, s *diagnose.Size, from, to env.Place, do func(ctx context.Context, target, mark string) error) {
+// ask starts an Echo at a place and lets do ask it from another one. It returns why that failed, "" if it did not.
+func (x *examination) ask(ctx context.Context, port string, to env.Place, do func(ctx context.Context, target, mark string) error) string {
 	limit, stop := context.WithTimeout(ctx, sizeTime)
 	defer stop()
 	mark := make([]byte, 16)
@@ -179,17 +180,18 @@ func (x *examination) ask(ctx context.Context, s *diagnose.Size, from, to env.Pl
 	answering, hangUp := context.WithCancel(limit)
 	answered := make(chan error, 1)
 	go func() {
-		_, err := x.site.Look(answering, to.Name, "--echo", echoPort, "--mark", text, "--for", sizeTime.String())
+		_, err := x.site.Look(answering, to.Name, "--echo", port, "--mark", text, "--for", sizeTime.String())
 		answered <- err
 	}()
-	err := do(limit, net.JoinHostPort(to.Address, echoPort), text)
+	err := do(limit, net.JoinHostPort(to.Address, port), text)
 	hangUp()
 	if ended := <-answered; err != nil && ended != nil && !errors.Is(ended, context.Canceled) {
 		err = ended
 	}
-	if err != nil {
-		s.Failed = strings.ReplaceAll(flat(err), text, "MARK")
+	if err == nil {
+		return ""
 	}
+	return strings.ReplaceAll(flat(err), text, "MARK")
 }
 
 // farAway is a round trip with which messages are so few at a time that they do not crowd each other out.
@@ -201,13 +203,16 @@ func (x *examination) content(ctx context.Context, s *diagnose.Size, from, to en
 		x.turn.Lock()
 		defer x.turn.Unlock()
 	}
-	x.ask(ctx, s, from, to, func(ctx context.Context, target, mark string) error {
+	why := x.ask(ctx, contentPort, to, func(ctx context.Context, target, mark string) error {
 		out, err := x.site.Look(ctx, from.Name, "--content", target, "--mark", mark, "--length", strconv.Itoa(min(s.There, s.Back)))
 		if err == nil {
 			err = json.Unmarshal(out, &s.Content)
 		}
 		return err
 	})
+	if why != "" {
+		x.note("content of messages from %s to %s: %s", s.From, s.To, why)
+	}
 }
 
 // dialled has a pod connect to a Service and to each of its backends.
