@@ -217,6 +217,10 @@ func TestJudge(t *testing.T) {
 				e.Paths[p].Values["dns resolution_time.min"] = []float64{5.1e6, 5.2e6, 5.1e6}
 			}
 		}, CNI, "names", "datagrams are late"},
+		"datagrams are late in one trial of two": {func(e *Evidence) { // its prober had no CPU
+			e.Paths[ServicePath].Values["dns resolution_time.min"] = []float64{48.2e6, 0.6e6}
+			e.Paths[ServicePath].Values["dns resolution_time.p50"] = []float64{95e6, 0.9e6}
+		}, Fine, "", ""},
 		"one late name is nothing": {func(e *Evidence) { e.Paths[PodPath].Names["dns"] = Lossy{Sent: 300, Lost: 1} }, Fine, "", ""},
 		"the resolver is slow": {func(e *Evidence) {
 			e.Paths[ServicePath].Values["resolver resolution_time.p50"] = []float64{90e6, 80e6, 95e6}

@@ -260,6 +260,14 @@ func (t *Trials) median(kind, name string) (float64, bool) {
 	return stat.Median(values), true
 }
 
+// least returns the least value of a metric in any trial of a workload: what one trial shows was possible. False as in median.
+func (t *Trials) least(kind, name string) (float64, bool) {
+	if _, ok := t.median(kind, name); !ok {
+		return 0, false
+	}
+	return slices.Min(t.Values[kind+" "+name]), true
+}
+
 // spread is the widest distance of a value from the median, as a share of the median: what this machine lets a number do.
 func (t *Trials) spread(kind, name string) float64 {
 	mid, ok := t.median(kind, name)

@@ -116,7 +116,7 @@ func (e *Evidence) trip(path plan.Path) (least, usual float64, ok bool) {
 func (e *Evidence) tripOf(path plan.Path, kind string) (least, usual float64, ok bool) {
 	t := e.Paths[path]
 	for _, m := range tripKinds {
-		l, has := t.median(m.kind, m.name+".min")
+		l, has := t.least(m.kind, m.name+".min")
 		u, too := t.median(m.kind, m.name+".p50")
 		if m.kind == kind && has && too {
 			return l, u, true
@@ -221,8 +221,8 @@ func service(e *Evidence) []Statement {
 		return cleared("no Service was tried, or no connection came about")
 	}
 	saw := fmt.Sprintf("to connect takes %s through the Service and %s to the pod", nanoseconds(through), nanoseconds(direct))
-	shortest, _ := e.Paths[PodPath].median("crr", "connect_time.min")
-	if least, ok := e.Paths[ServicePath].median("crr", "connect_time.min"); ok && least-shortest > longTrip+2*shortest {
+	shortest, _ := e.Paths[PodPath].least("crr", "connect_time.min")
+	if least, ok := e.Paths[ServicePath].least("crr", "connect_time.min"); ok && least-shortest > longTrip+2*shortest {
 		return fault(Service, ServicePath.String(), "%s; at least %s, and %s", saw, nanoseconds(least), nanoseconds(shortest))
 	}
 	if why := e.starved(); why != "" {
