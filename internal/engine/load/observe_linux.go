@@ -19,7 +19,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	workers := t.workers()
 	o := &sample.Observation{
 		Side: t.o.Side, ElapsedNs: elapsed(workers, begin, end), Intervals: rows.finish(begin.at),
-		CPU: sample.CPUTime{ProcessNs: end.process - begin.process},
+		CPU: sample.CPUTime{ProcessNs: end.process - begin.process, WaitedNs: end.waited - begin.waited},
 	}
 	var space uint64
 	if t.o.Sampled {
@@ -83,7 +83,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	}
 	switch {
 	case o.Operations == 0 && !t.work.mayIdle:
-		return nil, t.worst(counts, t.nothing(time.Duration(end.waited-begin.waited)/time.Duration(t.threads)))
+		return nil, t.worst(counts, t.nothing(time.Duration(o.CPU.WaitedNs)/time.Duration(t.threads)))
 	case missing == t.threads:
 		return nil, t.worst(counts, errGone)
 	}

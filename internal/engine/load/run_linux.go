@@ -56,6 +56,7 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	if err != nil && err != errGone {
 		return nil, t.giveUp(ctx, err)
 	}
+	waited := t.waited() // threads of clients end soon
 	end := edge{at: t.now(), process: thread.ProcessCPUTime()}
 	t.edges[1].Store(end.at)
 	t.phase.Store(drain)
@@ -65,7 +66,7 @@ func (t *Trial) Run(ctx context.Context, edges func(end bool)) (*sample.Observat
 	if err := t.settleDown(ctx, err != nil); err != nil {
 		return nil, t.giveUp(ctx, err)
 	}
-	end.waited = t.waited() // every thread has run since the window
+	end.waited = max(waited, t.waited()) // those that are left have run since the window: no wait is under way
 	return t.observe(&begin, &end, rows)
 }
 

@@ -283,6 +283,13 @@ func TestJudge(t *testing.T) {
 				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 4*time.Second, 10*time.Second
 			}
 		}, Fine, "", ""},
+		"the prober waits for a CPU while names are asked": {func(e *Evidence) {
+			e.Paths[ServicePath].Values["dns resolution_time.min"] = []float64{48e6, 20e6, 31e6}
+			e.Paths[ServicePath].Prober.Held, e.Paths[ServicePath].Prober.Paced = 7, 18
+		}, Tester, "starved", "7 of 18"},
+		"the prober waits for a CPU, and it does not matter": {func(e *Evidence) {
+			e.Paths[ServicePath].Prober.Held, e.Paths[ServicePath].Prober.Paced = 7, 18
+		}, Fine, "", ""},
 		"a cluster's path did not answer before the run": {func(e *Evidence) {
 			delete(e.Paths, PodPath)
 			e.Refused = map[string]string{PodPath.String(): "it did not pass its proof before the run: no connection to 10.0.0.1:5201 within 90s"}

@@ -110,6 +110,9 @@ type Prober struct {
 	Steal, Whole time.Duration
 	// Foreign is what other tasks took of the CPUs of the load, of Own in all.
 	Foreign, Own time.Duration
+	// Held counts ends of trials that were ready to send or answer and had no CPU for much of the time, of Paced: of trials that have
+	// pauses, since ends that never rest wait for each other.
+	Held, Paced int
 	// Disturbed counts trials during which other work took the path's CPUs, of Of; Says is the last such remark.
 	Disturbed, Of int
 	Says          string
@@ -178,6 +181,12 @@ func (e *Evidence) alike() {
 func (t *Trials) add(kind string, r *result.Record) {
 	for _, o := range []*sample.Observation{r.Client, r.Server} {
 		t.Prober.add(o)
+		if o != nil && r.Workload.Traits().Rate > 0 && slices.Contains([]string{"crr", "dns", resolver}, kind) {
+			t.Prober.Paced++
+			if float64(o.CPU.WaitedNs) > heldMuch*float64(o.ElapsedNs) {
+				t.Prober.Held++
+			}
+		}
 		if o != nil && o.Host != nil {
 			for name, n := range o.Host.SNMP {
 				if !strings.HasPrefix(kind, "stream") || damaged(name) {
@@ -319,6 +328,8 @@ func (e *Evidence) prober() Prober {
 		sum.Whole += p.Whole
 		sum.Foreign += p.Foreign
 		sum.Own += p.Own
+		sum.Held += p.Held
+		sum.Paced += p.Paced
 		sum.Disturbed += p.Disturbed
 		sum.Of += p.Of
 		if p.Says != "" {

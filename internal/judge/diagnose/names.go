@@ -46,7 +46,7 @@ func resolutions(e *Evidence) []Statement {
 			return s
 		}
 		least, ok := e.Paths[path].least("dns", "resolution_time.min")
-		if trip, _, also := e.trip(path); ok && also && least > longTrip+2*trip {
+		if trip, _, also := e.trip(path); ok && also && least > longTrip+2*trip && e.starved() == "" {
 			return fault(side(path), path.String(), "a name takes %s at least, and a request %s: datagrams are late", nanoseconds(least), nanoseconds(trip))
 		}
 		if v, ok := e.Paths[path].median("dns", "resolution_time.p50"); ok {

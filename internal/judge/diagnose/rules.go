@@ -17,6 +17,8 @@ const (
 	disturbedMuch = 0.5    // of the trials, by other work on the CPUs of the path
 	foreignMuch   = 0.25   // of the time of the load's CPUs, by other tasks
 	waitsMuch     = 3      // times the shortest round trip
+	heldMuch      = 0.3    // of the time of a trial with pauses, ready and without a CPU
+	heldOften     = 0.25   // of the ends of such trials
 	lostMuch      = 0.0005 // of the datagrams of an idle path
 	resentMuch    = 0.0005 // of the segments of requests, one at a time
 	resentAlone   = 0.005  // the same where no datagram was lost: a late answer has a segment sent again, too
@@ -102,6 +104,8 @@ func (e *Evidence) crowded() string {
 	switch {
 	case share > foreignMuch:
 		return fmt.Sprintf("other tasks took %s of the time of its CPUs: in %d of %d trials %s", number.Percent(share), p.Disturbed, p.Of, p.Says)
+	case float64(p.Held) > heldOften*float64(p.Paced):
+		return fmt.Sprintf("ends of trials were ready and had no CPU for more than %s of the time, %d of %d", number.Percent(heldMuch), p.Held, p.Paced)
 	case ok && usual > waitsMuch*least && float64(p.Disturbed) > disturbedMuch*float64(p.Of):
 		return fmt.Sprintf("a round trip between hosts takes %s and can take %s; in %d of %d trials %s", nanoseconds(usual), nanoseconds(least), p.Disturbed, p.Of, p.Says)
 	}
@@ -112,7 +116,7 @@ func (e *Evidence) crowded() string {
 func (e *Evidence) slow() bool {
 	blind := *e
 	blind.blind = true
-	return slices.ContainsFunc([]func(*Evidence) []Statement{rate, roundTrip, overhead, service}, func(find func(*Evidence) []Statement) bool {
+	return slices.ContainsFunc([]func(*Evidence) []Statement{rate, roundTrip, resolutions, overhead, service}, func(find func(*Evidence) []Statement) bool {
 		return slices.ContainsFunc(find(&blind), func(s Statement) bool { return s.State == Fault })
 	})
 }

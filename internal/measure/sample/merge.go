@@ -21,6 +21,7 @@ func Merge(all []*Observation) *Observation {
 		sum.BytesReceived += o.BytesReceived
 		sum.CPU.ThreadsNs += o.CPU.ThreadsNs
 		sum.CPU.ProcessNs += o.CPU.ProcessNs
+		sum.CPU.WaitedNs += o.CPU.WaitedNs
 		add(&sum.Errors, o.Errors)
 		sum.Threads = append(sum.Threads, o.Threads...)
 		sum.Rolls = append(sum.Rolls, o.Rolls...)

@@ -198,6 +198,8 @@ type CPUTime struct {
 	ThreadsNs int64 `json:"threads_ns"`
 	// ProcessNs is the CPU clock of the whole agent process; the difference to ThreadsNs is the meter's own cost.
 	ProcessNs int64 `json:"process_ns"`
+	// WaitedNs is how long the load threads were ready to run and had no CPU, summed over them; 0 where the kernel does not say it.
+	WaitedNs int64 `json:"waited_ns,omitempty"`
 }
 
 // TCPInfo is the change of TCP_INFO over the window, summed over flows, and the state at its end.
