@@ -15,7 +15,8 @@
  */
 #include "dsr.h"
 
-enum { CALL_NETDEV = 1, CALL_OVERLAY = 2, CALL_HOST = 3, CALL_NAT_EGRESS = 4, CALL_DSR = 5, CALL_NAT_INGRESS = 6, CALL_NAT_FWD = 7 };
+enum { CALL_NETDEV = 1, CALL_OVERLAY = 2, CALL_HOST = 3, CALL_NAT_EGRESS = 4, CALL_DSR = 5, CALL_NAT_INGRESS = 6, CALL_NAT_FWD = 7,
+       CALL_SNAT_FWD = 8 };
 
 /* GO_ON means that the packet is nobody's frontend and takes the ordinary way. */
 #define GO_ON (-2)
@@ -333,23 +334,6 @@ inlined int masquerade(struct __sk_buff *skb, struct ct_buffer *b)
 	return ret ? drop(skb, DIR_EGRESS, -ret) : TC_ACT_OK;
 }
 
-SEC("tc")
-int nat_fwd(struct __sk_buff *skb)
-{
-	struct ct_buffer *b;
-	__u32 zero = 0;
-	int ret;
-
-	b = bpf_map_lookup_elem(&cilium_scratch, &zero);
-	if (!b)
-		return drop(skb, DIR_EGRESS, DROP_INVALID);
-	ret = masquerade(skb, b);
-	if (ret != TC_ACT_OK)
-		return ret;
-	count(skb, DIR_EGRESS, FORWARDED);
-	return TC_ACT_OK;
-}
-
 /* ask_frontend asks of a packet that leaves whether it answers a client of a frontend. The pod's program has given those that do
  * their source, so nothing is left to do.
  */
@@ -366,11 +350,39 @@ inlined void ask_frontend(struct __sk_buff *skb)
 }
 
 SEC("tc")
+int nat_fwd(struct __sk_buff *skb)
+{
+	ask_frontend(skb);
+	bpf_tail_call(skb, &cilium_calls, CALL_SNAT_FWD);
+	return drop(skb, DIR_EGRESS, DROP_MISSED_TAIL_CALL);
+}
+
+SEC("tc")
+int snat_fwd(struct __sk_buff *skb)
+{
+	ip_header *ip = ip_of(skb);
+	struct ct_buffer *b;
+	__u32 zero = 0;
+	int ret;
+
+	b = bpf_map_lookup_elem(&cilium_scratch, &zero);
+	if (!b || !ip)
+		return drop(skb, DIR_EGRESS, DROP_INVALID);
+	/* The pod that sends is asked for a device of its own to leave by, which pods have on some clouds, and none has here. */
+	endpoint(source(ip));
+	ret = masquerade(skb, b);
+	if (ret != TC_ACT_OK)
+		return ret;
+	count(skb, DIR_EGRESS, FORWARDED);
+	return TC_ACT_OK;
+}
+
+SEC("tc")
 int to_netdev(struct __sk_buff *skb)
 {
+	clear_cb(skb);
 	if ((node.masquerade || node.nodeport) && skb->protocol == bpf_htons(L3_PROTO) &&
 	    skb->mark != MARK_SNAT_DONE && skb->mark != MARK_OVERLAY) {
-		ask_frontend(skb);
 		bpf_tail_call(skb, &cilium_calls, CALL_NAT_FWD);
 		return drop(skb, DIR_EGRESS, DROP_MISSED_TAIL_CALL);
 	}

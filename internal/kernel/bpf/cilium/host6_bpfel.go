@@ -44,6 +44,7 @@ const (
 	host6ProgNatEgress          = "nat_egress"
 	host6ProgNatFwd             = "nat_fwd"
 	host6ProgNatIngress         = "nat_ingress"
+	host6ProgSnatFwd            = "snat_fwd"
 	host6ProgToHost             = "to_host"
 	host6ProgToNetdev           = "to_netdev"
 	host6ProgToOverlay          = "to_overlay"
@@ -102,6 +103,7 @@ type host6ProgramSpecs struct {
 	NatEgress     *ebpf.ProgramSpec `ebpf:"nat_egress"`
 	NatFwd        *ebpf.ProgramSpec `ebpf:"nat_fwd"`
 	NatIngress    *ebpf.ProgramSpec `ebpf:"nat_ingress"`
+	SnatFwd       *ebpf.ProgramSpec `ebpf:"snat_fwd"`
 	ToHost        *ebpf.ProgramSpec `ebpf:"to_host"`
 	ToNetdev      *ebpf.ProgramSpec `ebpf:"to_netdev"`
 	ToOverlay     *ebpf.ProgramSpec `ebpf:"to_overlay"`
@@ -222,6 +224,7 @@ type host6Programs struct {
 	NatEgress     *ebpf.Program `ebpf:"nat_egress"`
 	NatFwd        *ebpf.Program `ebpf:"nat_fwd"`
 	NatIngress    *ebpf.Program `ebpf:"nat_ingress"`
+	SnatFwd       *ebpf.Program `ebpf:"snat_fwd"`
 	ToHost        *ebpf.Program `ebpf:"to_host"`
 	ToNetdev      *ebpf.Program `ebpf:"to_netdev"`
 	ToOverlay     *ebpf.Program `ebpf:"to_overlay"`
@@ -239,6 +242,7 @@ func (p *host6Programs) Close() error {
 		p.NatEgress,
 		p.NatFwd,
 		p.NatIngress,
+		p.SnatFwd,
 		p.ToHost,
 		p.ToNetdev,
 		p.ToOverlay,

@@ -289,6 +289,7 @@ const (
 	hostProgNatEgress          = "nat_egress"
 	hostProgNatFwd             = "nat_fwd"
 	hostProgNatIngress         = "nat_ingress"
+	hostProgSnatFwd            = "snat_fwd"
 	hostProgToHost             = "to_host"
 	hostProgToNetdev           = "to_netdev"
 	hostProgToOverlay          = "to_overlay"
@@ -347,6 +348,7 @@ type hostProgramSpecs struct {
 	NatEgress     *ebpf.ProgramSpec `ebpf:"nat_egress"`
 	NatFwd        *ebpf.ProgramSpec `ebpf:"nat_fwd"`
 	NatIngress    *ebpf.ProgramSpec `ebpf:"nat_ingress"`
+	SnatFwd       *ebpf.ProgramSpec `ebpf:"snat_fwd"`
 	ToHost        *ebpf.ProgramSpec `ebpf:"to_host"`
 	ToNetdev      *ebpf.ProgramSpec `ebpf:"to_netdev"`
 	ToOverlay     *ebpf.ProgramSpec `ebpf:"to_overlay"`
@@ -467,6 +469,7 @@ type hostPrograms struct {
 	NatEgress     *ebpf.Program `ebpf:"nat_egress"`
 	NatFwd        *ebpf.Program `ebpf:"nat_fwd"`
 	NatIngress    *ebpf.Program `ebpf:"nat_ingress"`
+	SnatFwd       *ebpf.Program `ebpf:"snat_fwd"`
 	ToHost        *ebpf.Program `ebpf:"to_host"`
 	ToNetdev      *ebpf.Program `ebpf:"to_netdev"`
 	ToOverlay     *ebpf.Program `ebpf:"to_overlay"`
@@ -484,6 +487,7 @@ func (p *hostPrograms) Close() error {
 		p.NatEgress,
 		p.NatFwd,
 		p.NatIngress,
+		p.SnatFwd,
 		p.ToHost,
 		p.ToNetdev,
 		p.ToOverlay,

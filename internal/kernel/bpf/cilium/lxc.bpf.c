@@ -41,7 +41,7 @@ volatile const struct endpoint_config self;
 #define LOOPBACK ((struct addr){{ bpf_htonl(0xa9fe2a01) }})
 #endif
 
-enum { CALL_IP = 1, CALL_NEIGHBOUR = 2, CALL_IP_CONT = 3, CALL_REVERSE = 4 };
+enum { CALL_IP = 1, CALL_NEIGHBOUR = 2, CALL_IP_CONT = 3, CALL_REVERSE = 4, CALL_ARRIVE = 5, CALL_ADMIT = 6 };
 
 SEC("tc")
 int from_container(struct __sk_buff *skb)
@@ -271,29 +271,55 @@ inlined int hand_over(struct __sk_buff *skb)
 SEC("tc")
 int policy(struct __sk_buff *skb)
 {
+	pull(skb);
+	if (skb->protocol == bpf_htons(L3_PROTO))
+		bpf_tail_call(skb, &cilium_calls, CALL_ARRIVE);
+	return drop(skb, DIR_INGRESS, skb->protocol == bpf_htons(L3_PROTO) ? DROP_MISSED_TAIL_CALL : DROP_UNKNOWN_L3);
+}
+
+/* arrive looks up the flow of a packet for this pod. */
+SEC("tc")
+int arrive(struct __sk_buff *skb)
+{
 	ip_header *ip = ip_of(skb);
-	__u32 zero = 0, identity = skb->cb[CB_SRC_IDENTITY];
 	struct ct_buffer *b;
-	struct ct_key tuple = {};
 	struct ct_entry found = {};
-	__u32 l4;
-	int ret, status;
-	__u8 report = 0;
+	__u32 zero = 0;
+	int ret;
 
 	if (!ip)
 		return drop(skb, DIR_INGRESS, DROP_INVALID);
 	b = bpf_map_lookup_elem(&cilium_scratch, &zero);
 	if (!b)
 		return drop(skb, DIR_INGRESS, DROP_INVALID);
-	ret = ct_tuple(skb, ip, &tuple, &l4);
+	ret = ct_tuple(skb, ip, &b->tuple, &b->l4);
 	if (ret)
 		return drop(skb, DIR_INGRESS, ret);
-	status = ct_lookup(skb, &tuple, CT_IN, l4, &found, &report);
-	if (status < 0)
-		return drop(skb, DIR_INGRESS, -status);
+	ret = ct_lookup(skb, &b->tuple, CT_IN, b->l4, &found, &b->report);
+	if (ret < 0)
+		return drop(skb, DIR_INGRESS, -ret);
+	b->status = ret;
 	b->state = found;
-	b->tuple = tuple;
-	switch (status) {
+	bpf_tail_call(skb, &cilium_calls, CALL_ADMIT);
+	return drop(skb, DIR_INGRESS, DROP_MISSED_TAIL_CALL);
+}
+
+/* admit lets a packet of a known flow into the pod, or one that a policy allows. */
+SEC("tc")
+int admit(struct __sk_buff *skb)
+{
+	__u32 zero = 0, identity = skb->cb[CB_SRC_IDENTITY];
+	struct ct_buffer *b;
+	struct ct_key tuple;
+	__u32 l4;
+	int ret;
+
+	b = bpf_map_lookup_elem(&cilium_scratch, &zero);
+	if (!b)
+		return drop(skb, DIR_INGRESS, DROP_INVALID);
+	tuple = b->tuple;
+	l4 = b->l4;
+	switch (b->status) {
 	case CT_REPLY:
 		if (node.packet_lb && b->state.rev_nat) {
 			if (b->state.flags & CTF_LOOPBACK &&
@@ -309,7 +335,7 @@ int policy(struct __sk_buff *skb)
 		ret = policy_verdict(skb, self.id, identity, 0, tuple.proto, tuple.dport);
 		if (ret && !(node.packet_lb && identity == self.identity && same(tuple.saddr, LOOPBACK)))
 			return drop(skb, DIR_INGRESS, ret);
-		if (status == CT_NEW || (status == CT_REOPENED && node.nodeport)) {
+		if (b->status == CT_NEW || (b->status == CT_REOPENED && node.nodeport)) {
 			struct ct_entry fresh = {};
 
 			fresh.src_identity = identity;
@@ -323,7 +349,7 @@ int policy(struct __sk_buff *skb)
 		}
 	}
 	count(skb, DIR_INGRESS, FORWARDED);
-	if (report)
+	if (b->report)
 		trace(skb, TO_LXC, identity, self.identity, self.id, self.ifindex);
 	return hand_over(skb);
 }

@@ -35,6 +35,8 @@ const (
 	lxc6MapCiliumPolicystats   = "cilium_policystats"
 	lxc6MapCiliumScratch       = "cilium_scratch"
 	lxc6MapCiliumSnat6         = "cilium_snat6"
+	lxc6ProgAdmit              = "admit"
+	lxc6ProgArrive             = "arrive"
 	lxc6ProgFromContainer      = "from_container"
 	lxc6ProgHandleIp           = "handle_ip"
 	lxc6ProgHandleIpCont       = "handle_ip_cont"
@@ -87,6 +89,8 @@ type lxc6Specs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type lxc6ProgramSpecs struct {
+	Admit           *ebpf.ProgramSpec `ebpf:"admit"`
+	Arrive          *ebpf.ProgramSpec `ebpf:"arrive"`
 	FromContainer   *ebpf.ProgramSpec `ebpf:"from_container"`
 	HandleIp        *ebpf.ProgramSpec `ebpf:"handle_ip"`
 	HandleIpCont    *ebpf.ProgramSpec `ebpf:"handle_ip_cont"`
@@ -205,6 +209,8 @@ type lxc6Variables struct {
 //
 // It can be passed to loadLxc6Objects or ebpf.CollectionSpec.LoadAndAssign.
 type lxc6Programs struct {
+	Admit           *ebpf.Program `ebpf:"admit"`
+	Arrive          *ebpf.Program `ebpf:"arrive"`
 	FromContainer   *ebpf.Program `ebpf:"from_container"`
 	HandleIp        *ebpf.Program `ebpf:"handle_ip"`
 	HandleIpCont    *ebpf.Program `ebpf:"handle_ip_cont"`
@@ -215,6 +221,8 @@ type lxc6Programs struct {
 
 func (p *lxc6Programs) Close() error {
 	return _Lxc6Close(
+		p.Admit,
+		p.Arrive,
 		p.FromContainer,
 		p.HandleIp,
 		p.HandleIpCont,

@@ -311,6 +311,8 @@ const (
 	lxcMapCiliumPolicystats   = "cilium_policystats"
 	lxcMapCiliumScratch       = "cilium_scratch"
 	lxcMapCiliumSnat4         = "cilium_snat4"
+	lxcProgAdmit              = "admit"
+	lxcProgArrive             = "arrive"
 	lxcProgFromContainer      = "from_container"
 	lxcProgHandleIp           = "handle_ip"
 	lxcProgHandleIpCont       = "handle_ip_cont"
@@ -363,6 +365,8 @@ type lxcSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type lxcProgramSpecs struct {
+	Admit           *ebpf.ProgramSpec `ebpf:"admit"`
+	Arrive          *ebpf.ProgramSpec `ebpf:"arrive"`
 	FromContainer   *ebpf.ProgramSpec `ebpf:"from_container"`
 	HandleIp        *ebpf.ProgramSpec `ebpf:"handle_ip"`
 	HandleIpCont    *ebpf.ProgramSpec `ebpf:"handle_ip_cont"`
@@ -481,6 +485,8 @@ type lxcVariables struct {
 //
 // It can be passed to loadLxcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type lxcPrograms struct {
+	Admit           *ebpf.Program `ebpf:"admit"`
+	Arrive          *ebpf.Program `ebpf:"arrive"`
 	FromContainer   *ebpf.Program `ebpf:"from_container"`
 	HandleIp        *ebpf.Program `ebpf:"handle_ip"`
 	HandleIpCont    *ebpf.Program `ebpf:"handle_ip_cont"`
@@ -491,6 +497,8 @@ type lxcPrograms struct {
 
 func (p *lxcPrograms) Close() error {
 	return _LxcClose(
+		p.Admit,
+		p.Arrive,
 		p.FromContainer,
 		p.HandleIp,
 		p.HandleIpCont,

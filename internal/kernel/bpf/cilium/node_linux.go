@@ -36,8 +36,9 @@ var perObject = []string{"cilium_calls", "cilium_scratch", "cilium_policy"}
 var (
 	hostCalls = map[uint32]string{
 		1: "handle_netdev", 2: "handle_overlay", 3: "handle_host", 4: "nat_egress", 5: "dsr", 6: "nat_ingress", 7: "nat_fwd",
+		8: "snat_fwd",
 	}
-	lxcCalls = map[uint32]string{1: "handle_ip", 2: "handle_neighbour", 3: "handle_ip_cont", 4: "reverse"}
+	lxcCalls = map[uint32]string{1: "handle_ip", 2: "handle_neighbour", 3: "handle_ip_cont", 4: "reverse", 5: "arrive", 6: "admit"}
 )
 
 // Load loads the node's programs, for the family of NodeIP, and puts them on its devices. Close takes everything off;
