@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // articlePlan is the plan that reproduce starts from: that of an article, or the same within firstLook.
@@ -109,15 +110,11 @@ func missingTools(p plan.Plan) []string {
 
 // replace lets our engine send what the tools would have sent.
 func (a *articlePlan) replace(p *plan.Plan, tools []string, why string) string {
-	var kept []plan.Workload
-	for _, w := range p.Workloads {
+	p.Workloads = each.Once(each.Of(p.Workloads, func(w plan.Workload) plan.Workload {
 		if slices.Contains(tools, w.Tool) {
 			w.Tool = ""
 		}
-		if !slices.Contains(kept, w) {
-			kept = append(kept, w)
-		}
-	}
-	p.Workloads = kept
+		return w
+	}))
 	return fmt.Sprintf("the engine of cnibench sends in place of %s: %s", strings.Join(tools, ", "), why)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 const diagnoseLong = `Answer "is it the CNI?" in at most two minutes. It measures the path between two nodes, between two pods of them and
@@ -239,10 +240,7 @@ func begin(ctx context.Context, e env.Environment, p plan.Plan, evidence *diagno
 		return e, 0
 	}
 	say("reading counters and trying packet sizes")
-	var routes []plan.Route
-	for _, path := range p.Paths {
-		routes = append(routes, plan.Single(p.Profiles[0], path))
-	}
+	routes := each.Of(p.Paths, func(path plan.Path) plan.Route { return plan.Single(p.Profiles[0], path) })
 	trip, observed := run.Observe(ctx, site, routes)
 	return examined{e, func(end context.Context) {
 		if ctx.Err() == nil {

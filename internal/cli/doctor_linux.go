@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // idleTime is for how long the load that is not ours is measured.
@@ -66,10 +67,10 @@ func (p *program) doctor(ctx context.Context, format string) error {
 
 // examine says what the features that were found allow.
 func examine(found []probe.Finding, conditions facts.Facts) machine {
-	m := machine{Schema: doctorSchema, Conditions: conditions}
-	for _, f := range found {
-		m.Features = append(m.Features, feature{f.Feature, f.Outcome.String(), f.About, f.Missing, f.WayOut})
-	}
+	m := machine{Schema: doctorSchema, Conditions: conditions,
+		Features: each.Of(found, func(f probe.Finding) feature {
+			return feature{f.Feature, f.Outcome.String(), f.About, f.Missing, f.WayOut}
+		})}
 	for _, q := range profile.All() {
 		lacks := lacking(q.Needs, found)
 		m.Profiles = append(m.Profiles, raisability{q.Name, len(lacks) == 0, q.Title, lacks})
@@ -97,10 +98,8 @@ func (m machine) document() report.Document {
 			profiles.Add(r.Name, "no", "missing: "+strings.Join(r.Missing, ", "))
 		}
 	}
-	conditions := report.Section{Heading: "Conditions"}
-	for _, name := range m.Conditions.Names() {
-		conditions.Items = append(conditions.Items, report.Item{Name: name, Text: flat(m.Conditions[name])})
-	}
+	conditions := report.Section{Heading: "Conditions",
+		Items: each.Of(m.Conditions.Names(), func(name string) report.Item { return report.Item{Name: name, Text: flat(m.Conditions[name])} })}
 	return report.Document{Data: m, Sections: []report.Section{
 		{Heading: "Features", Grids: []report.Grid{features}}, {Heading: "Profiles", Grids: []report.Grid{profiles}}, conditions,
 	}}

@@ -3,12 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // toolPrograms returns the files on this machine that tools consist of. The error names every tool that is unknown or not
@@ -24,14 +24,13 @@ func toolPrograms(tools []string) ([]string, error) {
 		}
 		for _, program := range everyProgram(tool) {
 			file, err := external.Find(name, program)
-			if err != nil {
-				errs = append(errs, err)
-			} else if !slices.Contains(files, file) {
+			if err == nil {
 				files = append(files, file)
 			}
+			errs = append(errs, err)
 		}
 	}
-	return files, errors.Join(errs...)
+	return each.Once(files), errors.Join(errs...)
 }
 
 // everyProgram returns the programs that a tool is for any workload.
@@ -41,23 +40,18 @@ func everyProgram(tool plan.Tool) []string {
 		kind := plan.Workload{Spec: spec}.Kind()
 		for _, options := range []string{"", "udp,"} {
 			w, err := plan.ParseWorkload(fmt.Sprintf("%s(%stool=%s)", kind, options, tool.Name))
-			if err != nil || w.Beyond() != "" {
-				continue // it does not send this over UDP
-			}
-			for _, p := range external.Programs(w) {
-				if !slices.Contains(all, p) {
-					all = append(all, p)
-				}
+			if err == nil && w.Beyond() == "" { // it may not send this over UDP
+				all = append(all, external.Programs(w)...)
 			}
 		}
 	}
-	return all
+	return each.Once(all)
 }
 
 // toolsMissing returns the tools of which a program is not installed here.
 func toolsMissing(tools []string) []string {
-	return slices.DeleteFunc(slices.Clone(tools), func(name string) bool {
+	return each.Where(tools, func(name string) bool {
 		_, err := toolPrograms([]string{name})
-		return err == nil
+		return err != nil
 	})
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -194,9 +195,7 @@ func (c *Client) Cancel() error {
 			return
 		}
 		trial, a.abandoned = a.trial, true
-		if a.failed == nil {
-			a.failed = &Error{Kind: KindCancelled, Message: "the trial was given up"}
-		}
+		a.failed = cmp.Or(a.failed, &Error{Kind: KindCancelled, Message: "the trial was given up"})
 	})
 	if trial == 0 {
 		return nil
@@ -359,9 +358,7 @@ func (c *Client) take(m Message) {
 // end notes why the conversation is over and returns the first such reason.
 func (c *Client) end(why *Error) (first *Error) {
 	c.note(func(a *answers) {
-		if a.gone == nil {
-			a.gone = why
-		}
+		a.gone = cmp.Or(a.gone, why)
 		first = a.gone
 	})
 	return first

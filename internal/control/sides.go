@@ -29,12 +29,10 @@ type Sides struct {
 // Apart says whether all servers are on other machines than the client, as far as the agents know theirs.
 func (s Sides) Apart() bool {
 	home := s.Client.Hello().Machine
-	for _, x := range s.Servers {
-		if there := x.Hello().Machine; home == "" || there == "" || there == home {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.Servers, func(x *Client) bool {
+		there := x.Hello().Machine
+		return home == "" || there == "" || there == home
+	})
 }
 
 // Prepare makes the servers ready for a workload, then the client. ask has what both sides are asked for.

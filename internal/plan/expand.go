@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Measured returns the profiles that are measured: the baseline first, its twin next to it, then the others in the
@@ -17,12 +18,7 @@ func (p Plan) Measured() []Variant {
 			names = append(names, p.Baseline.Twin())
 		}
 	}
-	for _, n := range p.Variants() {
-		if !slices.Contains(names, n) {
-			names = append(names, n)
-		}
-	}
-	return names
+	return each.Once(append(names, p.Variants()...))
 }
 
 // ZeroPath is the path of the raw profile, which stands under every path of the others: two empty namespaces have no
@@ -32,11 +28,7 @@ var ZeroPath = Path{Host, Host, CrossNode}
 // Cases returns every case of the plan: paths, within them workloads, within them profiles. If raw is the baseline and
 // its path is not among those of the plan, or not one for a workload, its cases come last.
 func (p Plan) Cases() []Case {
-	var cases []Case
-	for _, g := range p.groups() {
-		cases = append(cases, g...)
-	}
-	return append(cases, p.zeros()...)
+	return append(slices.Concat(p.groups()...), p.zeros()...)
 }
 
 // groups returns the cases of each path and workload, without those of zeros.

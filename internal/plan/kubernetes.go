@@ -97,7 +97,7 @@ func (p Plan) settleCluster() Plan {
 	if slices.Equal(p.Profiles, usual.Profiles) {
 		p.Profiles = []Variant{Detected}
 	}
-	p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(v Variant) bool { return v.Profile() == profile.Raw })
+	p.Profiles = each.Where(p.Profiles, func(v Variant) bool { return v.Profile() != profile.Raw })
 	if p.Baseline == usual.Baseline {
 		p.Baseline = profile.Host
 		if len(p.Cluster.Contexts) > 1 {
@@ -179,28 +179,23 @@ func (p Plan) WithoutLab() (Plan, []string) {
 // several clusters each profile is called by its context, too.
 func (p Plan) Resolve(found map[string]string) Plan {
 	var names []Variant
-	add := func(name Variant) {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
 	for _, name := range p.Profiles {
 		context := name.Context()
 		if name.Profile() != Detected {
-			add(name)
+			names = append(names, name)
 			continue
 		}
 		for _, c := range slices.Sorted(maps.Keys(found)) {
 			switch {
 			case context != "" && c != context:
 			case len(found) > 1 || context != "":
-				add(Variant(found[c]).At(c))
+				names = append(names, Variant(found[c]).At(c))
 			default:
-				add(Variant(found[c]))
+				names = append(names, Variant(found[c]))
 			}
 		}
 	}
-	p.Profiles = names
+	p.Profiles = each.Once(names)
 	p.Baseline = p.resolveBaseline(found)
 	return p
 }

@@ -140,11 +140,7 @@ var byWindow = func() option {
 
 // option returns the option of this key; false if the kind has none.
 func (k *kind) option(key string) (option, bool) {
-	i := slices.IndexFunc(k.options, func(o option) bool { return o.Key == key })
-	if i < 0 {
-		return option{}, false
-	}
-	return k.options[i], true
+	return each.First(k.options, func(o option) bool { return o.Key == key })
 }
 
 // Words returns the names of the options of a kind of workload on the command line.

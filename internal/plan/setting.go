@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Setting is one thing that a plan decides, defined in one place: plan files, flags, variants, completion,
@@ -80,11 +81,7 @@ func (s Setting) OnClusters() bool { return s.Where == onClusters }
 
 // SettingOf returns the setting of a flag.
 func SettingOf(flag string) (Setting, bool) {
-	i := slices.IndexFunc(Settings(), func(s Setting) bool { return s.Flag == flag && flag != "" })
-	if i < 0 {
-		return Setting{}, false
-	}
-	return Settings()[i], true
+	return each.First(Settings(), func(s Setting) bool { return s.Flag == flag && flag != "" })
 }
 
 // values are those that a setting can have.

@@ -88,7 +88,7 @@ func measureSettings() []Setting {
 // internet.
 func ParsePaths(s string) ([]Path, error) {
 	if s == "all" {
-		return slices.DeleteFunc(slices.Clone(Paths), func(q Path) bool { return q.To == LoadBalancer }), nil
+		return each.Where(Paths, func(q Path) bool { return q.To != LoadBalancer }), nil
 	}
 	return parseList(s, ParsePath)
 }

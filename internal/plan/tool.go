@@ -43,11 +43,7 @@ func (t Tool) Register() { tools = append(tools, t) }
 
 // ToolNamed returns a registered tool; false if the name is unknown.
 func ToolNamed(name string) (Tool, bool) {
-	i := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == name })
-	if i < 0 {
-		return Tool{}, false
-	}
-	return tools[i], true
+	return each.First(tools, func(t Tool) bool { return t.Name == name })
 }
 
 // ToolNames returns the names of the registered tools.
@@ -191,22 +187,15 @@ func phrase(tools []Tool) string {
 
 // Tools returns the tools of a plan, each once.
 func (p Plan) Tools() []string {
-	var tools []string
-	for _, w := range p.Workloads {
-		if w.Tool != "" && !slices.Contains(tools, w.Tool) {
-			tools = append(tools, w.Tool)
-		}
-	}
-	return tools
+	named := each.Where(p.Workloads, func(w Workload) bool { return w.Tool != "" })
+	return each.Once(each.Of(named, func(w Workload) string { return w.Tool }))
 }
 
 // slowTools are the tools of the plan whose windows have whole seconds.
 func (p Plan) slowTools() []string {
-	var names []string
-	for _, w := range p.Workloads {
-		if t, _ := ToolNamed(w.Tool); t.WholeSeconds && w.Window == 0 && !slices.Contains(names, w.Tool) {
-			names = append(names, w.Tool)
-		}
-	}
-	return names
+	slow := each.Where(p.Workloads, func(w Workload) bool {
+		t, _ := ToolNamed(w.Tool)
+		return t.WholeSeconds && w.Window == 0
+	})
+	return each.Once(each.Of(slow, func(w Workload) string { return w.Tool }))
 }

@@ -337,8 +337,8 @@ func (w Workload) Validate() error {
 
 // findKind returns the entry of a kind by its name.
 func findKind(s string) (*kind, error) {
-	if i := slices.IndexFunc(kinds, func(k *kind) bool { return string(k.name) == s }); i >= 0 {
-		return kinds[i], nil
+	if found, ok := each.First(kinds, func(k *kind) bool { return string(k.name) == s }); ok {
+		return found, nil
 	}
 	names := Texts(Kinds())
 	return nil, fmt.Errorf("unknown workload %q%s (there are %s)", s, advice.DidYouMean(s, names), strings.Join(names, ", "))

@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -228,11 +229,7 @@ func servedCells(t compare.Table, j int) (n int) {
 }
 
 func (b *builder) headerProfile(name plan.Variant) (result.Profile, bool) {
-	i := slices.IndexFunc(b.header.Profiles, func(p result.Profile) bool { return p.Name == name })
-	if i < 0 {
-		return result.Profile{}, false
-	}
-	return b.header.Profiles[i], true
+	return each.First(b.header.Profiles, func(p result.Profile) bool { return p.Name == name })
 }
 
 func (b *builder) wasSkipped(name plan.Variant) bool {

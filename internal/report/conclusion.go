@@ -60,7 +60,7 @@ func (b *builder) rankDataplanes(p plan.Path, w plan.Workload, name string) []co
 // rankAmong ranks the profiles that keep wants.
 func (b *builder) rankAmong(p plan.Path, w plan.Workload, name string, keep func(plan.Variant) bool) []compare.Standing {
 	among := *b.analysis // the same analysis with fewer profiles
-	among.Profiles = slices.DeleteFunc(slices.Clone(among.Profiles), func(v plan.Variant) bool { return !keep(v) })
+	among.Profiles = each.Where(among.Profiles, keep)
 	return among.Rank(p, w, name)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report/plot"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -92,11 +93,7 @@ func (g *gather) add(rec *result.Record) {
 
 // curves returns what was gathered, in the order of first appearance.
 func (g *gather) curves() []Curve {
-	var all []Curve
-	for _, p := range g.order {
-		all = append(all, Curve{Case: p.Case, Count: p.n, Points: p.curve()})
-	}
-	return all
+	return each.Of(g.order, func(p *pool) Curve { return Curve{Case: p.Case, Count: p.n, Points: p.curve()} })
 }
 
 // tally counts times in buckets that are 1/128 of their octave wide, by the middle of the bucket in ns.

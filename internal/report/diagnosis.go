@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cnibench/cnibench/internal/judge/diagnose"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -11,10 +12,7 @@ import (
 func BuildDiagnosis(a diagnose.Answer) Document {
 	d := Document{Title: number.Clean(a.Text) + ".", Data: a}
 	d.Lines = append(d.Lines, fmt.Sprintf("confidence: %s (%s)", a.Confidence, a.Sure))
-	next := Section{Heading: "Do next"}
-	for _, step := range a.Next {
-		next.Items = append(next.Items, Item{Text: step + "."})
-	}
+	next := Section{Heading: "Do next", Items: each.Of(a.Next, func(step string) Item { return Item{Text: step + "."} })}
 	d.Sections = append(d.Sections, next)
 	measured := Grid{Title: "Measured in turn on the same nodes", Label: "Path", Columns: []string{"What", "Median", "Spread", "Trials"}}
 	for _, n := range a.Measured {
@@ -47,10 +45,7 @@ func BuildDiagnosis(a diagnose.Answer) Document {
 		}
 	}
 	if len(a.Missing) > 0 {
-		missing := Section{Heading: "Could not be seen"}
-		for _, m := range a.Missing {
-			missing.Items = append(missing.Items, Item{Text: number.Clean(m)})
-		}
+		missing := Section{Heading: "Could not be seen", Items: each.Of(a.Missing, func(m string) Item { return Item{Text: number.Clean(m)} })}
 		d.Sections = append(d.Sections, missing)
 	}
 	return d

@@ -98,10 +98,7 @@ func BuildExplanation(x Explanation, run Run) Document {
 		d.Sections = append(d.Sections, s)
 	}
 	if len(x.Without) > 0 {
-		s := Section{Heading: "Not explained"}
-		for _, why := range x.Without {
-			s.Items = append(s.Items, Item{Text: number.Clean(why)})
-		}
+		s := Section{Heading: "Not explained", Items: each.Of(x.Without, func(why string) Item { return Item{Text: number.Clean(why)} })}
 		d.Sections = append(d.Sections, s)
 	}
 	d.Sections = slices.Concat(d.Sections, drawnDifferences(x.Differences), drawnSides(d.Sides, nil))

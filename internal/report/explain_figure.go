@@ -66,13 +66,7 @@ func drawnSteps(d explain.Difference) Figure {
 
 // familiesOf returns the families of all parts, so that each has one colour on a page: those with the largest parts first.
 func familiesOf(sides []explain.Side) []string {
-	var out []string
-	for _, p := range explain.Common(sides, explain.Side.Times) {
-		if !slices.Contains(out, p.Family) {
-			out = append(out, p.Family)
-		}
-	}
-	return out
+	return each.Once(each.Of(explain.Common(sides, explain.Side.Times), func(p explain.Part) string { return p.Family }))
 }
 
 // partsFigure returns the families of parts of the profiles of one path and workload.

@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -74,12 +75,8 @@ func (b *builder) machineText() string {
 
 // implausibleText describes which rules of check sound an alarm, so that a report never passes over what check fails for; "" for none.
 func implausibleText(r check.Report) string {
-	var rules []string
-	for _, f := range r.Findings {
-		if f.Severity.Alarm() && !slices.Contains(rules, f.ID) {
-			rules = append(rules, f.ID)
-		}
-	}
+	alarms := each.Where(r.Findings, func(f finding.Finding) bool { return f.Severity.Alarm() })
+	rules := each.Once(each.Of(alarms, func(f finding.Finding) string { return f.ID }))
 	if len(rules) == 0 {
 		return ""
 	}
@@ -90,17 +87,17 @@ func implausibleText(r check.Report) string {
 func missingFunctions(needs []Need) string {
 	var best []plan.Variant
 	for _, n := range needs {
-		if v := n.Choice[0].Cell.Profile; !n.Bounds && isDataplane(v) && !slices.Contains(best, v) {
+		if v := n.Choice[0].Cell.Profile; !n.Bounds && isDataplane(v) {
 			best = append(best, v)
 		}
 	}
 	var said []string
-	for _, v := range best {
+	for _, v := range each.Once(best) {
 		p, known := profile.Lookup(v.Profile())
 		if !known {
 			continue
 		}
-		missing := slices.DeleteFunc(slices.Clone(profile.Expected), func(f profile.Function) bool { return f.By(p) != "" })
+		missing := each.Where(profile.Expected, func(f profile.Function) bool { return f.By(p) == "" })
 		if len(missing) > 0 {
 			said = append(said, "without "+joinNames(each.Of(missing, func(f profile.Function) string { return f.Name }))+": "+number.Clean(v))
 		}

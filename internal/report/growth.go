@@ -2,11 +2,12 @@ package report
 
 import (
 	"fmt"
-	"github.com/cnibench/cnibench/internal/judge/compare"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/judge/compare"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -198,10 +199,8 @@ func (w wording) grid(title string) Grid {
 		}
 	}
 	scale := number.Common(w.Unit, values...)
-	g := Grid{Title: title + " (" + scale.Unit + ")", Label: "profile"}
-	for _, point := range w.sweep.Points {
-		g.Columns = append(g.Columns, countText(float64(point)))
-	}
+	g := Grid{Title: title + " (" + scale.Unit + ")", Label: "profile",
+		Columns: each.Of(w.sweep.Points, func(point int) string { return countText(float64(point)) })}
 	g.Columns = append(g.Columns, "kind", "slope")
 	for _, l := range w.Lines {
 		var cells []string

@@ -73,10 +73,10 @@ func BuildJourney(p JourneyPage) Document {
 		}})
 	}
 	if len(p.Left) > 0 {
-		left := Section{Heading: "Not followed"}
-		for _, l := range p.Left {
-			left.Items = append(left.Items, Item{Name: string(l.Profile), Text: fmt.Sprintf("%s, %s: %s", l.Path, l.Workload, l.Reason)})
-		}
+		left := Section{Heading: "Not followed",
+			Items: each.Of(p.Left, func(l Left) Item {
+				return Item{Name: string(l.Profile), Text: fmt.Sprintf("%s, %s: %s", l.Path, l.Workload, l.Reason)}
+			})}
 		d.Appendix = append(d.Appendix, left)
 	}
 	d.Data = struct {
@@ -125,10 +125,7 @@ func microsText(ns float64) string { return fmt.Sprintf("%.1f µs", ns/1e3) }
 func journeySections(set []itinerary.Itinerary) []Section {
 	about := fmt.Sprintf("%s, %s", set[0].Path, set[0].Workload)
 	drawn := Section{Heading: about, Notes: []string{journeyNote}, Drawn: true, Grids: []Grid{lineGrid(set)}}
-	s := Section{Heading: "Probes: " + about}
-	for _, m := range set[0].Missing {
-		s.Notes = append(s.Notes, "Not seen here: "+m+".")
-	}
+	s := Section{Heading: "Probes: " + about, Notes: each.Of(set[0].Missing, func(m string) string { return "Not seen here: " + m + "." })}
 	steps := Grid{Label: "profile", Columns: []string{"to the server", "and back", "with probes", "events", "undisturbed", "same way", "followed", "rate", "without probes"}}
 	cost := Grid{Title: "The journey less its probes, and the round trip without probes", Label: "profile",
 		Columns: []string{"probes", "an event", "journey", "calls around it", "together", "without probes", "difference"}}
@@ -258,12 +255,7 @@ func describe(s itinerary.Step) string {
 // each host.
 func journeyRows(i itinerary.Itinerary) (names []string, row map[string]int) {
 	row = map[string]int{}
-	var hosts []string
-	for _, s := range i.Steps {
-		if !slices.Contains(hosts, s.Host) {
-			hosts = append(hosts, s.Host)
-		}
-	}
+	hosts := each.Once(each.Of(i.Steps, func(s itinerary.Step) string { return s.Host }))
 	// The way back may lead past hosts that the request did not pass.
 	if at := slices.Index(hosts, i.Server); at > 0 {
 		hosts = append(slices.Delete(hosts, at, at+1), i.Server)
@@ -297,9 +289,12 @@ func (p JourneyPage) Figures() []Figure {
 			Desc:  "For each profile a line from the client through nodes and switch to the server and back, over a common time axis.",
 			Unit:  "µs since send",
 			Lanes: each.Of(set, journeyLane),
-		}
-		for _, a := range itinerary.Activities {
-			t.Kinds = append(t.Kinds, plot.TripKind{Name: a.About, Color: activityColors[a.Activity]})
+			Kinds: each.Of(itinerary.Activities, func(a struct {
+				Activity itinerary.Activity
+				About    string
+			}) plot.TripKind {
+				return plot.TripKind{Name: a.About, Color: activityColors[a.Activity]}
+			}),
 		}
 		if len(set) > 1 {
 			t.Finish, t.FinishName = first.Total.Median/1e3, fmt.Sprintf("%s has its response", first.Profile)
@@ -367,15 +362,12 @@ func landmarks(visit []itinerary.Step) []string {
 		if s.Driver == "bridge" || s.Driver == "vxlan" || s.Driver == "ipip" || s.Driver == "wireguard" {
 			names = []string{s.Device}
 		}
-		for _, name := range names {
-			if !slices.Contains(devices, name) {
-				devices = append(devices, name)
-			}
-		}
+		devices = append(devices, names...)
 		if s.Activity == itinerary.Netfilter {
 			netfilter += s.After.Median
 		}
 	}
+	devices = each.Once(devices)
 	var texts []string
 	way := strings.Join(devices, ", ")
 	hooks := fmt.Sprintf("netfilter %.1f µs", netfilter/1e3)

@@ -63,12 +63,10 @@ func (b *builder) routeNames() []string {
 	for _, path := range b.analysis.Paths {
 		names = append(names, path.String())
 		for _, w := range b.analysis.Workloads {
-			if name := (plan.Case{Path: path, Workload: w}).Route().String(); !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+			names = append(names, plan.Case{Path: path, Workload: w}.Route().String())
 		}
 	}
-	return names
+	return each.Once(names)
 }
 
 func (b *builder) imitatedItems() []Item {

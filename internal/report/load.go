@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report/plot"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -234,10 +235,8 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 
 // at returns the point of a load; a point without values if the load was not measured.
 func (l LoadLine) at(load float64) LoadPoint {
-	if i := slices.IndexFunc(l.Points, func(p LoadPoint) bool { return p.Load == load }); i >= 0 {
-		return l.Points[i]
-	}
-	return LoadPoint{}
+	found, _ := each.First(l.Points, func(p LoadPoint) bool { return p.Load == load })
+	return found
 }
 
 // summaryText writes a summary as a table does.

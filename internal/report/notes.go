@@ -225,13 +225,8 @@ func (b *builder) twinVerdicts() string {
 
 // standInPaths returns the paths of the baseline's cells that were taken for other paths.
 func standInPaths(cut ...compare.Table) []plan.Path {
-	var out []plan.Path
-	for _, x := range tableComparisons(cut...) {
-		if x.BaselinePath != (plan.Path{}) && !slices.Contains(out, x.BaselinePath) {
-			out = append(out, x.BaselinePath)
-		}
-	}
-	return out
+	paths := each.Of(tableComparisons(cut...), func(x compare.Comparison) plan.Path { return x.BaselinePath })
+	return slices.DeleteFunc(each.Once(paths), func(p plan.Path) bool { return p == plan.Path{} })
 }
 
 // sampleSizes describes how many repetitions the shown cells have, which tests were used, and what the intervals of cells cover

@@ -199,7 +199,7 @@ func (b *pairBuilder) answerLines(held []Held) []string {
 
 // largest names the largest differences that are decided.
 func (b *pairBuilder) largest(judged []compare.Match) []string {
-	ms := slices.DeleteFunc(slices.Clone(judged), func(m compare.Match) bool { return !isDecided(m) })
+	ms := each.Where(judged, isDecided)
 	slices.SortStableFunc(ms, bySize)
 	var lines []string
 	for _, m := range ms[:min(len(ms), mostNamed)] {

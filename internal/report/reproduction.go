@@ -110,7 +110,7 @@ func BuildReproduction(r Reproduction) Document {
 // the claims by what became of them.
 func (r Reproduction) summary(answer []string) *Summary {
 	g := Grid{Title: "Figures that compare, as ratios to the first profile of a path", Columns: []string{""}, Prose: true}
-	compared := slices.DeleteFunc(slices.Clone(r.Figures), func(f findings.Figure) bool { return f.Outcome == findings.NotTestable })
+	compared := each.Where(r.Figures, func(f findings.Figure) bool { return f.Outcome != findings.NotTestable })
 	for _, group := range Grouped(compared, func(f findings.Figure) compare.Key {
 		return compare.Key{Case: plan.Case{Workload: f.Published.Workload}, Metric: f.Published.Metric}
 	}) {
@@ -137,7 +137,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 	}
 	var claims []Item
 	for _, o := range findings.Outcomes {
-		of := slices.DeleteFunc(slices.Clone(r.Claims), func(j findings.Judged) bool { return j.Outcome != o })
+		of := each.Where(r.Claims, func(j findings.Judged) bool { return j.Outcome == o })
 		if len(of) > 0 {
 			claims = append(claims, Item{Name: outcomeText(o), Text: strings.Join(each.Of(of, func(j findings.Judged) string { return j.ID }), ", ")})
 		}
@@ -168,7 +168,7 @@ func (r Reproduction) left() []Item {
 		why, _, _ := strings.Cut(f.Why, ":")
 		return why
 	}
-	all := slices.DeleteFunc(slices.Clone(r.Figures), func(f findings.Figure) bool { return f.Outcome != findings.NotTestable })
+	all := each.Where(r.Figures, func(f findings.Figure) bool { return f.Outcome == findings.NotTestable })
 	return each.Of(Grouped(all, reason), func(of []findings.Figure) Item {
 		return Item{Name: number.Counted(len(of), "figure"), Text: reason(of[0])}
 	})
@@ -178,7 +178,7 @@ func (r Reproduction) left() []Item {
 func outcomeCounts(all []findings.Outcome) string {
 	var parts []string
 	for _, o := range findings.Outcomes {
-		if n := len(slices.DeleteFunc(slices.Clone(all), func(x findings.Outcome) bool { return x != o })); n > 0 {
+		if n := len(each.Where(all, func(x findings.Outcome) bool { return x == o })); n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, outcomeText(o)))
 		}
 	}
@@ -288,7 +288,7 @@ func cellText(c compare.Cell, scale number.Scale) string {
 func (r Reproduction) checks() Section {
 	g := Grid{Label: "rule", Columns: []string{"severity", "in the article", "here", "what it finds"}, Prose: true}
 	count := func(in check.Report, id string) string {
-		n := len(slices.DeleteFunc(slices.Clone(in.Findings), func(f finding.Finding) bool { return f.ID != id }))
+		n := len(each.Where(in.Findings, func(f finding.Finding) bool { return f.ID == id }))
 		if n == 0 {
 			return number.Absent
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -99,10 +100,7 @@ func (b *builder) atRest(rests []rest) []Grid {
 			}
 		}
 		scale := number.Common(unit, all...)
-		g := Grid{Title: title + " (" + scale.Unit + ")", Label: "part"}
-		for _, p := range profiles {
-			g.Columns = append(g.Columns, number.Clean(p))
-		}
+		g := Grid{Title: title + " (" + scale.Unit + ")", Label: "part", Columns: each.Of(profiles, number.Clean)}
 		for _, row := range rows {
 			var cells []string
 			for _, p := range profiles {

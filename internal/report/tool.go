@@ -2,11 +2,11 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -65,7 +65,7 @@ func (b *builder) toolItem(theirs plan.Case) (Item, bool) {
 // ownWorkloads returns the workloads that our engine sends; all, if tools send every one. What a tool measured is shown, but it
 // answers no question twice.
 func ownWorkloads(all []plan.Workload) []plan.Workload {
-	own := slices.DeleteFunc(slices.Clone(all), func(w plan.Workload) bool { return w.Tool != "" })
+	own := each.Where(all, func(w plan.Workload) bool { return w.Tool == "" })
 	if len(own) == 0 {
 		return all
 	}

@@ -15,8 +15,6 @@ type pool struct {
 	clients map[string]*control.Client
 }
 
-func newPool() *pool { return &pool{clients: map[string]*control.Client{}} }
-
 // known returns the agent called name.
 func (p *pool) known(name string) (*control.Client, bool) {
 	p.mu.Lock()

@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -17,12 +18,10 @@ func (c *conductor) capacityTrials() int { return min(c.plan.Repetitions, mostCa
 
 // isCapacity says whether loads of the plan are shares of what k measures.
 func (c *conductor) isCapacity(k plan.Case) bool {
-	for _, w := range c.plan.Workloads {
-		if of, ok := w.Capacity(); ok && of == k.Workload {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.plan.Workloads, func(w plan.Workload) bool {
+		of, ok := w.Capacity()
+		return ok && of == k.Workload
+	})
 }
 
 // capacity returns what the load of k is a share of, in requests per second: the median of the first trials that

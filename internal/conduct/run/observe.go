@@ -149,11 +149,7 @@ func (x *examination) sizes(ctx context.Context) {
 	slices.SortFunc(x.ways, func(a, b diagnose.Size) int { return strings.Compare(a.Path.String()+a.From, b.Path.String()+b.From) })
 	x.each(func(s *diagnose.Size, from, to env.Place) {
 		s.Failed = x.ask(ctx, sizePort, to, func(ctx context.Context, target, mark string) error {
-			out, err := x.site.Look(ctx, from.Name, "--mtu", target, "--mark", mark)
-			if err == nil {
-				err = json.Unmarshal(out, &s.PathMTU)
-			}
-			return err
+			return x.look(ctx, &s.PathMTU, from.Name, "--mtu", target, "--mark", mark)
 		})
 	})
 }
@@ -168,6 +164,15 @@ func (x *examination) each(do func(s *diagnose.Size, from, to env.Place)) {
 		wait.Go(func() { do(&x.ways[i], place(x.ways[i].From), place(x.ways[i].To)) })
 	}
 	wait.Wait()
+}
+
+// look has a place look, and reads what it saw.
+func (x *examination) look(ctx context.Context, into any, place string, what ...string) error {
+	out, err := x.site.Look(ctx, place, what...)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(out, into)
 }
 
 // ask starts an Echo at a place and lets do ask it from another one. It returns why that failed, "" if it did not.
@@ -204,11 +209,7 @@ func (x *examination) content(ctx context.Context, s *diagnose.Size, from, to en
 		defer x.turn.Unlock()
 	}
 	why := x.ask(ctx, contentPort, to, func(ctx context.Context, target, mark string) error {
-		out, err := x.site.Look(ctx, from.Name, "--content", target, "--mark", mark, "--length", strconv.Itoa(min(s.There, s.Back)))
-		if err == nil {
-			err = json.Unmarshal(out, &s.Content)
-		}
-		return err
+		return x.look(ctx, &s.Content, from.Name, "--content", target, "--mark", mark, "--length", strconv.Itoa(min(s.There, s.Back)))
 	})
 	if why != "" {
 		x.note("content of messages from %s to %s: %s", s.From, s.To, why)
@@ -237,13 +238,10 @@ func (x *examination) dialled(ctx context.Context) (all []diagnose.Backend) {
 			}
 		})
 	}
-	out, err := x.site.Look(limit, x.places[i].Name, "--dial", strings.Join(targets, ","))
+	var seen []netstate.Dialled
+	err := x.look(limit, &seen, x.places[i].Name, "--dial", strings.Join(targets, ","))
 	hangUp()
 	wait.Wait()
-	var seen []netstate.Dialled
-	if err == nil {
-		err = json.Unmarshal(out, &seen)
-	}
 	if err != nil || len(seen) != len(targets) {
 		x.note("backends of %s: %v", shared.Name, err)
 		return nil

@@ -90,7 +90,7 @@ func TestRecoverIsInterrupted(t *testing.T) {
 // TestAgentThatWentBetweenTrials replaces one that has ended since: no trial is spent on it.
 func TestAgentThatWentBetweenTrials(t *testing.T) {
 	w := newWorld("host")
-	p := newPool()
+	p := &pool{clients: map[string]*control.Client{}}
 	defer p.close()
 	end := w.endpoint("host/a")
 	first, err := p.get(t.Context(), "a", end)

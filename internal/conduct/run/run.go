@@ -57,7 +57,7 @@ type Event struct {
 // abandons the current trial, and the end says that the run was interrupted, without an error. It fails if the disk is
 // full or nothing can be measured.
 func Run(ctx context.Context, e env.Environment, p plan.Plan, out *result.Writer, o Options) (result.End, error) {
-	c := &conductor{env: e, out: out, options: o, plan: p, began: o.Began, start: time.Now(), agents: newPool()}
+	c := &conductor{env: e, out: out, options: o, plan: p, began: o.Began, start: time.Now(), agents: &pool{clients: map[string]*control.Client{}}}
 	if c.began.IsZero() {
 		c.began = c.start
 	}
@@ -130,7 +130,8 @@ func (c *conductor) open(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	c.instances = instances{last: map[plan.Variant]int{}, block: map[plan.Variant]int{}, broken: map[plan.Route]error{}}
 	res := c.options.Resumed
 	if res == nil {
-		open := p.Duration == 0 && p.Budget > 0 && p.Precision == 0 && !p.Explain && !c.staged()
+		_, staged := c.env.(env.Staged)
+		open := p.Duration == 0 && p.Budget > 0 && p.Precision == 0 && !p.Explain && !staged
 		p = p.Fit(len(c.survey.served) * max(1, c.survey.schedule.Turns(p.Pairs.AtOnce())))
 		c.fitted = open && p.Duration < plan.LongestFit
 		if err := p.Validate(); err != nil {

@@ -41,7 +41,13 @@ func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, e
 		return "", nil
 	}
 	recs, ok := []result.Record{{Type: result.TypeSampled, Error: &result.Failure{Kind: kindNotSampled}}}, true
-	recs[0], ok = c.record(ctx, t, recs[0], c.sampling(t))
+	recs[0], ok = c.record(ctx, t, recs[0], func() (env.Recording, error) {
+		site, ok := c.env.At(t.Profile).(env.Sampler)
+		if !ok {
+			return env.Recording{}, errNoSampling
+		}
+		return site.Sample(t.Profile, t.Path, c.plan.Warmup+c.plan.SampledWindow())
+	})
 	if s := recs[0].Stacks; ok && s != nil && s.HasPrograms() && t.Counts() {
 		recs = append(recs, result.Record{Type: result.TypeCounted, Error: &result.Failure{Kind: kindNotCounted}})
 		recs[1], ok = c.record(ctx, t, recs[1], func() (env.Recording, error) {
@@ -100,17 +106,6 @@ func counted(to, counters map[string]float64, units float64) {
 	}
 	if n := to[metric.Instructions]; n > 0 && to[metric.Cycles] > 0 {
 		to[metric.CyclesPer] = to[metric.Cycles] / n
-	}
-}
-
-// sampling prepares to record what the CPUs of a path do.
-func (c *conductor) sampling(t plan.Trial) func() (env.Recording, error) {
-	return func() (env.Recording, error) {
-		site, ok := c.env.At(t.Profile).(env.Sampler)
-		if !ok {
-			return env.Recording{}, errNoSampling
-		}
-		return site.Sample(t.Profile, t.Path, c.plan.Warmup+c.plan.SampledWindow())
 	}
 }
 

@@ -137,14 +137,11 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 	return "", nil
 }
 
-// write puts the record of a trial on the disk. It fails if the trial took a part of the environment with it.
+// write takes in a trial that has ended. It fails if the trial took a part of the environment with it.
 func (c *conductor) write(ctx context.Context, rec *result.Record) error {
 	lost := c.recover(ctx, rec)
 	if lost == nil {
 		suspect(ctx, c.env.At(rec.Profile), rec)
-	}
-	if err := c.out.Append(*rec); err != nil {
-		return err
 	}
 	if err := c.account(rec); err != nil {
 		return err
@@ -181,8 +178,11 @@ func (c *conductor) budgetLeft() (left time.Duration, bounded bool) {
 	return budget - time.Since(c.began), true
 }
 
-// account counts a trial that is on the disk and tells the caller.
+// account puts the record of a trial on the disk, counts the trial and tells the caller.
 func (c *conductor) account(rec *result.Record) error {
+	if err := c.out.Append(*rec); err != nil {
+		return err
+	}
 	p := &c.progress
 	p.done++
 	p.measured++

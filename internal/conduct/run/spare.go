@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,18 +23,9 @@ func (c *conductor) spare(ctx context.Context) (string, error) {
 	}
 	answers := c.plan.Answers()
 	for rep := c.plan.Repetitions + 1; rep <= plan.MaxRepetitionsLimit; rep++ {
-		selected := map[plan.Case]bool{}
-		for k := range c.survey.served {
-			selected[k] = true
-		}
+		selected := c.survey.served
 		if !c.affords(selected) {
-			var main []plan.Case
-			for k := range c.survey.served {
-				if answers(k) {
-					main = append(main, k)
-				}
-			}
-			selected = c.withBaseline(main)
+			selected = c.withBaseline(slices.DeleteFunc(slices.Collect(maps.Keys(selected)), func(k plan.Case) bool { return !answers(k) }))
 		}
 		if len(selected) == 0 || !c.affords(selected) {
 			break
@@ -52,19 +44,13 @@ func (c *conductor) spare(ctx context.Context) (string, error) {
 
 // affords says whether one more repetition of cases fits into what is left of the budget, at the pace of those before it.
 func (c *conductor) affords(cases map[plan.Case]bool) bool {
-	var raised []plan.Variant
-	seen := map[plan.Variant]bool{}
+	raised := map[plan.Variant]bool{}
 	for k := range cases {
-		if !seen[k.Profile] {
-			seen[k.Profile] = true
-			raised = append(raised, k.Profile)
+		if _, renews := c.env.At(k.Profile).(env.Renewer); renews {
+			raised[k.Profile] = true
 		}
 	}
-	need := time.Duration(len(cases)) * c.plan.TrialTime()
-	need += c.plan.RaiseTime(slices.DeleteFunc(raised, func(v plan.Variant) bool {
-		_, renews := c.env.At(v).(env.Renewer)
-		return !renews
-	}))
+	need := time.Duration(len(cases))*c.plan.TrialTime() + c.plan.RaiseTime(slices.Collect(maps.Keys(raised)))
 	pace := float64(c.progress.spent) / float64(c.plan.Expected(len(c.survey.served)))
 	left, bounded := c.budgetLeft()
 	return bounded && time.Duration(max(1, pace)*spareMargin*float64(need)) < left

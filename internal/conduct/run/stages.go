@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/env"
@@ -23,7 +24,8 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 	all := staged.Stages()
 	for i, names := range all {
 		stage := whole.only(names)
-		if !c.anyLeft(stage) {
+		wants := func(k plan.Case) bool { return c.wants(k, c.plan.Repetitions) }
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(stage.served)), wants) {
 			continue
 		}
 		c.note("stage %d of %d: %s", i+1, len(all), plan.JoinVariants(names, ", "))
@@ -37,12 +39,6 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 		}
 	}
 	return worst, nil
-}
-
-// staged reports whether profiles cannot be up at the same time.
-func (c *conductor) staged() bool {
-	_, ok := c.env.(env.Staged)
-	return ok
 }
 
 // stage measures the profiles of one stage. Profiles that cannot be raised leave failed trials.
@@ -72,34 +68,15 @@ func (c *conductor) stage(ctx context.Context, enter func() error, stage surveye
 
 // only returns the part of a survey that is of some profiles.
 func (s surveyed) only(names []plan.Variant) surveyed {
-	part := surveyed{profiles: s.profiles, routes: s.routes, served: map[plan.Case]bool{}, nodes: s.nodes, schedule: s.schedule}
-	for k := range s.served {
-		if slices.Contains(names, k.Profile) {
-			part.served[k] = true
-		}
-	}
-	return part
-}
-
-// anyLeft says whether the file lacks any trial of a stage.
-func (c *conductor) anyLeft(stage surveyed) bool {
-	for k := range stage.served {
-		if c.wants(k, c.plan.Repetitions) {
-			return true
-		}
-	}
-	return false
+	s.served = maps.Clone(s.served)
+	maps.DeleteFunc(s.served, func(k plan.Case, _ bool) bool { return !slices.Contains(names, k.Profile) })
+	return s
 }
 
 // planOf is the plan as far as it is about some profiles; without the baseline if that is not one of them.
 func (c *conductor) planOf(names []plan.Variant) plan.Plan {
 	p := c.plan
-	p.Profiles, p.Sweep = nil, plan.Sweep{}
-	for _, name := range names {
-		if !name.IsTwin() {
-			p.Profiles = append(p.Profiles, name)
-		}
-	}
+	p.Profiles, p.Sweep = slices.DeleteFunc(slices.Clone(names), plan.Variant.IsTwin), plan.Sweep{}
 	if !slices.Contains(names, p.Baseline) {
 		p.Baseline, p.Twin = "", false
 	}
@@ -116,9 +93,6 @@ func (c *conductor) notRaised(stage surveyed, why error) error {
 				continue
 			}
 			rec := unraised(t, why)
-			if err := c.out.Append(rec); err != nil {
-				return err
-			}
 			if err := c.account(&rec); err != nil {
 				return err
 			}

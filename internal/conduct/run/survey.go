@@ -55,7 +55,8 @@ func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node
 			s.served[c] = true
 		}
 	}
-	if !s.serves(p.Variants()) {
+	asked := func(k plan.Case) bool { return slices.Contains(p.Variants(), k.Profile) } // the baseline alone is nothing
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(s.served)), asked) {
 		wayOut := "cnibench doctor says what this machine lacks"
 		stands := func(q result.Profile) bool { return q.Skipped == "" && len(q.NotServed) > 0 }
 		switch {
@@ -69,16 +70,6 @@ func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node
 		return surveyed{}, advice.With(fmt.Errorf("nothing can be measured: %s", whyNot(profiles)), wayOut)
 	}
 	return s, nil
-}
-
-// serves says whether there is a case of any of the profiles that were asked for: the baseline alone is nothing.
-func (s *surveyed) serves(profiles []plan.Variant) bool {
-	for c := range s.served {
-		if slices.Contains(profiles, c.Profile) {
-			return true
-		}
-	}
-	return false
 }
 
 // ask finds the ends of one route, or why there are none. A path that is not served at all has been noted with one server.

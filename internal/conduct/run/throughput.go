@@ -44,7 +44,8 @@ func (c *conductor) seek(ctx context.Context, e control.Ends, j job) (seen, erro
 		j.workload, j.span = w.Probe(rate), c.probeSpan(j.Workload, confirming)
 		v, err := c.measure(ctx, e, j)
 		if err != nil {
-			if !silent(err) {
+			var said *control.Error
+			if !errors.As(err, &said) || said.Kind != control.KindNoTraffic { // a stream of which nothing arrived is loss
 				return best, err
 			}
 			c.forget(e) // one end may still be in the middle of it
@@ -62,12 +63,6 @@ func (c *conductor) seek(ctx context.Context, e control.Ends, j job) (seen, erro
 		return best, fmt.Errorf("%s: %w", j.Workload, &control.Error{Kind: kindNoThroughput, Message: noThroughput(w, best.probes)})
 	}
 	return best, nil
-}
-
-// silent says whether a stream failed because nothing of it arrived, which a search takes for loss.
-func silent(err error) bool {
-	var said *control.Error
-	return errors.As(err, &said) && said.Kind == control.KindNoTraffic
 }
 
 // noThroughput says why a search found no rate.

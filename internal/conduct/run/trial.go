@@ -204,22 +204,18 @@ func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, e
 // ask returns what both sides of a job are asked for.
 func (c *conductor) ask(j job) control.Prepare {
 	roundTrip := c.roundTrip(j.Case)
+	slice := min(max(j.window/sliceCount, shortSlice), longSlice)
+	if c.plan.Pairs.Given() { // one slice for each trial: there are many trials, and all are kept
+		slice = j.window
+	}
 	return control.Prepare{
 		Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window, roundTrip),
 		// Address resolution, handshake and greeting of a flow take a round trip each.
 		Setup:    3*time.Second + 3*roundTrip,
-		Interval: interval(c.plan, j.window),
+		Interval: slice,
 		Sampled:  c.recording != nil,
 		Manner:   control.Manner{Placement: c.plan.Lab.CPU},
 	}
-}
-
-// interval is how long a slice is. A run over pairs of nodes has one for each trial: it has many trials, and keeps them all.
-func interval(p plan.Plan, window time.Duration) time.Duration {
-	if p.Pairs.Given() {
-		return window
-	}
-	return min(max(window/sliceCount, shortSlice), longSlice)
 }
 
 // prepare starts an agent at each end that has none and makes both sides ready.

@@ -32,6 +32,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -182,8 +183,8 @@ func (a *Analysis) axes(h result.Header, c *Collector) {
 	if slices.Contains(a.Profiles, a.Baseline) {
 		a.Profiles = slices.Insert(a.Profiles, 0, a.Baseline)
 	}
-	a.Profiles = slices.DeleteFunc(distinct(a.Profiles), func(p plan.Variant) bool { return p.IsTwin() })
-	a.Paths, a.Workloads = distinct(a.Paths), distinct(a.Workloads)
+	a.Profiles = slices.DeleteFunc(each.Once(a.Profiles), plan.Variant.IsTwin)
+	a.Paths, a.Workloads = each.Once(a.Paths), each.Once(a.Workloads)
 	slices.SortStableFunc(a.Paths, func(p, q plan.Path) int { return cmp.Compare(pathOrder(p), pathOrder(q)) })
 	for _, m := range metric.All() {
 		if seen[m.Name] {
@@ -203,19 +204,6 @@ func pathOrder(p plan.Path) int {
 		return i
 	}
 	return len(plan.Paths)
-}
-
-// distinct returns xs without repetitions, first ones kept.
-func distinct[T comparable](xs []T) []T {
-	seen := make(map[T]bool, len(xs))
-	var out []T
-	for _, x := range xs {
-		if !seen[x] {
-			seen[x] = true
-			out = append(out, x)
-		}
-	}
-	return out
 }
 
 // sortOut keeps the cells that are shown, all but the twin's, in report order.

@@ -133,7 +133,7 @@ func (h *Historian) History() (*History, error) {
 		}
 		out.Runs = append(out.Runs, run.HistoryRun)
 	}
-	for _, k := range distinct(h.order) {
+	for _, k := range each.Once(h.order) {
 		if t, ok := h.track(k); ok {
 			out.Tracks = append(out.Tracks, t)
 		}

@@ -382,7 +382,7 @@ func missing(cells []Cell, name func(Key) Key, others []Cell, otherName func(Key
 			out = append(out, c.Key)
 		}
 	}
-	return distinct(out)
+	return each.Once(out)
 }
 
 // Judged returns the matches whose metric has a direction, but for those of the common baseline.
@@ -396,9 +396,8 @@ func (p *Pair) Judged() []Match {
 // judged.
 func (p *Pair) Only(keep func(Key) bool) *Pair {
 	q := *p
-	q.Matches = slices.DeleteFunc(slices.Clone(p.Matches), func(m Match) bool { return !keep(m.A.Key) })
-	drop := func(k Key) bool { return !keep(k) }
-	q.OnlyA, q.OnlyB = slices.DeleteFunc(slices.Clone(p.OnlyA), drop), slices.DeleteFunc(slices.Clone(p.OnlyB), drop)
+	q.Matches = each.Where(p.Matches, func(m Match) bool { return keep(m.A.Key) })
+	q.OnlyA, q.OnlyB = each.Where(p.OnlyA, keep), each.Where(p.OnlyB, keep)
 	q.judge()
 	return &q
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -89,11 +90,7 @@ func families(changes []Change, a, b Side) []Change {
 	for _, c := range changes {
 		of[c.Family] = append(of[c.Family], c.ID)
 	}
-	var all []Change
-	for _, family := range slices.Sorted(maps.Keys(of)) {
-		all = append(all, change(Part{family, family, family}, a, b, of[family]...))
-	}
-	return all
+	return each.Of(slices.Sorted(maps.Keys(of)), func(family string) Change { return change(Part{family, family, family}, a, b, of[family]...) })
 }
 
 // change is the measured difference of parts.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -68,7 +69,7 @@ const seldom = 0.01
 func (s *Side) programs(all []counted) *Programs {
 	p := &Programs{}
 	var names []string
-	trials := slices.DeleteFunc(slices.Clone(all), func(c counted) bool { return c.failure != "" })
+	trials := each.Where(all, func(c counted) bool { return c.failure == "" })
 	for _, c := range all {
 		if c.failure != "" {
 			p.Failed, p.Failure = p.Failed+1, cmp.Or(p.Failure, c.failure)

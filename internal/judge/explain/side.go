@@ -86,10 +86,7 @@ func (c *Collector) Sides(a *compare.Analysis) []Side {
 	if c.Empty() {
 		return nil
 	}
-	var sides []Side
-	for _, k := range c.order {
-		sides = append(sides, c.side(a, k))
-	}
+	sides := each.Of(c.order, func(k plan.Case) Side { return c.side(a, k) })
 	place := func(s Side) [3]int {
 		return [3]int{slices.Index(a.Workloads, s.Workload), slices.Index(a.Paths, s.Path), slices.Index(a.Profiles, s.Profile)}
 	}
@@ -254,10 +251,8 @@ func (s *sampled) summed(add func(*unit, trial)) []unit {
 
 // Part returns the part of an id; one that the side does not have is 0.
 func (s Side) Part(id string) Share {
-	if i := slices.IndexFunc(s.Parts, func(p Share) bool { return p.ID == id }); i >= 0 {
-		return s.Parts[i]
-	}
-	return Share{}
+	found, _ := each.First(s.Parts, func(p Share) bool { return p.ID == id })
+	return found
 }
 
 // Stack is a stack of a side, the network namespace first, then functions, outermost first.

@@ -122,7 +122,7 @@ func closedLoop(w plan.Workload) bool { t := w.Traits(); return t.Arrival == "" 
 
 // fitting returns the workloads that tell of a kind of work.
 func fitting(all []plan.Workload, k Kind) []plan.Workload {
-	return slices.DeleteFunc(slices.Clone(all), func(w plan.Workload) bool { return !needs[k].fits(w) })
+	return each.Where(all, needs[k].fits)
 }
 
 // workload picks the first that fits; with the most flows for Sync, with the fewest for all else. Bulk without NIC offload
@@ -222,11 +222,7 @@ func cell(a *compare.Analysis, k compare.Key) Quantity {
 }
 
 func comparison(a *compare.Analysis, k compare.Key) (compare.Comparison, bool) {
-	i := slices.IndexFunc(a.Comparisons, func(x compare.Comparison) bool { return x.Key == k })
-	if i < 0 {
-		return compare.Comparison{}, false
-	}
-	return a.Comparisons[i], true
+	return each.First(a.Comparisons, func(x compare.Comparison) bool { return x.Key == k })
 }
 
 // times multiplies q; a value that is not positive and finite afterwards is absent.

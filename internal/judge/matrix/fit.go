@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 const (
@@ -103,10 +104,7 @@ func (m *Matrix) regroup(a *Analysis, entries []entry) {
 				groups[b] = stat.Median(costs)
 			}
 		}
-		rests := make([]float64, 0, len(entries))
-		for _, e := range entries {
-			rests = append(rests, float64(e.cost)-groups[block(group, int(e.from), int(e.to))])
-		}
+		rests := each.Of(entries, func(e entry) float64 { return float64(e.cost) - groups[block(group, int(e.from), int(e.to))] })
 		if s := spread(rests); s < least {
 			least, m.group, m.groups, m.key = s, group, groups, key
 		}

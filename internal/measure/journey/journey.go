@@ -12,6 +12,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Point is what happened to a transaction.
@@ -151,11 +152,8 @@ type Host struct {
 
 // Device returns the device with an index, or the zero Device.
 func (h Host) Device(index uint32) Device {
-	i := slices.IndexFunc(h.Devices, func(d Device) bool { return d.Index == index })
-	if i < 0 {
-		return Device{}
-	}
-	return h.Devices[i]
+	found, _ := each.First(h.Devices, func(d Device) bool { return d.Index == index })
+	return found
 }
 
 // Device is a network device.
@@ -243,11 +241,7 @@ func (w Window) Has(at uint64) bool { return at >= w.From && at < w.To }
 
 // Host returns the host called name, or false.
 func (t Trace) Host(name string) (Host, bool) {
-	i := slices.IndexFunc(t.Hosts, func(h Host) bool { return h.Name == name })
-	if i < 0 {
-		return Host{}, false
-	}
-	return t.Hosts[i], true
+	return each.First(t.Hosts, func(h Host) bool { return h.Name == name })
 }
 
 // Options say how transactions are followed.

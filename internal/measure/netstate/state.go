@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // maxDocument bounds a document in bytes: a node with a thousand pods needs less than one MiB.
@@ -151,11 +153,7 @@ func Parse(b []byte) (State, error) {
 
 // Device returns the device called name.
 func (s State) Device(name string) (Device, bool) {
-	i := slices.IndexFunc(s.Devices, func(d Device) bool { return d.Name == name })
-	if i < 0 {
-		return Device{}, false
-	}
-	return s.Devices[i], true
+	return each.First(s.Devices, func(d Device) bool { return d.Name == name })
 }
 
 // Way returns the device of the default route and the MTU that holds there: the route's where it has one. Without such
@@ -172,7 +170,7 @@ func (s State) Way() (Device, int, bool) {
 			return d, d.MTU, true
 		}
 	}
-	others := slices.DeleteFunc(slices.Clone(s.Devices), func(d Device) bool { return d.Name == "lo" })
+	others := each.Where(s.Devices, func(d Device) bool { return d.Name != "lo" })
 	if len(others) != 1 {
 		return Device{}, 0, false
 	}

@@ -1,10 +1,10 @@
 package outcome
 
 import (
-	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -49,7 +49,7 @@ func (t *trial) shortDrain() string {
 
 // countRolls describes how many backends have a roll like that; "" if none has.
 func (t *trial) countRolls(what string, like func(sample.Roll) bool) string {
-	n := len(slices.DeleteFunc(slices.Clone(t.server.Rolls), func(r sample.Roll) bool { return !like(r) }))
+	n := len(each.Where(t.server.Rolls, like))
 	return when(n > 0, "%d of %d %s", n, len(t.server.Rolls), what)
 }
 

@@ -84,11 +84,7 @@ func Patterns() []string { return each.Of(patterns, func(p pattern) string { ret
 
 // Ways returns the ways of all patterns.
 func Ways() []string {
-	var all []string
-	for _, p := range patterns {
-		all = append(all, p.ways...)
-	}
-	return all
+	return slices.Concat(each.Of(patterns, func(p pattern) []string { return p.ways })...)
 }
 
 // Shape is one step of a job. The zero value is not a step.
@@ -110,11 +106,8 @@ type Shape struct {
 }
 
 func (s Shape) pattern() pattern {
-	i := slices.IndexFunc(patterns, func(p pattern) bool { return p.name == s.Pattern })
-	if i < 0 {
-		return pattern{}
-	}
-	return patterns[i]
+	found, _ := each.First(patterns, func(p pattern) bool { return p.name == s.Pattern })
+	return found
 }
 
 // WithDefaults returns s with its defaults filled in, and cleared of what its pattern does not use.

@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
@@ -189,10 +190,7 @@ func (c checker) variables(field, text string, peer bool) {
 		i := slices.IndexFunc(Variables, func(v variable) bool { return v.Name == m[1] })
 		switch {
 		case i < 0:
-			var names []string
-			for _, v := range Variables {
-				names = append(names, v.Name)
-			}
+			names := each.Of(Variables, func(v variable) string { return v.Name })
 			c.fault(field, "unknown variable ${%s}%s", m[1], advice.DidYouMean(m[1], names))
 		case Variables[i].Peer && !peer:
 			c.fault(field, "variable ${%s} exists in node.join only", m[1])
@@ -267,11 +265,7 @@ func conflistTypes(text string) ([]string, error) {
 		if p.Type == "" {
 			return nil, fmt.Errorf("has a plugin without type")
 		}
-		for _, name := range []string{p.Type, p.IPAM.Type} {
-			if name != "" && !slices.Contains(types, name) {
-				types = append(types, name)
-			}
-		}
+		types = append(types, p.Type, p.IPAM.Type)
 	}
-	return types, nil
+	return slices.DeleteFunc(each.Once(types), func(name string) bool { return name == "" }), nil
 }

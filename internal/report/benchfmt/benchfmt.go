@@ -25,6 +25,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
@@ -84,11 +85,11 @@ func directions(a *compare.Analysis) []string {
 		c := &a.Cells[i]
 		m, _ := metric.Lookup(c.Metric)
 		u, _ := unitOf(c.Metric, c.Unit)
-		if line := "Unit " + u + " better=" + word[m.Better]; m.Better != metric.Neither && !slices.Contains(out, line) {
-			out = append(out, line)
+		if m.Better != metric.Neither {
+			out = append(out, "Unit "+u+" better="+word[m.Better])
 		}
 	}
-	return out
+	return each.Once(out)
 }
 
 // group is the trials of one case.

@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/plot"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -60,10 +61,7 @@ func glanceNumbers(sum report.Summary, s report.Series) (out report.Numbers) {
 
 // columnText writes the values of a column.
 func columnText(sum report.Summary, j int) string {
-	var said []string
-	for _, r := range sum.Rows {
-		said = append(said, r.Profile+" "+r.Entries[j].Value+r.Entries[j].Text)
-	}
+	said := each.Of(sum.Rows, func(r report.SummaryRow) string { return r.Profile + " " + r.Entries[j].Value + r.Entries[j].Text })
 	return strings.Join(said, "; ")
 }
 

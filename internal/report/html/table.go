@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/figure"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
@@ -18,10 +19,8 @@ func (b *builder) sections(figures []report.Figure) []section {
 		if len(s.Tables) == 0 {
 			continue
 		}
-		sec := section{ID: fmt.Sprintf("metric-%d", i+1), Heading: s.Heading, Notes: s.Notes}
-		for _, t := range s.Tables {
-			sec.Tables = append(sec.Tables, b.table(t, figures))
-		}
+		sec := section{ID: fmt.Sprintf("metric-%d", i+1), Heading: s.Heading, Notes: s.Notes,
+			Tables: each.Of(s.Tables, func(t report.Table) table { return b.table(t, figures) })}
 		out = append(out, sec)
 	}
 	return out

@@ -73,10 +73,8 @@ var marks = map[compare.Verdict]string{compare.Better: " best", compare.Worse: "
 
 // summaryTable returns that of all profiles, with how to read it.
 func summaryTable(s *report.Summary) report.Grid {
-	g := report.Grid{Title: s.Title, Label: "profile", Notes: s.Notes}
-	for _, c := range s.Columns {
-		g.Columns = append(g.Columns, c.Name+", "+c.Unit)
-	}
+	g := report.Grid{Title: s.Title, Label: "profile", Notes: s.Notes,
+		Columns: each.Of(s.Columns, func(c report.SummaryColumn) string { return c.Name + ", " + c.Unit })}
 	if s.Letters != "" {
 		g.Columns = append(g.Columns, "does", "proof")
 		g.Notes = append([]string{s.Certainty + ".", "does: " + s.Letters + ".", "proof: " + s.Proofs + "."}, s.Notes...)

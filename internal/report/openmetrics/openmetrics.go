@@ -23,6 +23,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -369,13 +370,8 @@ var bases = map[string]base{
 
 // works are the units of work that a unit of CPU time or of events may be per.
 var works = func() []string {
-	works := []string{plan.Packet}
-	for _, k := range plan.Kinds() {
-		if work := k.Default().Traits().Work; work != "" && !slices.Contains(works, work) {
-			works = append(works, work)
-		}
-	}
-	return works
+	works := each.Of(plan.Kinds(), func(k plan.Kind) string { return k.Default().Traits().Work })
+	return slices.DeleteFunc(each.Once(append([]string{plan.Packet}, works...)), func(work string) bool { return work == "" })
 }()
 
 // ofJobs is the unit of work of jobs.
