@@ -98,7 +98,10 @@ func (p *program) makeImage(ctx context.Context, a imageArgs) error {
 		story.note("%s is in %s", i.Name(), where)
 	}
 	if a.push != "" {
-		if reference, err = pushImage(ctx, i, image.Push{Name: a.pushed, Insecure: a.insecure}, story); err != nil {
+		progress := func(done, total int64) {
+			story.draw(fmt.Sprintf("pushing %s: %s of %s", a.pushed, fileSize(done), fileSize(total)))
+		}
+		if reference, err = i.Push(ctx, image.Push{Name: a.pushed, Insecure: a.insecure, Progress: progress}); err != nil {
 			return err
 		}
 		story.note("%s is pushed", a.pushed)
@@ -121,13 +124,6 @@ func loadImage(ctx context.Context, i *image.Image, t image.Target) (where strin
 		return "containerd's namespace " + t.Name, i.LoadCtr(ctx, t.Name)
 	}
 	return "docker", i.LoadDocker(ctx)
-}
-
-func pushImage(ctx context.Context, i *image.Image, to image.Push, story *story) (string, error) {
-	to.Progress = func(done, total int64) {
-		story.draw(fmt.Sprintf("pushing %s: %s of %s", to.Name, fileSize(done), fileSize(total)))
-	}
-	return i.Push(ctx, to)
 }
 
 // spec reads the flags and names all faults.

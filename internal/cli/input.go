@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -14,24 +12,6 @@ import (
 // inputs says in help what a FILE may be.
 const inputs = `A FILE is a result of cnibench, the output of another tool if it says all that a result needs (a CSV file of docs/reference/import.md,
 knb, k8s-netperf, cilium connectivity perf; for the others there is cnibench import), or - for stdin.`
-
-// atMostOne wants one result file or none.
-func atMostOne(wayOut string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, files []string) error {
-		if len(files) <= 1 {
-			return nil
-		}
-		return usage(advice.With(fmt.Errorf("want one result file, and there are %d", len(files)), wayOut))
-	}
-}
-
-// fileOf is the file that the arguments name, the default one if they name none.
-func fileOf(args []string) string {
-	if len(args) == 0 {
-		return DefaultResult
-	}
-	return args[0]
-}
 
 // open opens the result called name, stdin if that is -.
 func (p *program) open(name string) (*external.Stream, error) {

@@ -184,12 +184,8 @@ func writeCNIs(out io.Writer) error {
 }
 
 func writePaths(out io.Writer) error {
-	for _, q := range plan.Paths {
-		if _, err := fmt.Fprintln(out, q); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := fmt.Fprintln(out, strings.Join(plan.Texts(plan.Paths), "\n"))
+	return err
 }
 
 func writeWorkloads(out io.Writer) error {

@@ -73,9 +73,6 @@ func (l *live) judge() {
 	l.judged, l.cost = l.now(), l.now().Sub(began)
 }
 
-// due reports whether the frame on the screen is old enough for another.
-func (l *live) due() bool { return l.begun() && l.now().Sub(l.last) >= redraw }
-
 // frame returns the lines to draw.
 func (l *live) frame(width, height int) []string {
 	if l.now().Sub(l.judged) >= max(judging, judgingShare*l.cost) {

@@ -21,6 +21,7 @@ import (
 	"github.com/cnibench/cnibench/internal/report/figure"
 	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/report/spreadsheet"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
@@ -52,9 +53,14 @@ func (p *program) reportCommand() *cobra.Command {
 		Short:   "Print the report of a result file",
 		Long:    "Print the report of a result file (" + DefaultResult + " if none is named) to stdout.\n\n" + inputs,
 		Example: "  cnibench report -f markdown result.jsonl > report.md\n  cnibench report --baseline canal --pictures pictures result.jsonl",
-		Args:    atMostOne("cnibench compare sets two side by side"),
+		Args: func(cmd *cobra.Command, files []string) error {
+			if len(files) > 1 {
+				return usage(advice.With(fmt.Errorf("want one result file, and there are %d", len(files)), "cnibench compare sets two side by side"))
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, files []string) error {
-			return p.report(cmd, fileOf(files), a)
+			return p.report(cmd, append(files, DefaultResult)[0], a)
 		},
 	}
 	f := cmd.Flags()

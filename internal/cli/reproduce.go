@@ -71,7 +71,10 @@ func (p *program) reproduceCommand() *cobra.Command {
 	}
 	r := &a.run
 	r.plan.article = &article
-	r.plan.declareSome(cmd, ofRepeating)
+	// What of the article is measured may change, for how long, and on which nodes. The conditions are the article's.
+	r.plan.declareSome(cmd, func(s plan.Setting) bool {
+		return s.Group() != plan.GroupLab && !slices.Contains(chosenByArticle, s.Flag)
+	})
 	f := cmd.Flags()
 	f.BoolVar(&article.exact, "exact", false, "windows, repetitions, tools and order of the article")
 	f.BoolVar(&article.own, "own", false, "send with the engine of cnibench alone, not with the article's tools")
@@ -98,12 +101,6 @@ func (p *program) reproduceCommand() *cobra.Command {
 
 // chosenByArticle are settings outside of the conditions of the lab that an article's plan chooses.
 var chosenByArticle = []string{toolFlag, "load", "pairs", "concurrency", "flows", "message", "session-affinity", "service-annotations", "backend-cpu-limit"}
-
-// ofRepeating reports a setting that a repetition of an article may change: what of it is measured, for how long, and on which nodes. The
-// conditions are the article's.
-func ofRepeating(s plan.Setting) bool {
-	return s.Group() != plan.GroupLab && !slices.Contains(chosenByArticle, s.Flag)
-}
 
 func sourceIDs(c findings.Claims) []string {
 	return each.Of(c.Sources, func(s findings.Source) string { return s.ID })

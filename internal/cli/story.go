@@ -12,7 +12,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/cnibench/cnibench/internal/conduct/run"
-	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/text"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -32,7 +31,8 @@ type story struct {
 
 func (p *program) newStory(verbose, quiet bool) *story {
 	s := &story{w: p.stderr, verbose: verbose, quiet: quiet, size: func() (int, int) { return 80, 24 }, live: live{now: time.Now}}
-	if f, ok := p.stderr.(*os.File); ok && !quiet && capable() && term.IsTerminal(int(f.Fd())) {
+	capable := os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" // of being overwritten
+	if f, ok := p.stderr.(*os.File); ok && !quiet && capable && term.IsTerminal(int(f.Fd())) {
 		s.tty, s.live.options = true, terminal(f)
 		s.size = func() (int, int) {
 			if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 20 && height > 1 {
@@ -43,9 +43,6 @@ func (p *program) newStory(verbose, quiet bool) *story {
 	}
 	return s
 }
-
-// capable reports whether the environment lets a terminal be overwritten.
-func capable() bool { return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" }
 
 // event shows an event of a run.
 func (s *story) event(e run.Event) {
@@ -72,7 +69,11 @@ func (s *story) trial(e run.Event) {
 	switch {
 	case s.verbose:
 		s.clear()
-		fmt.Fprintf(s.w, "%d/%d  %s  repetition %d  %s\n", e.Done, e.Total, e.Record.Key(), e.Record.Repetition, outcomeOf(e.Record))
+		outcome := time.Duration(e.Record.WallNs).Round(time.Millisecond).String()
+		if why := e.Record.Error; why != nil {
+			outcome = "failed: " + why.Kind + ": " + why.Message
+		}
+		fmt.Fprintf(s.w, "%d/%d  %s  repetition %d  %s\n", e.Done, e.Total, e.Record.Key(), e.Record.Repetition, outcome)
 		s.draw(text.Line(report.Interim{}, s.live.at))
 	case s.tty:
 		s.frame()
@@ -81,17 +82,10 @@ func (s *story) trial(e run.Event) {
 
 // frame draws the live view if the last one is old enough.
 func (s *story) frame() {
-	if s.tty && s.live.due() {
+	if s.tty && s.live.begun() && s.live.now().Sub(s.live.last) >= redraw {
 		width, height := s.size()
 		s.draw(s.live.frame(width-1, height-1)...)
 	}
-}
-
-func outcomeOf(r *result.Record) string {
-	if r.Error != nil {
-		return "failed: " + r.Error.Kind + ": " + r.Error.Message
-	}
-	return time.Duration(r.WallNs).Round(time.Millisecond).String()
 }
 
 // step says what takes its time before there are trials, and between them.

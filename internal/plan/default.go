@@ -148,7 +148,12 @@ func Preset(name string) Plan {
 // ten times as many, and what is loaded to a share of its capacity has the capacity measured.
 func (p Plan) Settle() Plan {
 	p = p.settleCluster()
-	p = p.settleUse()
+	if slices.Equal(p.Profiles, Default().Profiles) || slices.Equal(p.Profiles, quickProfiles) {
+		// Those of a preset that have no use for the swept condition or for the churn are left out.
+		p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(v Variant) bool {
+			return useless(p.Sweep.Condition, v) != "" || v.Unchanged(p.Lab) != ""
+		})
+	}
 	p.Lab = p.Lab.carried()
 	p = p.settleBulk()
 	p.Workloads = withCapacities(p.Workloads)
@@ -305,13 +310,7 @@ func (p Plan) meanWindow() time.Duration {
 // many they are, and how many have the plan's.
 func (p Plan) windows() (own time.Duration, ofOwn, others int) {
 	for _, w := range p.Workloads {
-		paths := len(p.Paths)
-		for _, path := range p.Paths {
-			if w.Barred(path) != "" {
-				paths--
-			}
-		}
-		paths = max(paths, 1) // what goes over none costs nothing, and a plan without paths has no other estimate
+		paths := max(len(p.Paths)-len(p.barred(w)), 1) // what goes over none costs nothing, and a plan without paths has no other estimate
 		window, _ := w.Measured(p.Duration, 0)
 		if w.Traits().Rests {
 			window += sampleWait

@@ -40,13 +40,8 @@ func (p Plan) groups() [][]Case {
 			if w.Barred(path) != "" {
 				continue
 			}
-			var g []Case
-			for _, name := range profiles {
-				if !isRaw(name) || path.From == Host && path.To == Host {
-					g = append(g, Case{Profile: name, Path: path, Workload: w})
-				}
-			}
-			groups = append(groups, g)
+			served := each.Where(profiles, func(v Variant) bool { return !isRaw(v) || path.From == Host && path.To == Host })
+			groups = append(groups, each.Of(served, func(v Variant) Case { return Case{Profile: v, Path: path, Workload: w} }))
 		}
 	}
 	return groups
@@ -63,10 +58,8 @@ func (p Plan) zeros() []Case {
 		if among && w.Barred(ZeroPath) == "" || w.Traits().NewPods || w.Traits().Rests || w.Traits().Names.Elsewhere() {
 			continue
 		}
-		for _, name := range p.Measured() {
-			if isRaw(name) {
-				cases = append(cases, Case{Profile: name, Path: ZeroPath, Workload: w})
-			}
+		for _, name := range each.Where(p.Measured(), isRaw) {
+			cases = append(cases, Case{Profile: name, Path: ZeroPath, Workload: w})
 		}
 	}
 	return cases
@@ -115,8 +108,7 @@ func (p Plan) Order(repetition int) []Case {
 }
 
 // Differ returns the keys of the settings in which p and q differ, in the order of the documents.
-func (p Plan) Differ(q Plan) []string {
-	var keys []string
+func (p Plan) Differ(q Plan) (keys []string) {
 	for _, s := range Settings() {
 		if s.Text(p) != s.Text(q) {
 			keys = append(keys, s.Key)

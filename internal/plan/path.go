@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Role says what stands at one end of a path.
@@ -114,18 +115,10 @@ func (p Path) Shared() bool { return p.To == Service || p.To == NodePort || p.To
 
 // ParsePath reads a path's name. The error names near misses.
 func ParsePath(s string) (Path, error) {
-	for _, p := range Paths {
-		if p.String() == s {
-			return p, nil
-		}
+	if p, ok := each.First(Paths, func(p Path) bool { return p.String() == s }); ok {
+		return p, nil
 	}
-	names := make([]string, 0, len(Paths))
-	for _, p := range Paths {
-		if strings.HasPrefix(p.String(), s+"/") {
-			names = append(names, p.String())
-		}
-	}
-	if len(names) > 0 {
+	if names := each.Where(Texts(Paths), func(name string) bool { return strings.HasPrefix(name, s+"/") }); len(names) > 0 {
 		return Path{}, fmt.Errorf("path %q has several forms: %s", s, strings.Join(names, ", "))
 	}
 	return Path{}, fmt.Errorf("unknown path %q%s", s, advice.DidYouMean(s, Texts(Paths)))
@@ -135,11 +128,7 @@ func ParsePath(s string) (Path, error) {
 func (p Path) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
-func (p *Path) UnmarshalText(b []byte) error {
-	q, err := ParsePath(string(b))
-	if err != nil {
-		return err
-	}
-	*p = q
-	return nil
+func (p *Path) UnmarshalText(b []byte) (err error) {
+	*p, err = ParsePath(string(b))
+	return err
 }

@@ -84,13 +84,7 @@ func (p Plan) Variants() []Variant {
 
 // sweepable returns the conditions that a sweep may have: those of variants that are whole numbers.
 func sweepable() []string {
-	var names []string
-	for _, s := range Settings() {
-		if s.PerVariant && s.Number {
-			names = append(names, s.Flag)
-		}
-	}
-	return names
+	return flagsOf(func(s Setting) bool { return s.PerVariant && s.Number })
 }
 
 // ParseSweep reads CONDITION=NUMBER,NUMBER,... such as services=0,1K,10K. Points may come in any order. The error names
@@ -152,16 +146,6 @@ func (s Sweep) Changes() ChurnKind {
 		return ChurnPolicies
 	}
 	return ChurnEndpoints
-}
-
-// settleUse leaves out those of a preset's profiles that have no use for the swept condition or for the churn.
-func (p Plan) settleUse() Plan {
-	if slices.Equal(p.Profiles, Default().Profiles) || slices.Equal(p.Profiles, quickProfiles) {
-		p.Profiles = slices.DeleteFunc(slices.Clone(p.Profiles), func(v Variant) bool {
-			return useless(p.Sweep.Condition, v) != "" || v.Unchanged(p.Lab) != ""
-		})
-	}
-	return p
 }
 
 // validSweep checks the sweep against the rest of the plan.

@@ -39,7 +39,11 @@ func (p Plan) Validate() error {
 	fs.validPairs(p)
 	fs.validJobs(p)
 	fs.validNames(p)
-	fs.validSettings(p)
+	for _, s := range Settings() {
+		if wrong := s.Check(p); wrong != "" && (s.Where != onClusters || p.OnCluster()) {
+			fs.Add(s.Key, "%s", wrong)
+		}
+	}
 	fs.validNumbers(p)
 	if p.OnCluster() {
 		fs.validCluster(p)
@@ -64,13 +68,7 @@ func distinct[T comparable](fs *faults, field string, all []T) {
 
 // barred returns the paths of the plan that w cannot go over.
 func (p Plan) barred(w Workload) []Path {
-	var barred []Path
-	for _, path := range p.Paths {
-		if w.Barred(path) != "" {
-			barred = append(barred, path)
-		}
-	}
-	return barred
+	return each.Where(p.Paths, func(path Path) bool { return w.Barred(path) != "" })
 }
 
 func (fs *faults) validProfiles(p Plan) {
@@ -183,18 +181,6 @@ func (fs *faults) validNumbers(p Plan) {
 		fs.Add("budget", "%s is negative", p.Budget)
 	} else if p.Budget > 0 && p.Budget < p.TrialTime() {
 		fs.Add("budget", "%s is less than one trial takes (%s)", p.Budget, p.TrialTime())
-	}
-}
-
-// validSettings checks each setting that applies to the plan by itself.
-func (fs *faults) validSettings(p Plan) {
-	for _, s := range Settings() {
-		if s.Where == onClusters && !p.OnCluster() {
-			continue
-		}
-		if wrong := s.Check(p); wrong != "" {
-			fs.Add(s.Key, "%s", wrong)
-		}
 	}
 }
 

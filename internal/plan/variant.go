@@ -263,13 +263,12 @@ func (v Variant) conditioned(recipe bool) bool {
 
 // perVariant returns the names of the conditions that a variant may have.
 func perVariant() []string {
-	var names []string
-	for _, s := range Settings() {
-		if s.PerVariant {
-			names = append(names, s.Flag)
-		}
-	}
-	return names
+	return flagsOf(func(s Setting) bool { return s.PerVariant })
+}
+
+// flagsOf returns the flags of some settings.
+func flagsOf(are func(Setting) bool) []string {
+	return each.Of(each.Where(Settings(), are), func(s Setting) string { return s.Flag })
 }
 
 // parseList reads values separated by commas outside parentheses. The error names every wrong one.

@@ -53,7 +53,7 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 	b := newBuilder(h, a, c, metrics)
 	d := Document{Result: Result{Analysis: a, Run: c.run.runOf(h), Facts: h.Facts, Profiles: h.Profiles, Sides: c.explained.Sides(a)}}
 	d.Title, b.sides = reportTitle(d.Run), d.Sides
-	for e := range tableEntries(b.cut...) {
+	for _, e := range tableEntries(b.cut...) {
 		if e.Cell != nil {
 			b.notes.add(e.Cell)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -64,6 +65,9 @@ func (b *builder) rankAmong(p plan.Path, w plan.Workload, name string, keep func
 	return among.Rank(p, w, name)
 }
 
+// isWorse reports a standing that is worse than the best.
+func isWorse(x compare.Standing) bool { return x.ToBest.Verdict == compare.Worse }
+
 // sentence is a conclusion under way.
 type sentence struct {
 	ranks []compare.Standing
@@ -86,12 +90,14 @@ func (b *builder) conclude(ranks []compare.Standing, scale number.Scale) Conclus
 		s.sayBounds()
 	case len(ranks) == 1:
 		b.concludeAlone(s)
-	case !slices.ContainsFunc(ranks, func(x compare.Standing) bool { return x.ToBest.Verdict == compare.Worse }):
+	case !slices.ContainsFunc(ranks, isWorse):
 		s.sayNoDifference()
 	default:
 		s.sayBest()
 		tail := s.tailIndex()
-		s.sayNext(tail)
+		if x, ok := each.First(ranks[:tail], isWorse); ok { // the first that differs from the best, unless it is one of the last
+			s.say("next is %s%s", s.valueText(x), s.claimText(x.ToBest))
+		}
 		s.sayWorst(tail)
 		b.sayGroups(s, tail)
 		s.sayBrief(tail)
@@ -105,12 +111,9 @@ func (b *builder) conclude(ranks []compare.Standing, scale number.Scale) Conclus
 
 // areBounds reports whether half of the values or more are CPU times that lack softirq work. What they lack differs by profile.
 func areBounds(ranks []compare.Standing) bool {
-	n := 0
-	for _, x := range ranks {
-		if x.Cell.Metric == metric.ServiceDemand && raisedOften(x.Cell, outcome.IdleSoftIRQ) {
-			n++
-		}
-	}
+	n := len(each.Where(ranks, func(x compare.Standing) bool {
+		return x.Cell.Metric == metric.ServiceDemand && raisedOften(x.Cell, outcome.IdleSoftIRQ)
+	}))
 	return n > 0 && 2*n >= len(ranks)
 }
 
@@ -136,7 +139,11 @@ func (b *builder) unrankedNames(ranks []compare.Standing) []string {
 		case c.Failing():
 			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p), failureText(c)))
 		case c.N > 0 && c.Unlike(&ranks[0].Cell):
-			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p), attachmentText(c)))
+			how := "attached "
+			if c.Attached == sample.AttachedUnknown {
+				how = "attachment "
+			}
+			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p), how+c.Attached))
 		}
 	}
 	return out
@@ -191,11 +198,10 @@ func (b *builder) concludeAlone(s *sentence) {
 		what = "dataplane"
 	}
 	s.say("%s is the only %s measured", s.valueText(s.ranks[0]), what)
-	i := slices.IndexFunc(b.analysis.Comparisons, func(x compare.Comparison) bool { return x.Key == c.Key })
-	if i < 0 {
+	x, ok := each.First(b.analysis.Comparisons, func(x compare.Comparison) bool { return x.Key == c.Key })
+	if !ok {
 		return
 	}
-	x := b.analysis.Comparisons[i]
 	other := number.Clean(x.Baseline)
 	if x.BaselinePath != (plan.Path{}) {
 		other += " " + x.BaselinePath.String()
@@ -330,16 +336,6 @@ func (s *sentence) tailIndex() int {
 	return n - 1
 }
 
-// sayNext names the first that differs from the best, unless it is one of the last.
-func (s *sentence) sayNext(tail int) {
-	for _, x := range s.ranks[:tail] {
-		if x.ToBest.Verdict == compare.Worse {
-			s.say("next is %s%s", s.valueText(x), s.claimText(x.ToBest))
-			return
-		}
-	}
-}
-
 // sayWorst names the last and those that do not differ from it.
 func (s *sentence) sayWorst(tail int) {
 	n := len(s.ranks)
@@ -373,12 +369,7 @@ const mostInGroups = 16
 
 // sayGroups names the groups among those that differ from the first and from the last.
 func (b *builder) sayGroups(s *sentence, tail int) {
-	var between []compare.Standing
-	for _, x := range s.ranks[:tail] {
-		if x.ToBest.Verdict == compare.Worse {
-			between = append(between, x)
-		}
-	}
+	between := each.Where(s.ranks[:tail], isWorse)
 	if len(between) > mostInGroups {
 		return
 	}

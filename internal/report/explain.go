@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -39,7 +40,7 @@ func Explain(an *compare.Analysis, sides []explain.Side, a, b plan.Variant) (Exp
 		if !slices.Contains(profiles, name) {
 			slices.Sort(profiles)
 			return x, advice.With(fmt.Errorf("the result has no sampled trial of %q", name),
-				"sampled are: "+orNone(plan.JoinVariants(slices.Compact(profiles), ", "))+"; cnibench run --explain samples")
+				"sampled are: "+cmp.Or(plan.JoinVariants(slices.Compact(profiles), ", "), "none")+"; cnibench run --explain samples")
 		}
 	}
 	for _, s := range sides {
@@ -61,13 +62,6 @@ func Explain(an *compare.Analysis, sides []explain.Side, a, b plan.Variant) (Exp
 	}
 	x.Without = slices.DeleteFunc(x.Without, func(why string) bool { return why == "" })
 	return x, nil
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }
 
 // unexplainedReason describes why a side has no parts.
@@ -171,13 +165,10 @@ func addOthers(g *Grid, sides []explain.Side, scale number.Scale, rest ...string
 
 // otherTasks names the tasks that are not the path's, those that took most of its CPUs.
 func otherTasks(s explain.Side) string {
-	var names []string
-	for _, o := range s.Others[:min(len(s.Others), 3)] {
-		if o.Share >= othersLeast {
-			names = append(names, fmt.Sprintf("%s (%s)", number.Clean(o.Command), number.Percent(o.Share)))
-		}
-	}
-	return strings.Join(names, ", ")
+	most := each.Where(s.Others[:min(len(s.Others), 3)], func(o explain.Other) bool { return o.Share >= othersLeast })
+	return strings.Join(each.Of(most, func(o explain.Other) string {
+		return fmt.Sprintf("%s (%s)", number.Clean(o.Command), number.Percent(o.Share))
+	}), ", ")
 }
 
 // counterGrids returns what the processor counted for sides of one path and workload, none where the machine has no counters.
@@ -185,24 +176,17 @@ func counterGrids(sides []explain.Side) []Grid {
 	work := sides[0].Workload.Traits().Work
 	g := Grid{Title: "Processor counters for one " + work, Label: "counter", Columns: each.Of(sides, func(s explain.Side) string { return number.Clean(s.Profile) })}
 	for _, name := range metric.Counted {
-		var list []float64
-		for _, s := range sides {
+		list := each.Of(sides, func(s explain.Side) float64 {
 			if i, ok := s.Counters[name]; ok {
-				list = append(list, i.Value)
-			} else {
-				list = append(list, math.NaN())
+				return i.Value
 			}
-		}
+			return math.NaN()
+		})
 		if !slices.ContainsFunc(list, number.Finite) {
 			continue
 		}
-		m, _ := metric.Lookup(name)
 		scale := number.Common("1", list...)
-		title := strings.TrimSuffix(m.Title, " per unit of work")
-		if scale.Unit != "1" {
-			title += " (" + scale.Unit + ")"
-		}
-		g.Add(title, each.Of(list, scale.Format)...)
+		g.Add(counterTitle(name, "", scale), each.Of(list, scale.Format)...)
 	}
 	if len(g.Labels) == 0 {
 		return nil
@@ -217,16 +201,21 @@ func countedParts(sides []explain.Side) (grids []Grid) {
 		if !slices.ContainsFunc(sides, func(s explain.Side) bool { return len(counted(s)) > 0 }) {
 			continue
 		}
-		m, _ := metric.Lookup(name)
 		sums := each.Of(sides, func(s explain.Side) float64 { return s.Counters[name].Value })
 		p := parts{sides: sides, of: counted, sums: sums, scale: number.Common("1", sums...)}
-		title := strings.TrimSuffix(m.Title, " per unit of work") + " by part"
-		if p.scale.Unit != "1" {
-			title += " (" + p.scale.Unit + ")"
-		}
-		grids = append(grids, p.grid(title))
+		grids = append(grids, p.grid(counterTitle(name, " by part", p.scale)))
 	}
 	return grids
+}
+
+// counterTitle names a counter, what it is cut by, and its unit if it has one.
+func counterTitle(name, by string, scale number.Scale) string {
+	m, _ := metric.Lookup(name)
+	title := strings.TrimSuffix(m.Title, " per unit of work") + by
+	if scale.Unit != "1" {
+		title += " (" + scale.Unit + ")"
+	}
+	return title
 }
 
 // programGrids returns the BPF programs of sides by the kernel's count and by the samples, one grid for each side that has any.
@@ -505,15 +494,9 @@ func partsGrid(sides []explain.Side) (Grid, number.Scale) {
 	sums := each.Of(sides, func(s explain.Side) float64 { return s.Demand.Value })
 	p := parts{sides: sides, of: explain.Side.Times, sums: sums, scale: number.Common(sides[0].Unit, sums...)}
 	g := p.grid(fmt.Sprintf("%s, %s: parts (%s)", sides[0].Workload, sides[0].Path, p.scale.Unit))
-	var why []string
-	for _, s := range sides {
-		if w := unexplainedReason(s); w != "" {
-			why = append(why, number.Clean(w)+".")
-		}
-	}
+	why := slices.DeleteFunc(each.Of(sides, unexplainedReason), func(why string) bool { return why == "" })
 	addOthers(&g, sides, p.scale)
-	g.Notes = append(why, g.Notes...)
-	g.Notes = append(g.Notes, sampleNotes(sides)...)
+	g.Notes = slices.Concat(each.Of(why, func(w string) string { return number.Clean(w) + "." }), g.Notes, sampleNotes(sides))
 	return g, p.scale
 }
 

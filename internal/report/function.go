@@ -28,7 +28,10 @@ type Best struct {
 func (b *builder) best(n Need) []Best {
 	var out []Best
 	for _, f := range []profile.Function{profile.NetworkPolicy, profile.Encryption} {
-		x := Best{With: f, Choice: b.rankAmong(n.Path, n.Workload, n.Metric.Name, func(v plan.Variant) bool { return isDataplane(v) && hasFunction(v, f) })}
+		x := Best{With: f, Choice: b.rankAmong(n.Path, n.Workload, n.Metric.Name, func(v plan.Variant) bool {
+			p, _ := profile.Lookup(v.Profile())
+			return isDataplane(v) && f.By(p) != ""
+		})}
 		if len(x.Choice) > 0 {
 			at := slices.IndexFunc(n.Choice, func(s compare.Standing) bool { return s.Cell.Key == x.Choice[0].Cell.Key })
 			x.ToBest = n.Choice[max(0, at)].ToBest
@@ -36,12 +39,6 @@ func (b *builder) best(n Need) []Best {
 		out = append(out, x)
 	}
 	return out
-}
-
-// hasFunction reports whether a variant's profile has a function.
-func hasFunction(v plan.Variant, f profile.Function) bool {
-	p, _ := profile.Lookup(v.Profile())
-	return f.By(p) != ""
 }
 
 // functionLines says in a sentence for each function which dataplane is best that has it; none where that is the best of all.
@@ -227,7 +224,8 @@ func abilitySection(all []Ability) []Section {
 	proven := Grid{Label: "profile", Columns: []string{"proven"}, Prose: true}
 	var functions, proofs []Ability
 	for _, a := range all {
-		functions, proofs = mergeAbility(functions, a, sameFunctions), mergeAbility(proofs, a, sameProof)
+		functions = mergeAbility(functions, a, func(a, b Ability) bool { return maps.Equal(a.Functions, b.Functions) })
+		proofs = mergeAbility(proofs, a, func(a, b Ability) bool { return a.proven() == b.proven() })
 	}
 	for _, a := range functions {
 		does.Add(number.Clean(a.Profile), each.Of(profile.Functions, func(f profile.Function) string {
@@ -248,9 +246,6 @@ func (a Ability) proven() string {
 	}
 	return text
 }
-
-func sameFunctions(a, b Ability) bool { return maps.Equal(a.Functions, b.Functions) }
-func sameProof(a, b Ability) bool     { return a.proven() == b.proven() }
 
 // mergeAbility adds a to those before it, or lets its profile's name stand for it and a variant of that profile with the same row.
 func mergeAbility(all []Ability, a Ability, same func(a, b Ability) bool) []Ability {

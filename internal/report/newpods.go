@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
-	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -157,12 +156,4 @@ func cellValue(c compare.Cell, scale number.Scale) string {
 		return ">= " + scale.Format(c.Median)
 	}
 	return scale.Format(c.Median)
-}
-
-// attachmentText describes how a profile was attached, for one that is not ranked because others were attached in another way.
-func attachmentText(c compare.Cell) string {
-	if c.Attached == sample.AttachedUnknown {
-		return "attachment " + c.Attached
-	}
-	return "attached " + c.Attached
 }

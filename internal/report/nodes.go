@@ -95,7 +95,7 @@ func (v nodesView) sentence(f matrix.Finding) string {
 	if e.Role != "" {
 		role = " where it " + e.Role
 	}
-	s := fmt.Sprintf("%s%s: %s %s, others have %s (%s).", v.name(f), role, title(e.Metric), amount(e.Metric, e.Value), amount(e.Metric, e.Typical), scopeText(f.Scope))
+	s := fmt.Sprintf("%s%s: %s %s, others have %s (%s).", v.name(f), role, title(e.Metric), amount(e.Metric, e.Value), amount(e.Metric, e.Typical), scopes[f.Scope])
 	return s + v.planted(f)
 }
 
@@ -113,27 +113,20 @@ func (v nodesView) name(f matrix.Finding) string {
 	return "node " + nodes[0]
 }
 
-func scopeText(s matrix.Scope) string {
-	switch s {
-	case matrix.Hosts:
-		return "the hosts' network differs too: not the CNI"
-	case matrix.Pods:
-		return "the hosts do not differ: the CNI"
-	}
-	return "the hosts were not measured"
+var scopes = map[matrix.Scope]string{
+	"": "the hosts were not measured", matrix.Hosts: "the hosts' network differs too: not the CNI", matrix.Pods: "the hosts do not differ: the CNI",
 }
 
 // planted says that a finding was planted in the lab.
 func (v nodesView) planted(f matrix.Finding) string {
-	for _, p := range v.plants {
-		if p.Found(f.Nodes) {
-			one := plan.Plan{}
-			one.Lab.Plants = []mesh.Plant{p}
-			s, _ := plan.SettingOf("plant")
-			return " Planted: " + s.Text(one) + "."
-		}
+	p, ok := each.First(v.plants, func(p mesh.Plant) bool { return p.Found(f.Nodes) })
+	if !ok {
+		return ""
 	}
-	return ""
+	one := plan.Plan{}
+	one.Lab.Plants = []mesh.Plant{p}
+	s, _ := plan.SettingOf("plant")
+	return " Planted: " + s.Text(one) + "."
 }
 
 func title(name string) string {
@@ -308,13 +301,12 @@ func (v nodesView) shares() []Grid {
 		if m.Path.From != plan.Pod || m.Rare() {
 			continue
 		}
-		i := slices.IndexFunc(v.Matrices, func(h *matrix.Matrix) bool {
+		h, ok := each.First(v.Matrices, func(h *matrix.Matrix) bool {
 			return h.Path == plan.ZeroPath && h.Profile == m.Profile && h.Workload == m.Workload && h.Metric == m.Metric
 		})
-		if i < 0 {
+		if !ok {
 			continue
 		}
-		h := v.Matrices[i]
 		share := number.Absent
 		if q := m.Over(h); !math.IsNaN(q) && h.TypicalValue() > 0 {
 			share = number.Ratio(q)

@@ -234,7 +234,7 @@ func standInPaths(cut ...compare.Table) []plan.Path {
 func (b *builder) sampleSizes() (n string, tests []string, coverage string) {
 	low, high, least := math.MaxInt, 0, 1.0
 	used := map[stat.Test]bool{}
-	for e := range tableEntries(b.cut...) {
+	for _, e := range tableEntries(b.cut...) {
 		if e.Cell != nil && e.Cell.N > 0 {
 			low, high, least = min(low, e.Cell.N), max(high, e.Cell.N), min(least, e.Cell.Confidence)
 		}

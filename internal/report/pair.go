@@ -265,13 +265,7 @@ func holdingText(b compare.Budget, h compare.Holding) string {
 func (b *pairBuilder) legendLines(budgets bool) []string {
 	p := b.pair
 	alpha := 1 - p.Confidence
-	weighted, medians := statisticsOf(func(yield func(*compare.Cell) bool) {
-		for _, m := range p.Matches {
-			if !yield(m.A) || !yield(m.B) {
-				return
-			}
-		}
-	})
+	weighted, medians := statisticsOf(slices.Concat(each.Of(p.Matches, func(m compare.Match) []*compare.Cell { return []*compare.Cell{m.A, m.B} })...))
 	free := ", which assumes no distribution"
 	if len(weighted) > 0 {
 		free = ""

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"iter"
 	"slices"
 	"strings"
 
@@ -12,13 +11,13 @@ import (
 
 // statisticsOf describes which of the values are weighted means, by title and, where only some of a metric are, by workload. medians
 // says that others are medians.
-func statisticsOf(cells iter.Seq[*compare.Cell]) (weighted []string, medians bool) {
+func statisticsOf(cells []*compare.Cell) (weighted []string, medians bool) {
 	type kinds struct {
 		metric         string
 		means, medians []string // workloads
 	}
 	var all []*kinds
-	for c := range cells {
+	for _, c := range cells {
 		if c == nil || c.N == 0 {
 			continue
 		}

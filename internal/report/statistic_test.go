@@ -1,7 +1,6 @@
 package report
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
@@ -30,7 +29,7 @@ func TestValuesAre(t *testing.T) {
 		"Each value is the median of 4 trials, or a weighted mean (service demand of rr in part; transaction rate)": {
 			cell("service_demand", rr, true), cell("service_demand", rr, false), cell("transaction_rate", rr, true)},
 	} {
-		weighted, medians := statisticsOf(slices.Values(cells))
+		weighted, medians := statisticsOf(cells)
 		if got := valuesAre(weighted, medians, " of 4 trials"); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -74,19 +73,6 @@ type SummaryRow struct {
 	Letters, Proof string
 }
 
-// cellsOf returns the cells of rows.
-func cellsOf(rows []SummaryRow) iter.Seq[*compare.Cell] {
-	return func(yield func(*compare.Cell) bool) {
-		for _, row := range rows {
-			for _, e := range row.Entries {
-				if !yield(e.Cell) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // Statistics describes what the values of the rows are.
 func (s Summary) Statistics() string {
 	var kinds, columns []string
@@ -148,9 +134,9 @@ func (b *builder) buildSummary(d Document, file string) *Summary {
 		if !isDataplane(p) && !slices.ContainsFunc(row.Entries, func(e Entry) bool { return e.Kind == Value || e.Kind == Failed }) {
 			continue
 		}
-		if i := slices.IndexFunc(d.Abilities, func(a Ability) bool { return a.Profile == p }); i >= 0 {
-			row.Letters, row.Proof = functionLetters(d.Abilities[i]), d.Abilities[i].Proof.Word()
-			if len(d.Abilities[i].Models) > 0 {
+		if a, ok := each.First(d.Abilities, func(a Ability) bool { return a.Profile == p }); ok {
+			row.Letters, row.Proof = functionLetters(a), a.Proof.Word()
+			if len(a.Models) > 0 {
 				row.Proof += "*"
 			}
 		}
@@ -158,8 +144,6 @@ func (b *builder) buildSummary(d Document, file string) *Summary {
 	}
 	if len(needs) > 0 {
 		s.Letters, s.Proofs = tableKeys(s.Rows, b.uncoveredNeeds(needs, d.Abilities))
-	}
-	if len(needs) > 0 {
 		s.Message = needs[0].shareMessage()
 	}
 	s.Margin = number.Percent(b.analysis.Margin)
@@ -176,7 +160,8 @@ func (b *builder) buildSummary(d Document, file string) *Summary {
 		s.Equal = "A/A: " + verdicts
 	}
 	s.Notes = b.summaryNotes(needs, d)
-	if note := wholeNote(cellsOf(s.Rows), nil); note != "" {
+	entries := slices.Concat(each.Of(s.Rows, func(r SummaryRow) []Entry { return r.Entries })...)
+	if note := wholeNote(each.Of(entries, func(e Entry) *compare.Cell { return e.Cell }), nil); note != "" {
 		s.Notes = append(s.Notes, note)
 	}
 	s.Next = b.nextSteps(d, file)

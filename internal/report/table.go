@@ -2,14 +2,15 @@ package report
 
 import (
 	"fmt"
-	"iter"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -58,35 +59,19 @@ func byTable[T any](xs []T, key func(T) compare.Key) [][]T {
 }
 
 // tableEntries returns the places of tables in reading order.
-func tableEntries(cut ...compare.Table) iter.Seq[compare.Entry] {
-	return func(yield func(compare.Entry) bool) {
-		for _, t := range cut {
-			for _, row := range t.Rows {
-				for _, e := range row {
-					if !yield(e) {
-						return
-					}
-				}
-			}
-		}
-	}
+func tableEntries(cut ...compare.Table) []compare.Entry {
+	return slices.Concat(each.Of(cut, func(t compare.Table) []compare.Entry { return slices.Concat(t.Rows...) })...)
 }
 
 // cellsIn returns the cells of tables.
-func cellsIn(cut ...compare.Table) iter.Seq[*compare.Cell] {
-	return func(yield func(*compare.Cell) bool) {
-		for e := range tableEntries(cut...) {
-			if !yield(e.Cell) {
-				return
-			}
-		}
-	}
+func cellsIn(cut ...compare.Table) []*compare.Cell {
+	return each.Of(tableEntries(cut...), func(e compare.Entry) *compare.Cell { return e.Cell })
 }
 
 // tableComparisons returns those of tables.
 func tableComparisons(cut ...compare.Table) []compare.Comparison {
 	var out []compare.Comparison
-	for e := range tableEntries(cut...) {
+	for _, e := range tableEntries(cut...) {
 		if e.Comparison != nil {
 			out = append(out, *e.Comparison)
 		}
@@ -97,7 +82,7 @@ func tableComparisons(cut ...compare.Table) []compare.Comparison {
 // tableMedians returns those of all cells of a table.
 func tableMedians(t compare.Table) []float64 {
 	var out []float64
-	for e := range tableEntries(t) {
+	for _, e := range tableEntries(t) {
 		if e.Cell != nil {
 			out = append(out, e.Cell.Median)
 		}

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"iter"
 	"math"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
@@ -13,10 +12,10 @@ import (
 const alikeShare = 0.005
 
 // wholeNote sets whole windows beside the undisturbed values of cells, and beside that of the baseline: "" if none is undisturbed.
-func wholeNote(cells iter.Seq[*compare.Cell], baseline *compare.Cell) string {
+func wholeNote(cells []*compare.Cell, baseline *compare.Cell) string {
 	least, most := math.Inf(1), math.Inf(-1)
 	var farthest *compare.Cell
-	for c := range cells {
+	for _, c := range cells {
 		if c == nil || c.Typical == nil || !(c.Median > 0) {
 			continue
 		}

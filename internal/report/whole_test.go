@@ -1,7 +1,6 @@
 package report
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
@@ -33,7 +32,7 @@ func TestWholeNote(t *testing.T) {
 			"Typical values, of whole windows, differ from the undisturbed ones by -0.2% to +15%; farthest off is q host-host cross: 23.0 for 20.0 µs/transaction; raw: +2.0%.",
 		},
 	} {
-		if got := wholeNote(slices.Values(c.cells), c.base); got != c.want {
+		if got := wholeNote(c.cells, c.base); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, c.want)
 		}
 	}

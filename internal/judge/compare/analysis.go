@@ -185,34 +185,22 @@ func (a *Analysis) axes(h result.Header, c *Collector) {
 	}
 	a.Profiles = slices.DeleteFunc(each.Once(a.Profiles), plan.Variant.IsTwin)
 	a.Paths, a.Workloads = each.Once(a.Paths), each.Once(a.Workloads)
-	slices.SortStableFunc(a.Paths, func(p, q plan.Path) int { return cmp.Compare(pathOrder(p), pathOrder(q)) })
+	order := func(p plan.Path) uint { return uint(slices.Index(plan.Paths, p)) } // unknown paths come last
+	slices.SortStableFunc(a.Paths, func(p, q plan.Path) int { return cmp.Compare(order(p), order(q)) })
 	for _, m := range metric.All() {
 		if seen[m.Name] {
 			a.Metrics = append(a.Metrics, m.Name)
 			delete(seen, m.Name)
 		}
 	}
-	for name := range seen {
-		a.Unknown = append(a.Unknown, name)
-	}
-	slices.Sort(a.Unknown)
-}
-
-// pathOrder is the place of p in reports; unknown paths come last.
-func pathOrder(p plan.Path) int {
-	if i := slices.Index(plan.Paths, p); i >= 0 {
-		return i
-	}
-	return len(plan.Paths)
+	a.Unknown = slices.Sorted(maps.Keys(seen))
 }
 
 // sortOut keeps the cells that are shown, all but the twin's, in report order.
 func (a *Analysis) sortOut() {
 	a.Cells = slices.DeleteFunc(slices.Clone(a.cells), func(c Cell) bool { return c.Profile.IsTwin() })
-	metrics, workloads, paths, profiles := map[string]int{}, places(a.Workloads), places(a.Paths), places(a.Profiles)
-	for i, m := range metric.All() {
-		metrics[m.Name] = i
-	}
+	metrics := places(each.Of(metric.All(), func(m metric.Metric) string { return m.Name }))
+	workloads, paths, profiles := places(a.Workloads), places(a.Paths), places(a.Profiles)
 	slices.SortStableFunc(a.Cells, func(c, d Cell) int {
 		return cmp.Or(metrics[c.Metric]-metrics[d.Metric], workloads[c.Workload]-workloads[d.Workload],
 			paths[c.Path]-paths[d.Path], profiles[c.Profile]-profiles[d.Profile])

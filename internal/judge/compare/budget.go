@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Budget is a limit on a metric: what B must not be. ParseBudget reads its text.
@@ -115,11 +116,7 @@ func (b Budget) least(m Match) float64 {
 }
 
 func scaled(xs []float64, by float64) []float64 {
-	out := make([]float64, len(xs))
-	for i, x := range xs {
-		out[i] = by * x
-	}
-	return out
+	return each.Of(xs, func(x float64) float64 { return by * x })
 }
 
 // hold decides one holding.
@@ -201,16 +198,12 @@ func (b Budget) undecided(h *Holding, point, confidence float64) {
 
 // Outcome is the worst state among holdings: broken before undecided before kept.
 func Outcome(hs []Holding) State {
-	out := Kept
-	for _, h := range hs {
-		switch {
-		case h.State == Broken:
-			return Broken
-		case h.State == Undecided:
-			out = Undecided
+	for _, worst := range []State{Broken, Undecided} {
+		if slices.ContainsFunc(hs, func(h Holding) bool { return h.State == worst }) {
+			return worst
 		}
 	}
-	return out
+	return Kept
 }
 
 // Judge says what a pair comes to without budgets: broken if any cell is worse; undecided if the trials of a cell all

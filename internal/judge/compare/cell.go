@@ -129,11 +129,7 @@ func alike(cells ...*Cell) []*Cell {
 
 // instances counts the instances of the profile that samples come from.
 func instances(samples []Sample) int {
-	seen := map[int]bool{}
-	for _, s := range samples {
-		seen[s.Instance] = true
-	}
-	return len(seen)
+	return len(each.Once(each.Of(samples, func(s Sample) int { return s.Instance })))
 }
 
 // units returns what comparisons count as one value each: the trials, or where several trials share one of several
@@ -165,11 +161,7 @@ func (e Estimate) units() []Sample {
 
 // levelOf is the level of undisturbed values by their weights.
 func levelOf(samples []Sample) stat.Level {
-	weights := make([]float64, len(samples))
-	for i, s := range samples {
-		weights[i] = s.weight
-	}
-	return stat.LevelOf(valuesOf(samples), weights)
+	return stat.LevelOf(valuesOf(samples), each.Of(samples, func(s Sample) float64 { return s.weight }))
 }
 
 // mostLost is the largest share of its work that may fail in the trials of a cell that is called better than another.
@@ -194,11 +186,7 @@ func (c Cell) Statistic() string {
 func (e Estimate) Values() []float64 { return valuesOf(e.Samples) }
 
 func valuesOf(samples []Sample) []float64 {
-	vs := make([]float64, len(samples))
-	for i, s := range samples {
-		vs[i] = s.Value
-	}
-	return vs
+	return each.Of(samples, func(s Sample) float64 { return s.Value })
 }
 
 // estimateOf summarizes samples.
@@ -236,10 +224,7 @@ func (a *Analysis) weigh() {
 
 // level is that of the undisturbed values of cells, which count as one.
 func (a *Analysis) level(cells ...*Cell) stat.Level {
-	var all []Sample
-	for _, c := range cells {
-		all = append(all, c.units()...)
-	}
+	all := slices.Concat(each.Of(cells, func(c *Cell) []Sample { return c.units() })...)
 	return levelOf(all).Among(a.scatter[cells[0].table()])
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -117,20 +118,15 @@ func (c *Collector) Add(rec *result.Record) error {
 		a.newPods(rec)
 		c.slice(a, rec)
 	} else {
-		a.fail(rec)
+		a.failed++
+		if rec.Error != nil && (a.failure.text == "" || rec.Repetition < a.failure.repetition) {
+			a.failure = first{rec.Repetition, rec.Error.Kind + ": " + rec.Error.Message}
+		}
 	}
 	for name, v := range rec.Metrics {
 		c.value(a, name, v, rec)
 	}
 	return c.within()
-}
-
-// fail counts a failed trial.
-func (a *attempts) fail(rec *result.Record) {
-	a.failed++
-	if rec.Error != nil && (a.failure.text == "" || rec.Repetition < a.failure.repetition) {
-		a.failure = first{rec.Repetition, rec.Error.Kind + ": " + rec.Error.Message}
-	}
 }
 
 // raise counts the warnings of a finished trial.
@@ -227,12 +223,7 @@ func (c *Collector) thin() error {
 			}
 			s.level++
 			c.values -= len(s.samples)
-			var left []Sample // a new array, so that the old one is freed
-			for _, x := range s.samples {
-				if kept(x.Repetition, s.level) {
-					left = append(left, x)
-				}
-			}
+			left := each.Where(s.samples, func(x Sample) bool { return kept(x.Repetition, s.level) }) // a new array, so that the old one is freed
 			if len(left) == 0 {
 				return fmt.Errorf("%w: it has the same trials of %s again and again", errTooLarge, a.Key())
 			}
@@ -270,11 +261,7 @@ func (c *Collector) gather(a *Analysis) []Cell {
 			}
 		}
 	}
-	var cells []Cell
-	for _, k := range c.cases {
-		cells = append(cells, k.cells(a, shown[k.Workload])...)
-	}
-	return cells
+	return slices.Concat(each.Of(c.cases, func(k *attempts) []Cell { return k.cells(a, shown[k.Workload]) })...)
 }
 
 // cells makes the cells of one case; shown are the metrics of its workload.

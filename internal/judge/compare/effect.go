@@ -61,7 +61,11 @@ func (a *Analysis) againstBaseline(c *Cell) (pending, bool) {
 // below returns the cell of the baseline that the cell of key is compared with, or nil: that of its own path, or of a baseline without
 // it that of its nodes. A path within a node has no ratio to one between nodes, which is another thing.
 func (a *Analysis) below(key Key, baseline plan.Variant) *Cell {
-	return a.standIn(key, baseline, plan.Path{From: plan.Host, To: plan.Host, Locality: locality(key.Path)})
+	under := plan.Path{From: plan.Host, To: plan.Host, Locality: plan.SameNode}
+	if key.Path.Crosses() {
+		under = plan.ZeroPath
+	}
+	return a.standIn(key, baseline, under)
 }
 
 // moment returns the cell of the baseline that says what the moment of a run did to the cell of key, or nil. It may be of another path.
@@ -80,14 +84,6 @@ func (a *Analysis) standIn(key Key, baseline plan.Variant, other plan.Path) *Cel
 		base = a.at[key]
 	}
 	return base
-}
-
-// locality says whether a path leaves its node.
-func locality(p plan.Path) plan.Locality {
-	if p.Crosses() {
-		return plan.CrossNode
-	}
-	return plan.SameNode
 }
 
 // compare sets c beside base.

@@ -7,6 +7,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // minFloor is the least floor, as a share: no lab of this kind repeats itself more closely from one instance of a
@@ -53,10 +54,8 @@ func (a *Analysis) floorOf(w plan.Workload, metric string) Floor {
 
 // twinOf returns the profile that was measured twice, "" if none was: the plan's baseline, or what has a twin's name.
 func twinOf(h result.Header, cases []*attempts) plan.Variant {
-	for _, k := range cases {
-		if k.Profile.IsTwin() {
-			return k.Profile.Original()
-		}
+	if twin, ok := each.First(cases, func(k *attempts) bool { return k.Profile.IsTwin() }); ok {
+		return twin.Profile.Original()
 	}
 	return h.Plan.Baseline
 }

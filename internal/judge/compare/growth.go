@@ -1,6 +1,8 @@
 package compare
 
 import (
+	"slices"
+
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -63,7 +65,7 @@ func (a *Analysis) Growth(p plan.Plan, states []result.Raised) []GrowthFamily {
 					}
 					return p, ok && c.N > 0 && !c.Failing()
 				})
-				out = f.appendTo(out)
+				out = append(out, f)
 			}
 		}
 	}
@@ -79,17 +81,9 @@ func (a *Analysis) Growth(p plan.Plan, states []result.Raised) []GrowthFamily {
 			}
 			return stat.Point{Summary: stat.Summarize(values, a.Confidence)}, len(values) > 0
 		})
-		out = f.appendTo(out)
+		out = append(out, f)
 	}
-	return out
-}
-
-// appendTo adds f to a list if it has any line.
-func (f GrowthFamily) appendTo(out []GrowthFamily) []GrowthFamily {
-	if len(f.Lines) == 0 {
-		return out
-	}
-	return append(out, f)
+	return slices.DeleteFunc(out, func(f GrowthFamily) bool { return len(f.Lines) == 0 })
 }
 
 // fill adds the curves with at least two points, and compares each two.

@@ -113,10 +113,7 @@ func (h *Historian) Add(s Side) {
 // follows says whether a metric is followed: only one with a direction has changes that can be judged.
 func (h *Historian) follows(name string) bool {
 	m, _ := metric.Lookup(name)
-	if h.Metrics == nil {
-		return m.Headline && m.Better != metric.Neither
-	}
-	return slices.Contains(h.Metrics, name) && m.Better != metric.Neither
+	return m.Better != metric.Neither && (h.Metrics == nil && m.Headline || slices.Contains(h.Metrics, name))
 }
 
 // History puts the results into the order of time and finds the changes. The error, about too few results or none that
@@ -189,9 +186,8 @@ func (h *Historian) track(k Key) (Track, bool) {
 // agreed are the changes that others have, too, at the same run and with the same verdict.
 func agreed(changes, others []Shift) (both []Shift) {
 	for _, c := range changes {
-		i := slices.IndexFunc(others, func(o Shift) bool { return o.Run == c.Run && o.Verdict == c.Verdict })
-		if i >= 0 {
-			c.Share = max(c.Share, others[i].Share)
+		if o, ok := each.First(others, func(o Shift) bool { return o.Run == c.Run && o.Verdict == c.Verdict }); ok {
+			c.Share = max(c.Share, o.Share)
 			both = append(both, c)
 		}
 	}

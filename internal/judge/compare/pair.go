@@ -134,8 +134,9 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 		if other == nil {
 			continue
 		}
-		if c.Unlike(other) {
-			p.differ(c, other)
+		attached := Difference{"attachment of new pods of " + string(c.Profile), c.Attached, other.Attached}
+		if c.Unlike(other) && !slices.Contains(p.Differences, attached) { // no verdict compares them
+			p.Differences = append(p.Differences, attached)
 		}
 		m := p.beside(c, other)
 		if common := p.Common; common != "" && (c.Profile != common || k.Profile != common) {
@@ -149,14 +150,6 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 		p.Matches = append(p.Matches, m)
 	}
 	p.judge()
-}
-
-// differ notes that the new pods of a profile were attached in different ways: no verdict compares them.
-func (p *Pair) differ(c, other *Cell) {
-	d := Difference{"attachment of new pods of " + string(c.Profile), c.Attached, other.Attached}
-	if !slices.Contains(p.Differences, d) {
-		p.Differences = append(p.Differences, d)
-	}
 }
 
 // beside sets a cell of B beside one of A, by their values alone.

@@ -10,6 +10,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -169,15 +170,6 @@ func barred(kind string, r *result.Record) bool {
 	return kind == "ping" && r.Status != result.OK && r.Error != nil && strings.Contains(r.Error.Message, "socket icmp: ")
 }
 
-// alike forgets the times of workloads that were not sent on all paths: they are compared with others.
-func (e *Evidence) alike() {
-	for kind := range e.barred {
-		for _, t := range e.Paths {
-			maps.DeleteFunc(t.Values, func(name string, _ []float64) bool { return strings.HasPrefix(name, kind+" ") })
-		}
-	}
-}
-
 func (t *Trials) add(kind string, r *result.Record) {
 	for _, o := range []*sample.Observation{r.Client, r.Server} {
 		t.Prober.add(o)
@@ -259,14 +251,10 @@ func (p *Prober) add(o *sample.Observation) {
 
 // median returns the median of a metric under a workload, false if no trial has it.
 func (t *Trials) median(kind, name string) (float64, bool) {
-	if t == nil {
+	if t == nil || len(t.Values[kind+" "+name]) == 0 {
 		return 0, false
 	}
-	values := t.Values[kind+" "+name]
-	if len(values) == 0 {
-		return 0, false
-	}
-	return stat.Median(values), true
+	return stat.Median(t.Values[kind+" "+name]), true
 }
 
 // least returns the least value of a metric in any trial of a workload: what one trial shows was possible. False as in median.
@@ -292,13 +280,8 @@ func (t *Trials) spread(kind, name string) float64 {
 
 // kinds are the workloads that were tried, in order.
 func (t *Trials) kinds() []string {
-	all := map[string]bool{}
-	for k := range t.Succeeded {
-		all[k] = true
-	}
-	for k := range t.Failed {
-		all[k] = true
-	}
+	all := maps.Clone(t.Succeeded)
+	maps.Copy(all, t.Failed)
 	return slices.Sorted(maps.Keys(all))
 }
 
@@ -350,10 +333,7 @@ func (e *Evidence) count(want func(place Place, counter string) bool) (sum int64
 		}
 	}
 	slices.SortFunc(at, func(a, b At) int {
-		if a.N != b.N {
-			return int(b.N - a.N)
-		}
-		return strings.Compare(a.Place.Name+a.Counter, b.Place.Name+b.Counter)
+		return cmp.Or(cmp.Compare(b.N, a.N), strings.Compare(a.Place.Name+a.Counter, b.Place.Name+b.Counter))
 	})
 	return sum, at
 }

@@ -74,9 +74,7 @@ func rate(e *Evidence) []Statement {
 	switch {
 	case speed > 0 && least < 0.5e6*float64(speed):
 		return fault(Node, "", "%s; the NIC has %s", saw, bits(1e6*float64(speed)))
-	case 3*least < max(there, back):
-		return fault(Node, "", "%s", saw)
-	case least < slowLine:
+	case 3*least < max(there, back), least < slowLine:
 		return fault(Node, "", "%s", saw)
 	}
 	return cleared("%s", saw)
@@ -206,9 +204,8 @@ func overhead(e *Evidence) []Statement {
 	}
 	noise := max(e.Paths[HostPath].spread("rr", "rtt.p50"), e.Paths[PodPath].spread("rr", "rtt.p50"))
 	switch {
-	case pod-host > e.allowed(host)+noise*pod:
-		return fault(CNI, PodPath.String(), "%s", saw)
-	case bulk && both && podBulk < least*hostBulk && host < longTrip: // a short stream over a long way has no rate of its own
+	case pod-host > e.allowed(host)+noise*pod,
+		bulk && both && podBulk < least*hostBulk && host < longTrip: // a short stream over a long way has no rate of its own
 		return fault(CNI, PodPath.String(), "%s", saw)
 	}
 	return cleared("%s", saw)

@@ -113,16 +113,12 @@ func (c *Collector) Empty() bool { return len(c.cases) == 0 }
 
 // trial attributes the samples of a trial.
 func (c *Collector) trial(t *table, rec *result.Record) trial {
-	out := trial{instance: rec.Instance, machine: rec.Client.Machine, stacks: slim(rec.Stacks), followed: prefixes{}}
-	if c.Keep {
-		out.stacks = rec.Stacks
+	s := rec.Stacks
+	if !c.Keep { // without their frames and counts
+		s = &sample.Stacks{Event: s.Event, Rate: s.Rate, Lost: s.Lost, Throttled: s.Throttled, Foreign: s.Foreign, Others: s.Others, Meter: s.Meter, Cut: s.Cut, Missing: s.Missing}
 	}
-	var windows []sample.Interval
-	for _, i := range rec.Client.Intervals {
-		if !i.Warmup {
-			windows = append(windows, i)
-		}
-	}
+	out := trial{instance: rec.Instance, machine: rec.Client.Machine, stacks: s, followed: prefixes{}}
+	windows := sample.InWindow(rec.Client.Intervals)
 	known := map[int32]opened{}
 	placed := func(frame int32) opened {
 		o, ok := known[frame]
@@ -162,11 +158,6 @@ func (c *Collector) trial(t *table, rec *result.Record) trial {
 		}
 	}
 	return out
-}
-
-// slim is stacks without their frames and counts.
-func slim(s *sample.Stacks) *sample.Stacks {
-	return &sample.Stacks{Event: s.Event, Rate: s.Rate, Lost: s.Lost, Throttled: s.Throttled, Foreign: s.Foreign, Others: s.Others, Meter: s.Meter, Cut: s.Cut, Missing: s.Missing}
 }
 
 // receipt is the part of a stack that handles the packet received last, "" without one: functions by line, outermost first.

@@ -54,22 +54,13 @@ func Between(an *compare.Analysis, a, b Side) (d Difference, ok bool) {
 	d.Total = around(b.Demand.Value-a.Demand.Value, sd, float64(max(2, a.Trials+b.Trials-2)))
 	d.Nothing, d.Margin = nothing(an, a, b)
 	ids := map[string]Part{}
-	for _, s := range []Side{a, b} {
-		for _, p := range s.Parts {
-			ids[p.ID] = p.Part
-		}
+	for _, p := range slices.Concat(a.Parts, b.Parts) {
+		ids[p.ID] = p.Part
 	}
-	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		d.Changes = append(d.Changes, change(ids[id], a, b, id))
-	}
+	d.Changes = each.Of(slices.Sorted(maps.Keys(ids)), func(id string) Change { return change(ids[id], a, b, id) })
 	d.Families = families(d.Changes, a, b)
-	var rest []string
-	for _, c := range d.Changes {
-		if !d.Named(c) {
-			rest = append(rest, c.ID)
-		}
-	}
-	d.Rest, d.Unnamed = d.Of(rest...), len(rest)
+	rest := each.Where(d.Changes, func(c Change) bool { return !d.Named(c) })
+	d.Rest, d.Unnamed = d.Of(each.Of(rest, func(c Change) string { return c.ID })...), len(rest)
 	order := func(x, y Change) int {
 		return cmp.Or(cmp.Compare(math.Abs(y.By.Value), math.Abs(x.By.Value)), cmp.Compare(x.ID, y.ID))
 	}

@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -113,10 +114,7 @@ func Common(sides []Side, of func(Side) []Valued) []Part {
 			largest[p.Part] = max(largest[p.Part], p.Value)
 		}
 	}
-	var all []Part
-	for p := range largest {
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(x, y Part) int { return cmp.Or(cmp.Compare(largest[y], largest[x]), cmp.Compare(x.ID, y.ID)) })
-	return all
+	return slices.SortedFunc(maps.Keys(largest), func(x, y Part) int {
+		return cmp.Or(cmp.Compare(largest[y], largest[x]), cmp.Compare(x.ID, y.ID))
+	})
 }

@@ -23,7 +23,8 @@ type Removal struct {
 }
 
 var removals = []Removal{
-	{"conntrack", "without connection tracking", []string{"conntrack", "nat"}, nil, untracked},
+	{"conntrack", "without connection tracking", []string{"conntrack", "nat"}, nil,
+		func(v plan.Variant) (plan.Variant, error) { return under(v, "conntrack=off") }},
 	{"tunnel", "without the tunnel", []string{"vxlan", "wireguard"}, nil, routed},
 	// The node's stack sees no packet between pods of one node: all of their netfilter is called by the bridge.
 	{"br_netfilter", "without netfilter on bridges", []string{"br_netfilter"},
@@ -44,8 +45,6 @@ func (r Removal) on(p plan.Path) []string {
 // From returns the variant that has all of another but the piece. The error says that the lab has none.
 func (r Removal) From(v plan.Variant) (plan.Variant, error) { return r.variant(v) }
 
-func untracked(v plan.Variant) (plan.Variant, error) { return under(v, "conntrack=off") }
-
 func unbridged(v plan.Variant) (plan.Variant, error) {
 	if p, known := profile.Lookup(v.Profile()); known && !p.FiltersBridge() {
 		return "", fmt.Errorf("no pod of profile %q is on a bridge", p.Name)
@@ -55,10 +54,7 @@ func unbridged(v plan.Variant) (plan.Variant, error) {
 
 // under is a variant under one more condition.
 func under(v plan.Variant, condition string) (plan.Variant, error) {
-	if own := v.Conditions(); own != "" {
-		return plan.ParseVariant(v.Profile() + "(" + own + "," + condition + ")")
-	}
-	return plan.ParseVariant(v.Profile() + "(" + condition + ")")
+	return plan.ParseVariant(v.Profile() + "(" + strings.TrimPrefix(v.Conditions()+","+condition, ",") + ")")
 }
 
 // routes has the profiles that differ from those with a tunnel by its absence alone.

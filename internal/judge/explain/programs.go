@@ -111,25 +111,19 @@ const cut = 15
 
 // partOf is the part of a program by the kernel's name of it.
 func (s *Side) partOf(name string) Share {
-	i := slices.IndexFunc(s.Parts, func(q Share) bool {
+	part, ok := each.First(s.Parts, func(q Share) bool {
 		own, ok := strings.CutPrefix(q.ID, programID)
 		return ok && (own == name || len(name) == cut && strings.HasPrefix(own, name))
 	})
-	if i < 0 {
-		return Share{Part: Part{ID: programID + name}}
+	if !ok {
+		part.ID = programID + name
 	}
-	return s.Parts[i]
+	return part
 }
 
 // summed is a share that is the sum of others.
 func (s *Side) summed(wanted func(Share) bool) Share {
-	var parts []string
-	for _, p := range s.Parts {
-		if wanted(p) {
-			parts = append(parts, p.ID)
-		}
-	}
-	all := s.sum(parts)
+	all := s.sum(each.Of(each.Where(s.Parts, wanted), func(p Share) string { return p.ID }))
 	i := around(all.time, math.Sqrt(all.variance), max(2, all.free))
 	return Share{Part: Part{ID: programID}, Time: Interval{all.time, max(0, i.Low), i.High}}
 }

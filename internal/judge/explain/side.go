@@ -105,11 +105,7 @@ func (c *Collector) side(a *compare.Analysis, k plan.Case) Side {
 		out.Lost, out.Throttled, out.Foreign = out.Lost+t.stacks.Lost, out.Throttled+t.stacks.Throttled, out.Foreign+t.stacks.Foreign
 		out.Cut += t.stacks.Cut
 		out.Event, out.Rate = t.stacks.Event, t.stacks.Rate
-		for _, m := range t.stacks.Missing {
-			if !slices.Contains(out.Missing, m) {
-				out.Missing = append(out.Missing, m)
-			}
-		}
+		out.Missing = each.Once(append(out.Missing, t.stacks.Missing...))
 	}
 	for _, name := range metric.Counted {
 		if cell, ok := a.Cell(compare.Key{Case: k, Metric: name}); ok && cell.N > 0 {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 //go:embed parts.txt
@@ -102,12 +103,7 @@ func (t *table) find(function, caller string) (found rule, ok bool) {
 	if ok {
 		return found, true
 	}
-	for _, r := range t.globs {
-		if matches(r.function, function) && r.calledBy(caller) {
-			return r, true
-		}
-	}
-	return rule{}, false
+	return each.First(t.globs, func(r rule) bool { return matches(r.function, function) && r.calledBy(caller) })
 }
 
 func (r rule) calledBy(caller string) bool { return r.caller == "" || matches(r.caller, caller) }

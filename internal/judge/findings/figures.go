@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -124,16 +125,12 @@ func (f *Figure) rates(base compare.Cell) []float64 {
 
 // absent says why a result has no trial of a case, "" if its header does not know.
 func absent(h result.Header, c plan.Case) string {
-	for _, p := range h.Profiles {
-		if p.Name != c.Profile {
-			continue
-		}
-		if p.Skipped != "" {
-			return fmt.Sprintf("%s was not measured: %s", p.Name, p.Skipped)
-		}
-		if why := p.NotServed[c.Path.String()]; why != "" {
-			return fmt.Sprintf("%s does not serve %s: %s", p.Name, c.Path, why)
-		}
+	p, _ := each.First(h.Profiles, func(p result.Profile) bool { return p.Name == c.Profile })
+	switch why := p.NotServed[c.Path.String()]; {
+	case p.Skipped != "":
+		return fmt.Sprintf("%s was not measured: %s", p.Name, p.Skipped)
+	case why != "":
+		return fmt.Sprintf("%s does not serve %s: %s", p.Name, c.Path, why)
 	}
 	return ""
 }

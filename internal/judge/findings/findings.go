@@ -61,10 +61,9 @@ func (j Judged) Findings() []finding.Finding {
 	if len(evidence) == 0 {
 		evidence = []string{"no evidence"}
 	}
-	out := each.Of(evidence, func(e string) finding.Finding {
+	return each.Of(evidence, func(e string) finding.Finding {
 		return finding.Finding{ID: j.ID, Severity: finding.Severity(j.Outcome), Title: j.Statement, Saw: e}
 	})
-	return out
 }
 
 // defaultWithin is how far apart similar profiles may be, as a share, where the claim does not say.
@@ -72,11 +71,7 @@ const defaultWithin = 0.1
 
 // Judge sets every claim against the cells of a.
 func Judge(a *compare.Analysis, claims []Claim) []Judged {
-	out := make([]Judged, len(claims))
-	for i, c := range claims {
-		out[i] = judge(a, c)
-	}
-	return out
+	return each.Of(claims, func(c Claim) Judged { return judge(a, c) })
 }
 
 // Counts says how many findings came out how.

@@ -1,6 +1,9 @@
 package itinerary
 
-import "github.com/cnibench/cnibench/internal/measure/journey"
+import (
+	"github.com/cnibench/cnibench/internal/measure/journey"
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
 
 // Activity is what time was for.
 type Activity string
@@ -75,10 +78,8 @@ func bridged(t journey.Trace, e journey.Event) bool {
 
 // between says what the time between two events is for.
 func between(t journey.Trace, from, to journey.Event) Activity {
-	for _, r := range rules {
-		if r.is(t, from, to) {
-			return r.activity
-		}
+	if r, ok := each.First(rules, func(r rule) bool { return r.is(t, from, to) }); ok {
+		return r.activity
 	}
 	return Stack
 }

@@ -197,18 +197,15 @@ func mostAlike(all []transaction) []transaction {
 	by := map[string][]transaction{}
 	var most string
 	for _, x := range all {
-		key := strings.Join(each.Of(x, signature), "|")
+		key := strings.Join(each.Of(x, func(e journey.Event) string { // where it was
+			return fmt.Sprint(e.Host, e.Index, e.Point, e.Hook, e.Direction, packet(e), e.Depth)
+		}), "|")
 		by[key] = append(by[key], x)
 		if n := len(by[key]); n > len(by[most]) {
 			most = key
 		}
 	}
 	return by[most]
-}
-
-// signature is where an event was.
-func signature(e journey.Event) string {
-	return fmt.Sprint(e.Host, e.Index, e.Point, e.Hook, e.Direction, packet(e), e.Depth)
 }
 
 // packet says what a packet is for.

@@ -59,9 +59,6 @@ type figures struct {
 	probed float64
 }
 
-// saves says whether probes seem to save time.
-func (f figures) saves() bool { return f.call < 0 || f.probed < f.unprobed }
-
 func (f *figures) all() []*float64 {
 	return []*float64{&f.sum, &f.event, &f.call, &f.total, &f.outside, &f.unprobed, &f.off}
 }
@@ -207,7 +204,7 @@ func probes(t journey.Trace, whole, few followed) (p Probes) {
 	switch {
 	case !ok:
 		p.Unknown = "too few transactions were undisturbed in windows with and without all probes"
-	case middle.saves():
+	case middle.call < 0 || middle.probed < middle.unprobed: // as if probes saved time
 		p.Unknown = "the machine changed between the windows: those with probes were the faster ones"
 	}
 	if p.Unknown != "" {

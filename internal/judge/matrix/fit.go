@@ -73,11 +73,7 @@ func lines(entries []entry, nodes int, of func(entry) uint16) [][]uint32 {
 }
 
 func costsOf(entries []entry) []float64 {
-	costs := make([]float64, len(entries))
-	for i, e := range entries {
-		costs[i] = float64(e.cost)
-	}
-	return costs
+	return each.Of(entries, func(e entry) float64 { return float64(e.cost) })
 }
 
 // regroup finds the label whose groups explain most of the spread.

@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -36,15 +37,11 @@ func (p Plant) Found(nodes []string) bool {
 
 // Wrong returns what is wrong with faults among so many nodes of the lab, "" for nothing.
 func Wrong(plants []Plant, nodes int) string {
-	known := map[string]bool{}
-	for _, name := range LabNodes(nodes) {
-		known[name] = true
-	}
 	var wrong []string
 	at := map[string]bool{}
 	for _, p := range plants {
 		for _, name := range []string{p.Node, p.Peer} {
-			if name != "" && !known[name] {
+			if name != "" && !slices.Contains(LabNodes(nodes), name) {
 				wrong = append(wrong, fmt.Sprintf("%s: there is no node %q among %d", p.At(), name, nodes))
 			}
 		}

@@ -191,12 +191,7 @@ const (
 
 // Supports reports whether the dataplane supports a version of IP.
 func (o Profile) Supports(family int) bool {
-	for _, f := range o.Families {
-		if f == family {
-			return true
-		}
-	}
-	return len(o.Families) == 0
+	return len(o.Families) == 0 || slices.Contains(o.Families, family)
 }
 
 // variable is a text that a profile file uses as ${name}, and commands as an environment variable.

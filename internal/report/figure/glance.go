@@ -25,7 +25,8 @@ func glanceBars(sum report.Summary, s report.Series, stacked bool) plot.Bars {
 	var said []string
 	for j, c := range sum.Columns {
 		b.Columns = append(b.Columns, plot.BarColumn{Name: c.Name, Unit: c.Unit})
-		said = append(said, c.Name+", "+c.Unit+": "+columnText(sum, j))
+		values := each.Of(sum.Rows, func(r report.SummaryRow) string { return r.Profile + " " + r.Entries[j].Value + r.Entries[j].Text })
+		said = append(said, c.Name+", "+c.Unit+": "+strings.Join(values, "; "))
 	}
 	for _, r := range sum.Rows {
 		row := plot.BarRow{Name: r.Profile}

@@ -13,9 +13,6 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// anchor returns the address of a list within the page.
-func anchor(heading string) string { return "list-" + figure.Slug(heading) }
-
 // uniqueAnchor returns the address of a table or a cell: it follows from its names, so links to it hold for as long as the names do.
 func (b *builder) uniqueAnchor(names string) string {
 	id := figure.Slug(names)

@@ -20,6 +20,7 @@ import (
 	"sync"
 
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/report/figure"
 	"github.com/cnibench/cnibench/internal/report/plot"
 )
 
@@ -33,6 +34,7 @@ var styleText string
 var scriptText string
 
 var page = sync.OnceValue(func() *template.Template {
+	anchor := func(heading string) string { return "list-" + figure.Slug(heading) } // the address of a list within the page
 	return template.Must(template.New("page").Funcs(template.FuncMap{"groups": findingGroups, "anchor": anchor}).Parse(pageText))
 })
 

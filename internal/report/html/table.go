@@ -68,14 +68,6 @@ func (b *builder) picture(f report.Figure) picture {
 	}
 }
 
-// headingOf returns the heading of the figures with the workload of f.
-func headingOf(f report.Figure) string {
-	if f.Workload.Spec == nil {
-		return "What the state costs"
-	}
-	return number.Clean(f.Workload.String())
-}
-
 // pictures returns the figures of sections, by workload: of those that lead, or of the others.
 func (b *builder) pictures(lead bool) []pictures {
 	var out []pictures
@@ -87,8 +79,11 @@ func (b *builder) pictures(lead bool) []pictures {
 		var last plan.Workload
 		for _, f := range s.Figures {
 			if len(p.Parts) == 0 || f.Workload != last {
-				p.Parts = append(p.Parts, part{Heading: headingOf(f)})
-				last = f.Workload
+				heading := "What the state costs"
+				if f.Workload.Spec != nil {
+					heading = number.Clean(f.Workload.String())
+				}
+				p.Parts, last = append(p.Parts, part{Heading: heading}), f.Workload
 			}
 			at := &p.Parts[len(p.Parts)-1]
 			at.Figures = append(at.Figures, b.picture(f))

@@ -233,7 +233,8 @@ func viewOf(d report.Document) (view, error) {
 	}
 	v.Lead, v.Pictures = b.pictures(true), b.pictures(false)
 	v.Nav = navigation(v)
-	v.Description, v.Icon, v.Share = description(d), pageIcon(), d.Title
+	// The description is for those who show a link to the page.
+	v.Description, v.Icon, v.Share = append(slices.Clone(d.Lines), subtitle(d))[0], pageIcon(), d.Title
 	if d.Summary != nil && d.Summary.Message != "" {
 		v.Share = d.Summary.Message
 	}
@@ -271,14 +272,6 @@ func subtitle(d report.Document) string {
 		parts = append(parts, "compared with "+number.Clean(d.Analysis.Baseline))
 	}
 	return strings.Join(parts, ", ") + "."
-}
-
-// description returns the page in a sentence or two, for those who show a link to it.
-func description(d report.Document) string {
-	if len(d.Lines) == 0 {
-		return subtitle(d)
-	}
-	return d.Lines[0]
 }
 
 // Rule is the beginning of the text, which names what doubts; the table has the whole once, below it.

@@ -210,7 +210,11 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 		}, end))
 	}
 	if more := len(s.Rows) - len(rows); more > 0 {
-		p.bullets(number.Counted(more, "more profile") + p.allHint())
+		hint := ": --all."
+		if p.live {
+			hint = "."
+		}
+		p.bullets(number.Counted(more, "more profile") + hint)
 	}
 	switch {
 	case len(left) > 0 && p.live: // in one line
@@ -246,14 +250,6 @@ func (p *printer) fitting(s *report.Summary, all []column, used int) (columns []
 		columns = append(columns, c)
 	}
 	return columns, left
-}
-
-// allHint ends a sentence about what has no room.
-func (p *printer) allHint() string {
-	if p.live {
-		return "."
-	}
-	return ": --all."
 }
 
 // summaryColumn lines up the values of a need.
