@@ -185,7 +185,7 @@ func (p *program) compare(files []string, want asked) error {
 	if err != nil {
 		return usage(err)
 	}
-	held, err := hold(pair, want)
+	held, kept, err := hold(pair, want)
 	if err != nil {
 		return usage(err)
 	}
@@ -197,11 +197,7 @@ func (p *program) compare(files []string, want asked) error {
 	}
 	state := shown.Judge()
 	if len(held) > 0 {
-		var all []compare.Holding
-		for _, h := range held {
-			all = append(all, h.Holdings...)
-		}
-		state = compare.Outcome(all)
+		state = kept
 	}
 	if err := p.write(want.format, report.BuildPair(report.PairResult{Pair: shown, Held: held, State: state})); err != nil {
 		return err
@@ -209,9 +205,9 @@ func (p *program) compare(files []string, want asked) error {
 	return stateError(state)
 }
 
-// hold applies the budgets to the cells that are chosen. One that reaches no cell is a mistake: it would always be
-// kept.
-func hold(pair *compare.Pair, want asked) ([]report.Held, error) {
+// hold applies the budgets to the cells that are chosen, and says what comes of all together. One that reaches no cell is a
+// mistake: it would always be kept.
+func hold(pair *compare.Pair, want asked) ([]report.Held, compare.State, error) {
 	var held []report.Held
 	var errs []error
 	all := pair.Hold(want.budgets, func(k compare.Key) bool { return compare.Chosen(want.filters, k) })
@@ -221,7 +217,8 @@ func hold(pair *compare.Pair, want asked) ([]report.Held, error) {
 		}
 		held = append(held, report.Held{Budget: b, Holdings: all[i]})
 	}
-	return held, advice.With(errors.Join(errs...), "cnibench compare without it shows the cells that there are; --metrics shows more")
+	advised := advice.With(errors.Join(errs...), "cnibench compare without it shows the cells that there are; --metrics shows more")
+	return held, compare.Outcome(slices.Concat(all...)), advised
 }
 
 func (p *program) history(files []string, want asked) error {

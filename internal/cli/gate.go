@@ -52,7 +52,7 @@ func reaches(b compare.Budget, want plan.Plan) error {
 // gate holds the profiles of a report to budgets, and returns the error that the exit code stands for.
 func gate(d *report.Document, name string, budgets []compare.Budget) error {
 	pair := compare.Within(compare.Side{Name: name, Analysis: d.Analysis})
-	held, err := hold(pair, asked{compareArgs: &compareArgs{}, budgets: budgets})
+	held, state, err := hold(pair, asked{compareArgs: &compareArgs{}, budgets: budgets})
 	for _, p := range d.Profiles {
 		if err != nil && p.Skipped != "" {
 			return fmt.Errorf("no verdict: %s was not measured: %s", p.Name, p.Skipped)
@@ -61,14 +61,9 @@ func gate(d *report.Document, name string, budgets []compare.Budget) error {
 	if err != nil {
 		return usage(err)
 	}
-	var all []compare.Holding
-	for _, h := range held {
-		all = append(all, h.Holdings...)
-	}
 	shown := pair.Only(func(k compare.Key) bool {
 		return slices.ContainsFunc(budgets, func(b compare.Budget) bool { return b.Metric == k.Metric && b.Filter.Match(k) })
 	})
-	state := compare.Outcome(all)
 	d.Hold(report.PairResult{Pair: shown, Held: held, State: state})
 	return stateError(state)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/mesh"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Kind says what a finding names.
@@ -149,11 +150,7 @@ func (m *Matrix) node(i int, margin, apart float64) (e Evidence, doubt Doubt, di
 	limit := math.Log1p(margin) + max(nodeLimit*apart, valueLimit*m.Spread/math.Sqrt(float64(len(partners))))
 	sides := m.sides(i)
 	for k := range sides {
-		for _, x := range sides[k].excess {
-			if x > limit {
-				sides[k].hits++
-			}
-		}
+		sides[k].hits = beyond(sides[k].excess, limit)
 	}
 	bad := func(s side) bool {
 		return len(s.excess) > 0 && stat.Median(s.excess) > limit && float64(s.hits) >= most*float64(len(s.excess))
@@ -209,13 +206,13 @@ func (m *Matrix) sides(i int) [2]side {
 
 // somePartners reports whether a node differs with more than a few of its partners by what would count for a link.
 func (m *Matrix) somePartners(s side, margin float64) bool {
-	far := 0
-	for _, x := range s.excess {
-		if x > math.Log1p(margin)+valueLimit*m.Spread {
-			far++
-		}
-	}
+	far := beyond(s.excess, math.Log1p(margin)+valueLimit*m.Spread)
 	return far > fewest && 3*far >= len(s.excess)
+}
+
+// beyond counts the values above a limit.
+func beyond(values []float64, limit float64) int {
+	return len(each.Where(values, func(v float64) bool { return v > limit }))
 }
 
 // nodeSpread is how far the effects of the nodes lie apart.
@@ -235,12 +232,7 @@ func (m *Matrix) link(i, j int, margin float64) (f Finding, at []int, e Evidence
 	for k, way := range [][2]int{{i, j}, {j, i}} {
 		costs[k] = m.costs(way[0], way[1])
 		rests[k] = m.restsOf(way[0], way[1])
-		of[k] = len(rests[k])
-		for _, x := range rests[k] {
-			if x > limit {
-				hits[k]++
-			}
-		}
+		of[k], hits[k] = len(rests[k]), beyond(rests[k], limit)
 	}
 	f, at = Finding{Kind: Link}, []int{i, j}
 	sum := hits[0] + hits[1]

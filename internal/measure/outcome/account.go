@@ -61,10 +61,7 @@ func (t *trial) balance() (a account, ok bool) {
 		}
 		steal += float64(sample.Sum(cpus)[sample.Steal]) / float64(h.SpanNs)
 		a.blur += math.Abs(float64(x.s.ElapsedNs-h.SpanNs)) / float64(h.SpanNs)
-		a.add(t, h, cpus)
-		if x.s == t.client || t.c.Apart {
-			a.addLarge(h)
-		}
+		a.add(t, h, cpus, x.s == t.client || t.c.Apart)
 	}
 	a.blur += steal // whether clocks of tasks have it depends on the kernel
 	slices.SortStableFunc(a.others, func(x, y other) int {
@@ -76,8 +73,8 @@ func (t *trial) balance() (a account, ok bool) {
 	return a, a.cpus > 0
 }
 
-// add adds the CPUs of one machine.
-func (a *account) add(t *trial, h sample.HostDelta, cpus map[int]sample.Time) {
+// add adds the CPUs of one machine, and if large its tasks whose CPU is not known.
+func (a *account) add(t *trial, h sample.HostDelta, cpus map[int]sample.Time, large bool) {
 	span := float64(h.SpanNs)
 	for n, modes := range cpus {
 		idle, exact := h.IdleNs[n]
@@ -102,15 +99,8 @@ func (a *account) add(t *trial, h sample.HostDelta, cpus map[int]sample.Time) {
 			a.kernel += share
 		case here:
 			a.took(other{task.Command, share, false})
-		}
-	}
-}
-
-// addLarge adds the tasks of a machine whose CPU is not known.
-func (a *account) addLarge(h sample.HostDelta) {
-	for _, task := range h.Tasks {
-		if task.CPU < 0 {
-			a.took(other{task.Command, float64(task.Ns) / float64(h.SpanNs), true})
+		case large && task.CPU < 0:
+			a.took(other{task.Command, share, true})
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -71,12 +72,8 @@ func typical(probes []result.Probe, number func(result.Probe) float64) float64 {
 	if !ok {
 		return 0
 	}
-	var list []float64
-	for _, p := range probes {
-		if p.Held && p.Rate == rate && (p.Confirming || rate == 0) {
-			list = append(list, number(p))
-		}
-	}
+	confirming := each.Where(probes, func(p result.Probe) bool { return p.Held && p.Rate == rate && (p.Confirming || rate == 0) })
+	list := each.Of(confirming, number)
 	slices.Sort(list)
 	n := len(list)
 	return (list[(n-1)/2] + list[n/2]) / 2

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -22,13 +23,8 @@ func (t *trial) tool() (map[string]float64, []sample.Warning) {
 	maps.Copy(t.metrics, t.client.Tool.Metrics)
 	t.demand()
 	t.memory()
-	found := slices.Clone(t.client.Tool.Notes)
-	for _, w := range t.check() {
-		if slices.Contains(toolChecks, w.ID) {
-			found = append(found, w)
-		}
-	}
-	return t.metrics, found
+	checked := each.Where(t.check(), func(w sample.Warning) bool { return slices.Contains(toolChecks, w.ID) })
+	return t.metrics, slices.Concat(t.client.Tool.Notes, checked)
 }
 
 // share gives the server of a tool the work of its client, because it counts nothing that we can read. For datagrams the

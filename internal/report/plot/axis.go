@@ -151,13 +151,13 @@ func tickText(v float64) string {
 // textWidth estimates how wide a text is: a renderer's fonts are not known here.
 func textWidth(s string, size float64) float64 { return float64(number.Width(s)) * size * 0.56 }
 
-// namesWidth returns the room that the names of rows take: least, or what the longest needs, but not more than most.
-func namesWidth(least, most float64, names ...string) float64 {
+// namesWidth returns the room that the names of rows take: least, or what the longest needs, but not more than mostLabel.
+func namesWidth(least float64, names ...string) float64 {
 	room := least
 	for _, name := range names {
 		room = max(room, math.Ceil(textWidth(name, textSize))+9)
 	}
-	return min(room, most)
+	return min(room, mostLabel)
 }
 
 // fit cuts s to a width in pixels.

@@ -41,12 +41,12 @@ type Bar struct {
 const (
 	barRow, barHead, barName     = 24.0, 44.0, 118.0
 	barColumn, barText, barSpace = 176.0, 52.0, 14.0
-	barStacked, barMostName      = 360.0, 216.0
+	barStacked                   = 360.0
 )
 
 // Draw lays the bars out.
 func (b Bars) Draw() Drawing {
-	name := namesWidth(barName, barMostName, each.Of(b.Rows, func(r BarRow) string { return r.Name })...)
+	name := namesWidth(barName, each.Of(b.Rows, func(r BarRow) string { return r.Name })...)
 	high := math.Max(b.Row, barRow)
 	d := Drawing{Title: b.Title, Desc: b.Desc, Width: name + barColumn*float64(len(b.Columns)), Height: barHead + high*float64(len(b.Rows))}
 	if b.Stacked {
@@ -113,18 +113,6 @@ func Card(title, sub string, foot [3]string, bars Bars) Drawing {
 		sized(text(Muted, Point{margin, height - 46}, foot[1], Start), 16),
 		sized(text(Muted, Point{margin, height - 22}, foot[2], Start), 14),
 	}}}}
-	for _, g := range picture.Groups {
-		shapes := make([]Shape, len(g.Shapes))
-		for i, s := range g.Shapes {
-			points := make([]Point, len(s.Points))
-			for j, p := range s.Points {
-				points[j] = Point{margin + p.X*scale, top + p.Y*scale}
-			}
-			s.Points, s.Size, s.Width = points, s.Size*scale, s.Width*scale
-			shapes[i] = s
-		}
-		g.Shapes = shapes
-		out.Groups = append(out.Groups, g)
-	}
+	out.Groups = append(out.Groups, placed(picture.Groups, Point{margin, top}, scale)...)
 	return out
 }

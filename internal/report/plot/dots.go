@@ -55,7 +55,7 @@ func (p Dots) Draw() Drawing {
 		low, high = 0, 1
 	}
 	a, ticks := linear(min(0, low), high, 4)
-	a.from = namesWidth(labelWidth, mostLabel, each.Of(p.Rows, func(r DotRow) string { return r.Name })...)
+	a.from = namesWidth(labelWidth, each.Of(p.Rows, func(r DotRow) string { return r.Name })...)
 	a.to = plotWidth - valueWidth - 6
 	d := Drawing{Width: plotWidth, Height: headHeight + rowHeight*float64(len(p.Rows)) + 8, Title: p.Title, Desc: p.Desc}
 	d.Groups = append(d.Groups, p.frame(a, ticks, d.Height))

@@ -37,7 +37,7 @@ const (
 // Draw lays the map out.
 func (p Heat) Draw() Drawing {
 	head := 46.0
-	labels := namesWidth(labelWidth, mostLabel, each.Of(p.Rows, func(r HeatRow) string { return r.Name })...)
+	labels := namesWidth(labelWidth, each.Of(p.Rows, func(r HeatRow) string { return r.Name })...)
 	d := Drawing{Width: labels + heatCell*float64(len(p.Columns)), Height: head + heatHeight*float64(len(p.Rows)), Title: p.Title, Desc: p.Desc}
 	g := Group{Shapes: []Shape{small(text(Muted, Point{0, head - 8}, fit(p.Unit, smallSize, labels-8), Start))}}
 	for j, c := range p.Columns {

@@ -14,7 +14,7 @@ const matrixWidth, matrixCell = 720.0, 40.0
 // Draw lays the map out. Names across are written where there is room for them.
 func (p Matrix) Draw() Drawing {
 	size := min(matrixCell, matrixWidth/float64(max(1, len(p.Names))))
-	labels := namesWidth(labelWidth, mostLabel, p.Names...)
+	labels := namesWidth(labelWidth, p.Names...)
 	const head = 22.0
 	d := Drawing{Width: labels + size*float64(len(p.Names)), Height: head + size*float64(len(p.Names)), Title: p.Title, Desc: p.Desc}
 	written := size >= 2*smallSize

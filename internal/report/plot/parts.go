@@ -97,7 +97,7 @@ func (p Stacked) Draw() Drawing {
 		high = max(high, sum)
 	}
 	a, ticks := linear(0, high, 4)
-	a.from = namesWidth(labelWidth, mostLabel, each.Of(p.Bars, func(b StackedBar) string { return b.Name })...)
+	a.from = namesWidth(labelWidth, each.Of(p.Bars, func(b StackedBar) string { return b.Name })...)
 	a.to = plotWidth - valueWidth - 6
 	const perLine = 2
 	named := p.named()

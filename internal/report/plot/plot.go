@@ -9,7 +9,10 @@
 // Nothing here knows what a profile or a metric is. Texts may come from anywhere: whatever writes a drawing escapes them.
 package plot
 
-import "github.com/cnibench/cnibench/internal/vocab/number"
+import (
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
 
 // Drawing is a picture.
 type Drawing struct {
@@ -138,19 +141,18 @@ func Framed(d Drawing) Drawing {
 		s.Size = titleSize
 		head.Shapes = append(head.Shapes, s)
 	}
-	out.Groups = []Group{head}
-	for _, g := range d.Groups {
-		shapes := make([]Shape, len(g.Shapes))
-		for i, s := range g.Shapes {
-			points := make([]Point, len(s.Points))
-			for j, p := range s.Points {
-				points[j] = Point{p.X + margin, p.Y + down}
-			}
-			s.Points = points
-			shapes[i] = s
-		}
-		g.Shapes = shapes
-		out.Groups = append(out.Groups, g)
-	}
+	out.Groups = append([]Group{head}, placed(d.Groups, Point{margin, down}, 1)...)
 	return out
+}
+
+// placed returns groups with their origin at a point, and scaled.
+func placed(groups []Group, at Point, scale float64) []Group {
+	return each.Of(groups, func(g Group) Group {
+		g.Shapes = each.Of(g.Shapes, func(s Shape) Shape {
+			s.Points = each.Of(s.Points, func(p Point) Point { return Point{at.X + p.X*scale, at.Y + p.Y*scale} })
+			s.Size, s.Width = s.Size*scale, s.Width*scale
+			return s
+		})
+		return g
+	})
 }
