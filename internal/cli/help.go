@@ -11,6 +11,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Annotations of flags, by which help groups them.
@@ -73,12 +74,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	if at := elsewhere[cmd.Name()+" "+args[0]]; at != "" {
 		return usageOf(cmd, fmt.Errorf("unknown command %q, did you mean %q?", args[0], at))
 	}
-	var names []string
-	for _, sub := range cmd.Commands() {
-		if sub.IsAvailableCommand() {
-			names = append(names, sub.Name())
-		}
-	}
+	names := each.Of(each.Where(cmd.Commands(), (*cobra.Command).IsAvailableCommand), (*cobra.Command).Name)
 	return usageOf(cmd, fmt.Errorf("unknown command %q%s", args[0], advice.DidYouMean(args[0], names)))
 }
 

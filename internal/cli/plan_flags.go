@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/profilefile"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // planFlags are the settings with a flag, and the flags that change all workloads. They are applied in this order over
@@ -324,11 +325,5 @@ func (a *planArgs) elsewhere(cmd *cobra.Command, p plan.Plan) position.Faults {
 
 // flagsOf returns the flags of the settings that have a meaning in one place only.
 func flagsOf(is func(plan.Setting) bool) []string {
-	var names []string
-	for _, f := range planFlags() {
-		if is(f) {
-			names = append(names, f.Flag)
-		}
-	}
-	return names
+	return each.Of(each.Where(planFlags(), is), func(f plan.Setting) string { return f.Flag })
 }

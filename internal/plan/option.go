@@ -54,14 +54,9 @@ func (o option) Default(k Kind) string {
 func field[S Spec, T comparable](key, word, help string, v values[T], at func(s *S) *T) option {
 	return option{Key: key, Word: word, Help: help, Values: v.describe(), schema: v.schema,
 		set: func(w *Workload, text string) error {
-			read, err := v.parse(text)
+			read, err := v.sound(text)
 			if err != nil {
 				return err
-			}
-			if v.wrong != nil {
-				if fault := v.wrong(read); fault != "" {
-					return errors.New(fault)
-				}
 			}
 			s := w.Spec.(S)
 			*at(&s) = read
@@ -121,12 +116,8 @@ var byTool = option{Key: "tool", Word: "tool", Help: "program that sends the wor
 var byWindow = func() option {
 	v := spans(minWindow, maxWindow)
 	return option{Key: "window", Word: "window", Help: "measurement window of this workload; otherwise that of the plan", Values: v.describe(), schema: v.schema,
-		set: func(w *Workload, s string) error {
-			d, err := v.parse(s)
-			if fault := v.wrong(d); err == nil && fault != "" {
-				err = errors.New(fault)
-			}
-			w.Window = d
+		set: func(w *Workload, s string) (err error) {
+			w.Window, err = v.sound(s)
 			return err
 		},
 		text: func(w Workload) string {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -106,6 +107,17 @@ func (v values[T]) describe() string {
 		return v.rang
 	}
 	return strings.Join(v.words, ", ")
+}
+
+// sound reads a value that is not wrong.
+func (v values[T]) sound(text string) (T, error) {
+	read, err := v.parse(text)
+	if err == nil && v.wrong != nil {
+		if fault := v.wrong(read); fault != "" {
+			err = errors.New(fault)
+		}
+	}
+	return read, err
 }
 
 // setting returns s with values at a place of the plan.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -223,20 +222,14 @@ func pathLists() values[[]Path] {
 // windows are lengths of a measurement window. 0 in a plan, which no file and no flag can give, leaves it to Fit.
 func windows() values[time.Duration] {
 	v := spans(minWindow, maxWindow)
-	inner := v.wrong
+	given := v
 	v.wrong = func(d time.Duration) string {
 		if d == 0 {
 			return ""
 		}
-		return inner(d)
+		return given.wrong(d)
 	}
-	v.parse = func(s string) (time.Duration, error) {
-		d, err := position.ParseDuration(s)
-		if fault := inner(d); err == nil && fault != "" {
-			err = errors.New(fault)
-		}
-		return d, err
-	}
+	v.parse = given.sound
 	return v
 }
 

@@ -179,12 +179,8 @@ func (s State) Way() (Device, int, bool) {
 
 // Missing returns why what could not be seen, "" if it is not listed as unproven.
 func (s State) Missing(what string) string {
-	for _, u := range s.Unproven {
-		if u.What == what {
-			return u.Why
-		}
-	}
-	return ""
+	u, _ := each.First(s.Unproven, func(u Unproven) bool { return u.What == what })
+	return u.Why
 }
 
 // prefixes are the prefixes by which chains are counted, each with its owner.

@@ -83,7 +83,7 @@ func (h *HostDelta) merge(o *HostDelta) {
 	h.NodeMemoryUsedBytes = max(h.NodeMemoryUsedBytes, o.NodeMemoryUsedBytes)
 }
 
-func add[K comparable, N int64 | uint64](into *map[K]N, counts map[K]N) {
+func add[K comparable, N int64 | uint64 | float64](into *map[K]N, counts map[K]N) {
 	for name, n := range counts {
 		if *into == nil {
 			*into = map[K]N{}

@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -43,9 +44,7 @@ func (o *Observation) AddPod(p NewPod) {
 // that got no answer is not faster than one that waited.
 func (o *Observation) FailPod(kind, why string, p NewPod) {
 	o.Errors[kind]++
-	if o.Pods.Failure == "" {
-		o.Pods.Failure = why
-	}
+	o.Pods.Failure = cmp.Or(o.Pods.Failure, why)
 	o.Pods.Unanswered++
 	rest, parts := o.Pods.TimeoutNs, map[string]int64{}
 	for part, ns := range p.Parts {

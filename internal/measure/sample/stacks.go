@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // NoSymbols begins what Stacks.Missing says where functions of the kernel have no names.
@@ -154,17 +156,8 @@ func (s *Stacks) Join(o *Stacks, root func(string) string) {
 	s.Lost, s.Throttled, s.Foreign, s.Meter = s.Lost+o.Lost, s.Throttled+o.Throttled, s.Foreign+o.Foreign, s.Meter+o.Meter
 	s.Cut += o.Cut
 	add(&s.Others, o.Others)
-	for name, n := range o.Counters {
-		if s.Counters == nil {
-			s.Counters = map[string]float64{}
-		}
-		s.Counters[name] += n
-	}
-	for _, m := range o.Missing {
-		if !slices.Contains(s.Missing, m) {
-			s.Missing = append(s.Missing, m)
-		}
-	}
+	add(&s.Counters, o.Counters)
+	s.Missing = each.Once(append(s.Missing, o.Missing...))
 	renamed := func(frame int32) []string {
 		stack := o.Stack(frame)
 		if root != nil {
@@ -243,9 +236,7 @@ func (s *Stacks) Stack(frame int32) []string {
 	for at := frame; at >= 0; at = s.Frames[2*at] {
 		stack = append(stack, s.Names[s.Frames[2*at+1]])
 	}
-	for i, j := 0, len(stack)-1; i < j; i, j = i+1, j-1 {
-		stack[i], stack[j] = stack[j], stack[i]
-	}
+	slices.Reverse(stack)
 	return stack
 }
 

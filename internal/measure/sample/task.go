@@ -1,6 +1,9 @@
 package sample
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Task is a task of the machine that is not one of a run's agents: a kernel thread, or a thread of a program.
 type Task struct {
@@ -34,10 +37,5 @@ func (t Task) OfPath() bool {
 		}
 		list, name = queues, worker[at+1:]
 	}
-	for _, beginning := range list {
-		if strings.HasPrefix(name, beginning) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(beginning string) bool { return strings.HasPrefix(name, beginning) })
 }

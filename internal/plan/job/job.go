@@ -7,6 +7,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -112,24 +113,14 @@ func (s Shape) pattern() pattern {
 
 // WithDefaults returns s with its defaults filled in, and cleared of what its pattern does not use.
 func (s Shape) WithDefaults() Shape {
-	if s.Pattern == "" {
-		s.Pattern = allReduces
-	}
-	if s.Members == 0 {
-		s.Members = 4
-	}
+	s.Pattern, s.Members = cmp.Or(s.Pattern, allReduces), cmp.Or(s.Members, 4)
 	if ways := s.pattern().ways; s.Via == "" && len(ways) > 0 {
 		s.Via = ways[0]
 	}
-	if s.Size == 0 {
-		s.Size = 1 << 20
-		if s.Pattern == requests {
-			s.Size = 1 << 10
-		}
+	if s.Pattern == requests {
+		s.Size, s.Fanout = cmp.Or(s.Size, 1<<10), cmp.Or(s.Fanout, 2)
 	}
-	if s.Pattern == requests && s.Fanout == 0 {
-		s.Fanout = 2
-	}
+	s.Size = cmp.Or(s.Size, 1<<20)
 	return s
 }
 
