@@ -68,11 +68,7 @@ func (b *builder) mainPath() (plan.Path, bool) {
 	for i, p := range b.analysis.Paths {
 		n := 0
 		for _, t := range b.cut {
-			for _, e := range t.Rows[i] {
-				if e.Cell != nil && e.Cell.N > 0 {
-					n++
-				}
-			}
+			n += len(each.Where(t.Rows[i], func(e compare.Entry) bool { return e.Cell != nil && e.Cell.N > 0 }))
 		}
 		if n > 0 && p == plan.MainPath {
 			return p, true
@@ -94,16 +90,22 @@ func (b *builder) tallyLine() []string {
 		}
 		return []string{fmt.Sprintf("No cell can be compared with %s.", base)}
 	}
-	return []string{fmt.Sprintf("Against %s, %s: %s.", base, number.Counted(len(all), "comparison"), verdictCounts(all))}
+	verdicts := verdictCounts(each.Of(all, func(x compare.Comparison) compare.Verdict { return x.Verdict }))
+	return []string{fmt.Sprintf("Against %s, %s: %s.", base, number.Counted(len(all), "comparison"), verdicts)}
 }
 
 // verdictCounts describes how many comparisons came out how.
-func verdictCounts(xs []compare.Comparison) string {
-	n := compare.Counts(xs)
+func verdictCounts(all []compare.Verdict) string {
+	order := []compare.Verdict{compare.Worse, compare.Better, compare.Same, compare.Inconclusive}
+	return tallied(all, order, func(v compare.Verdict) string { return string(v) })
+}
+
+// tallied counts the values that are in order, in words: "2 worse, 1 same".
+func tallied[T comparable](all, order []T, word func(T) string) string {
 	var parts []string
-	for _, v := range []compare.Verdict{compare.Worse, compare.Better, compare.Same, compare.Inconclusive} {
-		if n[v] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n[v], v))
+	for _, v := range order {
+		if n := len(each.Where(all, func(x T) bool { return x == v })); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, word(v)))
 		}
 	}
 	return strings.Join(parts, ", ")

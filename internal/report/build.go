@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -100,18 +101,14 @@ func (c *Collector) Build(h result.Header, o Options) (Document, error) {
 
 // selectMetrics returns the metrics to show, in report order.
 func selectMetrics(names []string) ([]metric.Metric, error) {
-	var out []metric.Metric
 	for _, n := range names {
 		if _, ok := metric.Lookup(n); !ok {
 			return nil, advice.With(fmt.Errorf("unknown metric %q", n), "`cnibench list metrics` prints all metrics")
 		}
 	}
-	for _, m := range metric.All() {
-		if names == nil && m.Headline || slices.Contains(names, m.Name) {
-			out = append(out, m)
-		}
-	}
-	return out, nil
+	return each.Where(metric.All(), func(m metric.Metric) bool {
+		return names == nil && m.Headline || slices.Contains(names, m.Name)
+	}), nil
 }
 
 func reportTitle(r Run) string {
@@ -219,13 +216,8 @@ func (b *builder) columns(t compare.Table) []int {
 }
 
 // servedCells counts the cells of column j.
-func servedCells(t compare.Table, j int) (n int) {
-	for _, row := range t.Rows {
-		if row[j].Cell != nil {
-			n++
-		}
-	}
-	return n
+func servedCells(t compare.Table, j int) int {
+	return len(each.Where(t.Rows, func(row []compare.Entry) bool { return row[j].Cell != nil }))
 }
 
 func (b *builder) headerProfile(name plan.Variant) (result.Profile, bool) {
@@ -364,10 +356,7 @@ func (a *account) add(rec *result.Record) {
 
 // runOf returns the run that it tells of; h is the header of its result.
 func (a *account) runOf(h result.Header) Run {
-	r := Run{Plan: h.Plan, Origin: h.Origin, Created: h.Created, Reason: unfinished, Trials: a.trials, Failed: a.failed}
-	if a.reason != "" {
-		r.Reason = a.reason
-	}
+	r := Run{Plan: h.Plan, Origin: h.Origin, Created: h.Created, Reason: cmp.Or(a.reason, unfinished), Trials: a.trials, Failed: a.failed}
 	r.Wall, r.Windows = a.ended.wall, a.ended.window
 	if r.Wall <= 0 || r.Reason == unfinished {
 		r.Wall, r.Windows = a.all.wall, a.all.window

@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/findings"
@@ -48,12 +47,7 @@ func BuildFindings(sources []findings.Source, all []findings.Judged) Document {
 func Claims(a *compare.Analysis) (tally string, testable []Section) {
 	published := findings.Published()
 	all := findings.Judge(a, published.Claims)
-	var tested []findings.Judged
-	for _, j := range all {
-		if j.Outcome != findings.NotTestable {
-			tested = append(tested, j)
-		}
-	}
+	tested := each.Where(all, func(j findings.Judged) bool { return j.Outcome != findings.NotTestable })
 	tally = fmt.Sprintf("This result can test %d of %d published claims: %s.", len(tested), len(all), claimCounts(tested))
 	return tally, claimSections(published.Sources, tested)
 }
@@ -82,12 +76,9 @@ func claimSections(sources []findings.Source, all []findings.Judged) []Section {
 
 // claimCounts describes how many claims came out how.
 func claimCounts(all []findings.Judged) string {
-	n := findings.Counts(all)
-	var parts []string
-	for _, o := range findings.Outcomes {
-		if n[o] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n[o], o))
-		}
-	}
-	return strings.Join(parts, ", ")
+	return tallied(outcomesOf(all), findings.Outcomes, func(o findings.Outcome) string { return string(o) })
+}
+
+func outcomesOf(all []findings.Judged) []findings.Outcome {
+	return each.Of(all, func(j findings.Judged) findings.Outcome { return j.Outcome })
 }

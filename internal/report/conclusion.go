@@ -232,13 +232,8 @@ func marginText(x compare.Comparison, margin float64) string {
 
 // sayNoDifference is the sentence of a row in which no profile is worse than the first.
 func (s *sentence) sayNoDifference() {
-	var open []compare.Comparison
-	for _, x := range s.ranks[1:] {
-		s.Ties = append(s.Ties, x.ToBest)
-		if x.ToBest.Verdict != compare.Same {
-			open = append(open, x.ToBest)
-		}
-	}
+	s.Ties = againstBest(s.ranks[1:])
+	open := each.Where(s.Ties, func(x compare.Comparison) bool { return x.Verdict != compare.Same })
 	first, last := s.ranks[0], s.ranks[len(s.ranks)-1]
 	between := s.valueText(first) + " to " + s.valueText(last)
 	if len(open) == 0 {
@@ -250,15 +245,8 @@ func (s *sentence) sayNoDifference() {
 
 // sayBest names the first and those that do not differ from it.
 func (s *sentence) sayBest() {
-	var same, open []compare.Comparison
-	for _, x := range s.ranks[1:] {
-		switch x.ToBest.Verdict {
-		case compare.Same:
-			same = append(same, x.ToBest)
-		case compare.Inconclusive:
-			open = append(open, x.ToBest)
-		}
-	}
+	others := againstBest(s.ranks[1:])
+	same, open := having(others, compare.Same), having(others, compare.Inconclusive)
 	s.Ties = append(append(s.Ties, same...), open...)
 	what := s.valueText(s.ranks[0]) + " " + leadVerb(len(open), len(same))
 	if len(same) > 0 {
@@ -284,18 +272,9 @@ func leadVerb(open, same int) string {
 
 // sayBrief names the first and the last, or if none is last the first that is worse.
 func (s *sentence) sayBrief(tail int) {
-	open, same := 0, 0
-	var worse []compare.Standing
-	for _, x := range s.ranks[1:] {
-		switch x.ToBest.Verdict {
-		case compare.Worse:
-			worse = append(worse, x)
-		case compare.Same:
-			same++
-		default:
-			open++
-		}
-	}
+	others := s.ranks[1:]
+	worse, same := each.Where(others, isWorse), len(having(againstBest(others), compare.Same))
+	open := len(others) - len(worse) - same
 	s.Brief = number.Clean(s.ranks[0].Cell.Profile) + " " + leadVerb(open, same)
 	var near []string
 	if same > 0 {
@@ -344,16 +323,9 @@ func (s *sentence) sayWorst(tail int) {
 	}
 	last := s.ranks[n-1]
 	what := s.valueText(last) + " is worst" + s.claimText(last.ToBest)
-	var near, same []compare.Comparison
-	for _, x := range s.ranks[:n-1] {
-		switch x.ToLast.Verdict {
-		case compare.Better:
-		case compare.Same:
-			same = append(same, x.ToLast)
-		default:
-			near = append(near, x.ToLast)
-		}
-	}
+	others := each.Of(s.ranks[:n-1], func(x compare.Standing) compare.Comparison { return x.ToLast })
+	same := having(others, compare.Same)
+	near := each.Where(others, func(x compare.Comparison) bool { return x.Verdict != compare.Same && x.Verdict != compare.Better })
 	if len(same) > 0 {
 		what += ", the same as " + joinNames(profileNames(same))
 	}
@@ -379,6 +351,16 @@ func (b *builder) sayGroups(s *sentence, tail int) {
 			s.say("%s do not differ significantly", joinNames(names))
 		}
 	}
+}
+
+// againstBest returns how standings compare with the best.
+func againstBest(xs []compare.Standing) []compare.Comparison {
+	return each.Of(xs, func(x compare.Standing) compare.Comparison { return x.ToBest })
+}
+
+// having returns the comparisons with a verdict.
+func having(xs []compare.Comparison, v compare.Verdict) []compare.Comparison {
+	return each.Where(xs, func(x compare.Comparison) bool { return x.Verdict == v })
 }
 
 func profileNames(xs []compare.Comparison) []string {

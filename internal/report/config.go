@@ -1,12 +1,14 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/check"
 	"github.com/cnibench/cnibench/internal/judge/config"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -32,11 +34,7 @@ func BuildConfig(r config.Report) Document {
 	}
 	profiles := Grid{Title: "Amounts to", Label: "Profile", Columns: []string{"Dataplane"}, Prose: true}
 	for _, m := range r.Measured {
-		name := m.Profile
-		if name == "" {
-			name = "none"
-		}
-		profiles.Add(name, number.Clean(strings.Join(append([]string{m.Title}, m.But...), "; but ")))
+		profiles.Add(cmp.Or(m.Profile, "none"), number.Clean(strings.Join(append([]string{m.Title}, m.But...), "; but ")))
 	}
 	settings := Grid{Title: "In force", Label: "Setting", Columns: []string{"Value", "Source"}, Prose: true}
 	for i, s := range slices.Concat(r.Settings, r.Wire) {
@@ -61,12 +59,7 @@ func BuildConfig(r config.Report) Document {
 
 // configCounts describes how many findings there are, and how many documents were not judged.
 func configCounts(r config.Report) string {
-	skipped := 0
-	for _, d := range r.Documents {
-		if d.NotJudged != "" {
-			skipped++
-		}
-	}
+	skipped := len(each.Where(r.Documents, func(d config.Document) bool { return d.NotJudged != "" }))
 	switch {
 	case skipped == 0:
 		return findingCounts(r.Findings)

@@ -75,13 +75,7 @@ func (n Need) standingText(ranks []compare.Standing, toBest compare.Comparison, 
 		words   string
 		verdict compare.Verdict
 	}{{"same", compare.Same}, {"undecided", compare.Inconclusive}} {
-		var names []string
-		for _, s := range ranks[1:] {
-			if s.ToBest.Verdict == v.verdict {
-				names = append(names, number.Clean(s.Cell.Profile))
-			}
-		}
-		if len(names) > 0 {
+		if names := profileNames(having(againstBest(ranks[1:]), v.verdict)); len(names) > 0 {
 			near = append(near, v.words+": "+fewNames(names))
 		}
 	}

@@ -17,9 +17,8 @@ import (
 // nicLabel says under which NIC model bulk data of a workload was sent: "ideal NIC" or "no NIC offload". It is "" for
 // other workloads, outside the lab, and where profiles differ in it, since their names say so.
 func (b *builder) nicLabel(w plan.Workload) string {
-	models := each.Of(b.analysis.Profiles, func(v plan.Variant) plan.NIC { return b.analysis.NIC(plan.Case{Profile: v, Workload: w}) })
-	slices.Sort(models)
-	if models = slices.Compact(models); len(models) != 1 {
+	models := each.Once(each.Of(b.analysis.Profiles, func(v plan.Variant) plan.NIC { return b.analysis.NIC(plan.Case{Profile: v, Workload: w}) }))
+	if len(models) != 1 {
 		return ""
 	}
 	return models[0].Label()

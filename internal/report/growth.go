@@ -190,15 +190,20 @@ func countText(v float64) string {
 	return text
 }
 
-// grid returns a row for each profile: the points, then the kind and the slope.
-func (w wording) grid(title string) Grid {
+// growthScale returns the scale of the points of all profiles.
+func growthScale(f compare.GrowthFamily) number.Scale {
 	var values []float64
-	for _, l := range w.Lines {
+	for _, l := range f.Lines {
 		for _, p := range l.Points {
 			values = append(values, p.Median)
 		}
 	}
-	scale := number.Common(w.Unit, values...)
+	return number.Common(f.Unit, values...)
+}
+
+// grid returns a row for each profile: the points, then the kind and the slope.
+func (w wording) grid(title string) Grid {
+	scale := growthScale(w.GrowthFamily)
 	g := Grid{Title: title + " (" + scale.Unit + ")", Label: "profile",
 		Columns: each.Of(w.sweep.Points, func(point int) string { return countText(float64(point)) })}
 	g.Columns = append(g.Columns, "kind", "slope")
@@ -231,33 +236,21 @@ func (w wording) slope(l compare.GrowthLine) string {
 	return fmt.Sprintf("%s %s a %s, %s to %s", s.Format(l.Slope), s.Unit, per, s.Format(l.Low), s.Format(l.High))
 }
 
-// growthPage returns the curves over a swept condition; their sentences are the answer.
+// growthPage returns the curves over a swept condition. The sentences about CPU time, and about what it takes to program the
+// state, are the answer.
 func growthPage(b *builder) page {
 	all := growths(b.analysis.Growth(b.header.Plan, b.from.states), b.header.Plan, b.analysis.Margin)
 	s := Section{Heading: "Growth", ID: "growth", Notes: growthNotes, Drawn: true, Figures: growthFigures(all, b.series())}
+	var answer []string
 	for _, g := range all {
-		if !g.answers() {
+		if slices.Contains([]string{metric.ServiceDemand, metric.ProgramTime, metric.StateChange}, g.Metric.Name) {
+			answer = append(answer, g.Sentences...)
+		} else {
 			g.Grid.Notes = g.Sentences
 		}
 		s.Grids = append(s.Grids, g.Grid)
 	}
-	return page{sections: []Section{s}, answer: growthAnswer(all), subjects: []Subject{{"growth", growthData(all)}, {"crossings", crossingData(all)}}}
-}
-
-// answers reports whether the sentences of g belong to the answer of the report.
-func (g Growth) answers() bool {
-	return slices.Contains([]string{metric.ServiceDemand, metric.ProgramTime, metric.StateChange}, g.Metric.Name)
-}
-
-// growthAnswer returns the sentences for the answer: those of CPU time, and of what it takes to program the state.
-func growthAnswer(all []Growth) []string {
-	var lines []string
-	for _, g := range all {
-		if g.answers() {
-			lines = append(lines, g.Sentences...)
-		}
-	}
-	return lines
+	return page{sections: []Section{s}, answer: answer, subjects: []Subject{{"growth", growthData(all)}, {"crossings", crossingData(all)}}}
 }
 
 // Points returns the values of the condition at which any profile was measured, rising.
@@ -379,13 +372,7 @@ func crossingData(all []Growth) []curveCrossing {
 func growthFigures(all []Growth, s Series) []Figure {
 	var out []Figure
 	for _, g := range all {
-		var values []float64
-		for _, l := range g.Lines {
-			for _, p := range l.Points {
-				values = append(values, p.Median)
-			}
-		}
-		scale := number.Common(g.Unit, values...)
+		scale := growthScale(g.GrowthFamily)
 		p := plot.Lines{
 			Title: "growth of " + g.Title, Desc: strings.Join(g.Sentences, " "),
 			Unit: g.Metric.Title + ", " + scale.Unit + ", log scale", XName: g.Condition + ", log scale; faint: the fitted law",

@@ -40,12 +40,7 @@ const mostEvents = 10
 // historyAnswer says each change in a line, below the result that it came with.
 func historyAnswer(h *compare.History) []string {
 	events := h.Events()
-	changed := 0
-	for _, t := range h.Tracks {
-		if len(t.Changes) > 0 {
-			changed++
-		}
-	}
+	changed := len(each.Where(h.Tracks, func(t compare.Track) bool { return len(t.Changes) > 0 }))
 	switch {
 	case len(h.Runs) < stat.ChangesFrom:
 		return []string{fmt.Sprintf("A change of level cannot be told from what any two runs differ by: %s, %d needed.",

@@ -33,13 +33,8 @@ func withItems(all ...Section) []Section {
 }
 
 func (b *builder) skippedItems() []Item {
-	var items []Item
-	for _, p := range b.header.Profiles {
-		if p.Skipped != "" {
-			items = append(items, Item{Name: number.Clean(p.Name), Text: number.Clean(p.Skipped)})
-		}
-	}
-	return items
+	skipped := each.Where(b.header.Profiles, func(p result.Profile) bool { return p.Skipped != "" })
+	return each.Of(skipped, func(p result.Profile) Item { return Item{Name: number.Clean(p.Name), Text: number.Clean(p.Skipped)} })
 }
 
 // notServedItems groups the paths of a profile by the reason why it has none.

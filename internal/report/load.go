@@ -114,12 +114,7 @@ func (b *builder) loads() []LoadCurve {
 
 // loadSteps returns the workloads that differ from base in their load alone, by rising load.
 func loadSteps(all []plan.Workload, base plan.Workload) []plan.Workload {
-	var steps []plan.Workload
-	for _, w := range all {
-		if w.Traits().Load > 0 && w.Paced(0, 0) == base {
-			steps = append(steps, w)
-		}
-	}
+	steps := each.Where(all, func(w plan.Workload) bool { return w.Traits().Load > 0 && w.Paced(0, 0) == base })
 	slices.SortFunc(steps, func(v, w plan.Workload) int { return cmp.Compare(v.Traits().Load, w.Traits().Load) })
 	return steps
 }

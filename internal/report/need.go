@@ -171,7 +171,7 @@ func (b *builder) rankNeed(w want, m metric.Metric) (Need, bool) {
 	among := b.rankDataplanes(w.path, w.workload, m.Name)
 	n.Choice, n.Bounds = among, areBounds(among)
 	if pick >= 0 && !n.Bounds {
-		n.Near = notWorse(among[1:])
+		n.Near = profileNames(each.Where(againstBest(among[1:]), func(x compare.Comparison) bool { return x.Verdict != compare.Worse }))
 		n.Best = b.best(n)
 	}
 	n.Conclusion = b.conclude(among, n.Scale())
@@ -181,17 +181,6 @@ func (b *builder) rankNeed(w want, m metric.Metric) (Need, bool) {
 		n.Under = b.bareText(ranks[n.Pick].ToBest)
 	}
 	return n, true
-}
-
-// notWorse names the profiles of ranks that do not differ significantly from the best.
-func notWorse(ranks []compare.Standing) []string {
-	var names []string
-	for _, s := range ranks {
-		if s.ToBest.Verdict != compare.Worse {
-			names = append(names, number.Clean(s.Cell.Profile))
-		}
-	}
-	return names
 }
 
 // Scale returns the scale of a need's medians.

@@ -129,13 +129,7 @@ func (b *builder) byProfile(c plan.Case, title, family string, members []string,
 		}
 	}
 	scale := number.Common("ns", all...)
-	columns := each.Of(members, func(m string) string { return m })
-	kept := columns[:0]
-	for _, m := range columns {
-		if has[m] {
-			kept = append(kept, m)
-		}
-	}
+	kept := each.Where(members, func(m string) bool { return has[m] })
 	g := Grid{Title: title + " (" + scale.Unit + ")", Label: "profile", Columns: append(kept[:len(kept):len(kept)], each.Of(texts, func(t column) string { return t.name })...)}
 	for _, r := range rows {
 		c.Profile = r.profile

@@ -209,18 +209,12 @@ func (b *builder) legendLines() []string {
 // twinVerdicts describes what the baseline beside its twin was called, where both were raised anew: anything but the same or
 // inconclusive is a false alarm. "" if there is no such pair.
 func (b *builder) twinVerdicts() string {
-	var xs []compare.Comparison
-	for _, f := range b.analysis.Floors {
-		for _, t := range f.Twins {
-			if t.Verdict != compare.None {
-				xs = append(xs, compare.Comparison{Verdict: t.Verdict})
-			}
-		}
-	}
-	if len(xs) == 0 {
+	twins := slices.Concat(each.Of(b.analysis.Floors, func(f compare.Floor) []compare.Twin { return f.Twins })...)
+	counts := verdictCounts(each.Of(twins, func(t compare.Twin) compare.Verdict { return t.Verdict }))
+	if counts == "" {
 		return ""
 	}
-	return "A/A, the baseline against its twin: " + verdictCounts(xs) + "."
+	return "A/A, the baseline against its twin: " + counts + "."
 }
 
 // standInPaths returns the paths of the baseline's cells that were taken for other paths.

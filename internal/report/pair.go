@@ -177,19 +177,16 @@ func (b *pairBuilder) answerLines(held []Held) []string {
 		lines = append(lines, "Both files hold the same trials.")
 	}
 	judged := p.Judged()
-	verdicts := each.Of(judged, func(m compare.Match) compare.Comparison { return m.Comparison })
+	verdicts := each.Of(judged, func(m compare.Match) compare.Verdict { return m.Verdict })
 	if len(judged) == 0 {
 		lines = append(lines, "No common cell can be judged.")
 	} else {
 		lines = append(lines, fmt.Sprintf("B against A, %s: %s.", number.Counted(len(judged), "cell"), verdictCounts(verdicts)))
 	}
 	lines = append(lines, b.largest(judged)...)
-	var lost []string
-	for _, m := range p.Matches {
-		if m.Lost() {
-			lost = append(lost, number.Clean(m.Profile)+" "+m.Path.String()+" "+m.Workload.String())
-		}
-	}
+	lost := each.Of(each.Where(p.Matches, compare.Match.Lost), func(m compare.Match) string {
+		return number.Clean(m.Profile) + " " + m.Path.String() + " " + m.Workload.String()
+	})
 	if lost = slices.Compact(slices.Sorted(slices.Values(lost))); len(lost) > 0 {
 		lines = append(lines, "Measured in A, but all trials failed in B: "+number.Few(lost)+".")
 	}

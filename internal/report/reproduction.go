@@ -88,8 +88,7 @@ func BuildReproduction(r Reproduction) Document {
 		Title: r.Source.Title,
 		Answer: Answer{Lines: []string{
 			fmt.Sprintf("%s: %s.", number.Counted(len(r.Figures), "figure"), outcomeCounts(each.Of(r.Figures, outcomeOf))),
-			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"),
-				outcomeCounts(each.Of(r.Claims, func(j findings.Judged) findings.Outcome { return j.Outcome }))),
+			fmt.Sprintf("%s: %s.", number.Counted(len(r.Claims), "claim"), outcomeCounts(outcomesOf(r.Claims))),
 		}},
 		Sections: []Section{r.differences()},
 		Data: struct {
@@ -176,13 +175,7 @@ func (r Reproduction) left() []Item {
 
 // outcomeCounts counts outcomes in words.
 func outcomeCounts(all []findings.Outcome) string {
-	var parts []string
-	for _, o := range findings.Outcomes {
-		if n := len(each.Where(all, func(x findings.Outcome) bool { return x == o })); n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, outcomeText(o)))
-		}
-	}
-	return strings.Join(parts, ", ")
+	return tallied(all, findings.Outcomes, outcomeText)
 }
 
 // differences lists what was not as the publication had it: settings of the plan, and what a plan cannot say.
@@ -230,7 +223,7 @@ func (r Reproduction) figures() Section {
 		scale := number.Common(first.Unit, shown...)
 		if m.Better == metric.Neither {
 			for _, f := range group {
-				about.Add(figureName(f), first.Workload.String(), first.Metric, strings.TrimSuffix(cellText(f.Published, scale)+" "+scale.Unit, " 1"), cellText(f.Here, scale))
+				about.Add(figureName(f), first.Workload.String(), first.Metric, strings.TrimSuffix(summaryText(f.Published.Summary, scale)+" "+scale.Unit, " 1"), summaryText(f.Here.Summary, scale))
 			}
 			continue
 		}
@@ -264,7 +257,7 @@ func figureGrid(group []findings.Figure, scale number.Scale) Grid {
 			}
 			verdict += " " + Superscript(i+1)
 		}
-		g.Add(figureName(f), cellText(f.Published, scale), cellText(f.Here, scale), claimed, ratio, verdict)
+		g.Add(figureName(f), summaryText(f.Published.Summary, scale), summaryText(f.Here.Summary, scale), claimed, ratio, verdict)
 	}
 	for i, why := range reasons {
 		g.Notes = append(g.Notes, Superscript(i+1)+" "+number.Clean(why))
@@ -274,14 +267,6 @@ func figureGrid(group []findings.Figure, scale number.Scale) Grid {
 
 func figureName(f findings.Figure) string {
 	return f.Published.Path.String() + " " + number.Clean(string(f.Published.Profile))
-}
-
-// cellText returns the median of a cell with its spread.
-func cellText(c compare.Cell, scale number.Scale) string {
-	if c.N == 0 {
-		return number.Absent
-	}
-	return strings.TrimSpace(scale.Format(c.Median) + " " + spreadText(c.Summary))
 }
 
 // checks describes which rules found something in the publication and in the result.

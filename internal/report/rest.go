@@ -76,12 +76,7 @@ func (b *builder) atRest(rests []rest) []Grid {
 		}
 	}
 	slices.SortFunc(rows, func(p, q restRow) int { return cmp.Or(cmp.Compare(p.rank, q.rank), cmp.Compare(p.name, q.name)) })
-	var profiles []plan.Variant
-	for _, p := range b.analysis.Profiles {
-		if seen[p] {
-			profiles = append(profiles, p)
-		}
-	}
+	profiles := each.Where(b.analysis.Profiles, func(p plan.Variant) bool { return seen[p] })
 	if len(profiles) == 0 {
 		return nil
 	}
@@ -91,11 +86,7 @@ func (b *builder) atRest(rests []rest) []Grid {
 		for _, row := range rows {
 			medians[row] = map[plan.Variant]float64{}
 			for p, us := range values[row] {
-				vs := make([]float64, len(us))
-				for i, u := range us {
-					vs[i] = of(u)
-				}
-				medians[row][p] = stat.Summarize(vs, 0.95).Median
+				medians[row][p] = stat.Summarize(each.Of(us, of), 0.95).Median
 				all = append(all, medians[row][p])
 			}
 		}

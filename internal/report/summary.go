@@ -508,12 +508,8 @@ func doubtNotes(needs []Need) []string {
 
 // profilesWith names the profiles that have a function.
 func profilesWith(f profile.Function) string {
-	var names []string
-	for _, p := range profile.All() {
-		if f.By(p) != "" {
-			names = append(names, p.Name)
-		}
-	}
+	having := each.Where(profile.All(), func(p profile.Profile) bool { return f.By(p) != "" })
+	names := each.Of(having, func(p profile.Profile) string { return p.Name })
 	if len(names) == 1 {
 		return names[0] + " has it"
 	}

@@ -30,13 +30,8 @@ type pace struct {
 }
 
 // slower counts the trials that were measured at a lower speed than that of a reading.
-func (p *pace) slower(than float64) (n int) {
-	for _, x := range p.trials {
-		if x > than+math.Log(otherSpeed) {
-			n++
-		}
-	}
-	return n
+func (p *pace) slower(than float64) int {
+	return len(each.Where(p.trials, func(x float64) bool { return x > than+math.Log(otherSpeed) }))
 }
 
 // mixedRows finds the rows of which a profile was measured at the lower speed alone. Readings of one side on one machine are compared

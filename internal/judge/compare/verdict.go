@@ -204,15 +204,6 @@ func Visible(xs []Comparison, confidence float64) (share float64, found, of int)
 	return all[found-1], found, of
 }
 
-// Counts is how many comparisons got each verdict.
-func Counts(xs []Comparison) map[Verdict]int {
-	n := map[Verdict]int{}
-	for _, x := range xs {
-		n[x.Verdict]++
-	}
-	return n
-}
-
 // Standing is a profile's place among those of one row.
 type Standing struct {
 	Cell Cell

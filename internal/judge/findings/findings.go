@@ -74,15 +74,6 @@ func Judge(a *compare.Analysis, claims []Claim) []Judged {
 	return each.Of(claims, func(c Claim) Judged { return judge(a, c) })
 }
 
-// Counts says how many findings came out how.
-func Counts(fs []Judged) map[Outcome]int {
-	n := map[Outcome]int{}
-	for _, f := range fs {
-		n[f.Outcome]++
-	}
-	return n
-}
-
 func judge(a *compare.Analysis, c Claim) Judged {
 	f := Judged{Claim: c}
 	if c.Untestable != "" {
