@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
@@ -166,12 +167,7 @@ func rank(x, cause Statement) int {
 
 // confidence says how sure the verdict is: the cause itself was seen, or its effect beside a path without it, or only its effect.
 func (a *Answer) confidence(cause Statement) {
-	others := 0
-	for _, s := range a.Statements {
-		if s.State == Fault && s.Rule != cause.Rule {
-			others++
-		}
-	}
+	others := len(each.Where(a.Statements, func(s Statement) bool { return s.State == Fault && s.Rule != cause.Rule }))
 	switch {
 	case cause.Proven && others < 3:
 		a.Confidence, a.Sure = "high", "a counter or a setting shows the cause itself"
@@ -184,12 +180,8 @@ func (a *Answer) confidence(cause Statement) {
 
 // none is the answer without a fault: fine if the two main paths were measured and nothing important is unknown.
 func (a *Answer) none(e *Evidence) {
-	var open []string
-	for _, s := range a.Statements {
-		if s.State == Unknown && slices.Contains(needed, s.Rule) {
-			open = append(open, s.Rule+": "+s.Saw)
-		}
-	}
+	unknown := each.Where(a.Statements, func(s Statement) bool { return s.State == Unknown && slices.Contains(needed, s.Rule) })
+	open := each.Of(unknown, func(s Statement) string { return s.Rule + ": " + s.Saw })
 	_, host, hostOK := e.trip(HostPath)
 	_, pod, podOK := e.trip(PodPath)
 	switch {

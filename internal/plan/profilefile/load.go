@@ -124,7 +124,7 @@ func (l *loader) parts(o Profile, c checker) []plan.OwnPart {
 			if err != nil {
 				c.fault("cni.conflist", "%s", err)
 			}
-			c.variables("cni.conflist", text, false)
+			c.variables("cni.conflist", text)
 			for _, name := range types {
 				add("cni.bin", filepath.Join(o.CNI.Bin, name), false)
 			}

@@ -166,11 +166,11 @@ func (c checker) place(field string, p Place) {
 		if _, err := netip.ParseAddr(r.Via); err != nil && r.Via != "" && !strings.Contains(r.Via, "${") {
 			c.fault(at+".via", "%q is not an address", r.Via)
 		}
-		c.variables(at+".to", r.To, false)
-		c.variables(at+".via", r.Via, false)
+		c.variables(at+".to", r.To)
+		c.variables(at+".via", r.Via)
 	}
 	for key, text := range map[string]string{"rules": p.Rules, "nft": p.NFT, "tc": p.TC} {
-		c.variables(field+"."+key, text, false)
+		c.variables(field+"."+key, text)
 	}
 }
 
@@ -184,15 +184,15 @@ func SysctlPath(name string) string {
 
 var reference = pattern.New(`\$\{([^}]*)\}`)
 
-// variables reports the variables of a text that do not exist.
-func (c checker) variables(field, text string, peer bool) {
+// variables reports the variables of a text that do not exist there: those of a peer are for commands, which are not checked.
+func (c checker) variables(field, text string) {
 	for _, m := range reference.FindAllStringSubmatch(text, -1) {
 		i := slices.IndexFunc(Variables, func(v variable) bool { return v.Name == m[1] })
 		switch {
 		case i < 0:
 			names := each.Of(Variables, func(v variable) string { return v.Name })
 			c.fault(field, "unknown variable ${%s}%s", m[1], advice.DidYouMean(m[1], names))
-		case Variables[i].Peer && !peer:
+		case Variables[i].Peer:
 			c.fault(field, "variable ${%s} exists in node.join only", m[1])
 		}
 	}
