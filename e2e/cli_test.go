@@ -97,7 +97,8 @@ var onePath = []string{"--paths", "pod-to-pod/cross-node", "--workloads", "rr", 
 
 func startInto(t *testing.T, file string, args ...string) *process {
 	t.Helper()
-	base := []string{"run", "--env", "kubernetes", "--verbose", "--format", "none", "--image", options(t).Image, "-o", file}
+	// With the request a compile job beside the cluster does not keep pods from their CPU for longer than a window.
+	base := []string{"run", "--env", "kubernetes", "--verbose", "--format", "none", "--image", options(t).Image, "--cpu-request", "100m", "-o", file}
 	p := start(t, append(base, args...)...)
 	p.file = file
 	return p
