@@ -13,11 +13,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"slices"
 	"strings"
@@ -26,6 +23,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/cnibench/cnibench/internal/vocab/advice"
@@ -203,19 +201,11 @@ func (i *Image) Only(platform string) (*Image, error) {
 	return nil, fmt.Errorf("the image is not for %s, but for %s", platform, strings.Join(i.Platforms(), ", "))
 }
 
-// layer is the one layer of an image, compressed once and kept: it is read for each archive, and by a push that starts
-// again.
-type layer struct {
-	compressed     []byte
-	digest, diffID v1.Hash
-}
-
-// newLayer packs files. Programs that write somewhere find /tmp.
-func newLayer(files []packed) (*layer, error) {
-	var zipped bytes.Buffer
-	digest, diffID := sha256.New(), sha256.New()
-	zip := gzip.NewWriter(io.MultiWriter(&zipped, digest))
-	archive := tar.NewWriter(io.MultiWriter(zip, diffID))
+// newLayer packs files into the one layer of an image. It is compressed once and kept: each archive reads it, and a push that
+// starts again. Programs that write somewhere find /tmp.
+func newLayer(files []packed) (v1.Layer, error) {
+	var text bytes.Buffer
+	archive := tar.NewWriter(&text)
 	members := each.Of(files, func(f packed) tar.Header {
 		return tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: 0o755, Size: int64(len(f.content))}
 	})
@@ -236,24 +226,6 @@ func newLayer(files []packed) (*layer, error) {
 	if err := archive.Close(); err != nil {
 		return nil, err
 	}
-	if err := zip.Close(); err != nil {
-		return nil, err
-	}
-	return &layer{compressed: zipped.Bytes(), digest: sum(digest), diffID: sum(diffID)}, nil
-}
-
-func (l *layer) Digest() (v1.Hash, error)            { return l.digest, nil }
-func (l *layer) DiffID() (v1.Hash, error)            { return l.diffID, nil }
-func (l *layer) Size() (int64, error)                { return int64(len(l.compressed)), nil }
-func (l *layer) MediaType() (types.MediaType, error) { return types.OCILayer, nil }
-func (l *layer) Compressed() (io.ReadCloser, error) {
-	return io.NopCloser(bytes.NewReader(l.compressed)), nil
-}
-func (l *layer) Uncompressed() (io.ReadCloser, error) {
-	return gzip.NewReader(bytes.NewReader(l.compressed))
-}
-
-// sum is what h has come to, in the form of the registry.
-func sum(h hash.Hash) v1.Hash {
-	return v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(h.Sum(nil))}
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text.Bytes())), nil }
+	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching, tarball.WithCompressionLevel(gzip.DefaultCompression))
 }
