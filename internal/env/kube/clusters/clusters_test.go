@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	k8stesting "k8s.io/client-go/testing"
 
@@ -79,9 +79,17 @@ func TestSilentRoutesAreNotServed(t *testing.T) {
 
 // TestNodesToLookAt: only where a pod of this program can run is one posted.
 func TestNodesToLookAt(t *testing.T) {
-	of := func(os string) map[string]string { return map[string]string{corev1.LabelOSStable: os} }
-	down, windows, cordoned := detect.Node{Name: "a"}, detect.Node{Name: "b", Ready: true, Labels: of("windows")}, detect.Node{Name: "c", Ready: true, Cordoned: true}
-	linux, unlabelled := detect.Node{Name: "e", Ready: true, Labels: of("linux")}, detect.Node{Name: "d", Ready: true}
+	node := func(name, os string, ready corev1.ConditionStatus) corev1.Node {
+		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if os != "" {
+			n.Labels = map[string]string{corev1.LabelOSStable: os}
+		}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}
+		return n
+	}
+	down, windows, cordoned := node("a", "", corev1.ConditionFalse), node("b", "windows", corev1.ConditionTrue), node("c", "", corev1.ConditionTrue)
+	cordoned.Spec.Unschedulable = true
+	linux, unlabelled := node("e", "linux", corev1.ConditionTrue), node("d", "", corev1.ConditionTrue)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"major":"1","minor":"36","gitVersion":"v1.36.3"}`)
 	}))
@@ -91,10 +99,10 @@ func TestNodesToLookAt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ there, want []detect.Node }{
-		{[]detect.Node{down, windows, cordoned, linux, unlabelled}, []detect.Node{unlabelled, linux}},
-		{[]detect.Node{down, windows, cordoned, linux}, []detect.Node{linux, cordoned}},
-		{[]detect.Node{down, windows}, nil},
+	for _, c := range []struct{ there, want []corev1.Node }{
+		{[]corev1.Node{down, windows, cordoned, linux, unlabelled}, []corev1.Node{unlabelled, linux}},
+		{[]corev1.Node{down, windows, cordoned, linux}, []corev1.Node{linux, cordoned}},
+		{[]corev1.Node{down, windows}, nil},
 		{nil, nil},
 	} {
 		client := apitest.NewClientset()

@@ -17,13 +17,13 @@ func (d *detective) calico(w workloadSpec) {
 		return
 	}
 	var objects []config.Input
-	inst := d.named("Installation", "default")
+	inst := d.theDefault("Installation")
 	if inst != nil {
 		objects = append(objects, object("Installation default", inst))
 	} else {
 		objects = append(objects, w.object())
 	}
-	if felix := d.named("FelixConfiguration", "default"); felix != nil {
+	if felix := d.theDefault("FelixConfiguration"); felix != nil {
 		objects = append(objects, object("FelixConfiguration default", felix))
 	} else {
 		d.unproven("Felix's settings: no FelixConfiguration default was read")
@@ -46,10 +46,10 @@ func (d *detective) calico(w workloadSpec) {
 	d.calicoClaims(inst)
 }
 
-// named returns the object of a kind with the name.
-func (d *detective) named(kind, name string) map[string]any {
+// theDefault returns the object of a kind that is called default, nil if there is none.
+func (d *detective) theDefault(kind string) map[string]any {
 	for _, o := range d.objects(kind) {
-		if text(o, "metadata", "name") == name {
+		if text(o, "metadata", "name") == "default" {
 			return o
 		}
 	}

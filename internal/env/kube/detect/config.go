@@ -26,20 +26,16 @@ func (d *detective) configured(objects ...config.Input) (config.Report, bool) {
 		}))
 	}
 	objects = append(objects, d.policyObjects()...)
-	r, err := config.Check(objects, config.Known{Version: d.agentVersion()})
+	known := config.Known{}
+	if d.CNI == cilium { // its options depend on it
+		known.Version = d.Version
+	}
+	r, err := config.Check(objects, known)
 	if err != nil {
 		d.doubt("the configuration of %s cannot be judged: %s", d.CNI, strings.ReplaceAll(err.Error(), "\n", "; "))
 		return config.Report{}, false
 	}
 	return r, true
-}
-
-// agentVersion is the version by which package config judges Cilium's options.
-func (d *detective) agentVersion() string {
-	if d.CNI != cilium {
-		return ""
-	}
-	return d.Version
 }
 
 // adopt takes the report's profile, and its settings as those asked for.

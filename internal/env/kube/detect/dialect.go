@@ -1,12 +1,8 @@
 package detect
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/cnibench/cnibench/internal/judge/config"
 	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // dialect judges a CNI by what package config reads of its DaemonSet, its ConfigMaps, the nodes' first conflists and OpenShift's
@@ -55,13 +51,8 @@ func (d *detective) policyObjects() []config.Input {
 
 // object is a DaemonSet with its images, environments and arguments, for package config.
 func (w workloadSpec) object() config.Input {
-	var containers []map[string]any
-	for _, c := range w.Containers {
-		env := each.Of(slices.Sorted(maps.Keys(c.Env)), func(name string) map[string]any { return map[string]any{"name": name, "value": c.Env[name]} })
-		containers = append(containers, map[string]any{"name": c.Name, "image": c.Image, "env": env, "args": c.Args})
-	}
 	return object(w.String(), map[string]any{
 		"apiVersion": "apps/v1", "kind": daemonSetKind, "metadata": map[string]any{"name": w.Name},
-		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}},
+		"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"containers": w.Containers}}},
 	})
 }

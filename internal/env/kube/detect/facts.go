@@ -119,9 +119,9 @@ func nodeFacts(s Snapshot, set func(name, value string)) {
 			}
 			for _, n := range s.Nodes {
 				if n.Name == seen.Node {
-					set(prefix+"os", n.OS)
-					set(prefix+"runtime", n.Runtime)
-					set(prefix+"kubelet", n.Kubelet)
+					set(prefix+"os", n.Status.NodeInfo.OSImage)
+					set(prefix+"runtime", n.Status.NodeInfo.ContainerRuntimeVersion)
+					set(prefix+"kubelet", n.Status.NodeInfo.KubeletVersion)
 				}
 			}
 		}

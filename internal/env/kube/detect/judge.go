@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 	"github.com/cnibench/cnibench/internal/profile"
 )
@@ -42,10 +44,10 @@ func profileProof(v Verdict, want string) Proof {
 // placed proves that a pod runs on its intended node: both have the same boot id.
 func placed(s Snapshot, seen seenAtEnd) Proof {
 	p := Proof{What: "placement", Where: seen.Pod, Claimed: seen.Node}
-	i := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Name == seen.Node })
+	i := slices.IndexFunc(s.Nodes, func(n corev1.Node) bool { return n.Name == seen.Node })
 	var same []string // other nodes with the pod's kernel
 	for _, n := range s.Nodes {
-		if n.BootID == seen.BootID && n.Name != seen.Node {
+		if n.Status.NodeInfo.BootID == seen.BootID && n.Name != seen.Node {
 			same = append(same, n.Name)
 		}
 	}
@@ -53,10 +55,10 @@ func placed(s Snapshot, seen seenAtEnd) Proof {
 	case i < 0:
 		p.Why = "the API server does not list node " + seen.Node
 		return p
-	case seen.BootID == "" || s.Nodes[i].BootID == "":
+	case seen.BootID == "" || s.Nodes[i].Status.NodeInfo.BootID == "":
 		p.Why = "the identity of the kernel is not visible"
 		return p
-	case seen.BootID != s.Nodes[i].BootID:
+	case seen.BootID != s.Nodes[i].Status.NodeInfo.BootID:
 		p.Result, p.Seen = mismatch, cmp.Or(few(same), "another kernel")
 		p.Why = "the pod's kernel is not the node's: a runtime with virtual machines, or another node"
 		return p
@@ -69,13 +71,13 @@ func placed(s Snapshot, seen seenAtEnd) Proof {
 }
 
 // machines counts the kernels that the nodes run on, 0 if a node's is not known.
-func machines(nodes []Node) int {
+func machines(nodes []corev1.Node) int {
 	boots := map[string]bool{}
 	for _, n := range nodes {
-		if n.BootID == "" {
+		if n.Status.NodeInfo.BootID == "" {
 			return 0
 		}
-		boots[n.BootID] = true
+		boots[n.Status.NodeInfo.BootID] = true
 	}
 	return len(boots)
 }

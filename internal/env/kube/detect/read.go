@@ -87,13 +87,7 @@ func (r *reader) nodes() error {
 	if err != nil {
 		return r.tolerate(err, "list nodes")
 	}
-	for _, n := range list.Items {
-		info := n.Status.NodeInfo
-		node := Node{Name: n.Name, Annotations: n.Annotations, Labels: n.Labels, BootID: info.BootID, OS: info.OSImage,
-			Runtime: info.ContainerRuntimeVersion, Kubelet: info.KubeletVersion, ProviderID: n.Spec.ProviderID,
-			Cordoned: n.Spec.Unschedulable, Ready: api.Unready(n) == ""}
-		r.s.Nodes = append(r.s.Nodes, node)
-	}
+	r.s.Nodes = list.Items
 	return nil
 }
 
@@ -137,15 +131,12 @@ func (r *reader) addDaemonSets(list *appsv1.DaemonSetList) {
 }
 
 func workload(kind string, m metav1.ObjectMeta, spec corev1.PodSpec) workloadSpec {
-	w := workloadSpec{Kind: kind, Namespace: m.Namespace, Name: m.Name, Node: spec.NodeName}
+	w := workloadSpec{Kind: kind, Namespace: m.Namespace, Name: m.Name}
 	for _, c := range spec.Containers {
-		one := containerSpec{Name: c.Name, Image: c.Image, Args: slices.Concat(c.Command, c.Args), Env: map[string]string{}}
-		for _, e := range c.Env {
-			if e.ValueFrom == nil {
-				one.Env[e.Name] = e.Value
-			}
-		}
-		w.Containers = append(w.Containers, one)
+		w.Containers = append(w.Containers, corev1.Container{
+			Name: c.Name, Image: c.Image, Args: slices.Concat(c.Command, c.Args),
+			Env: slices.DeleteFunc(slices.Clone(c.Env), func(e corev1.EnvVar) bool { return e.ValueFrom != nil }),
+		})
 	}
 	return w
 }

@@ -4,6 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 	"github.com/cnibench/cnibench/internal/profile"
 )
@@ -19,7 +23,7 @@ const (
 type Snapshot struct {
 	// Server is the version of the API server.
 	Server string
-	Nodes  []Node
+	Nodes  []corev1.Node
 	// Workloads are the DaemonSets of all namespaces, and static pods named kube-proxy.
 	Workloads  []workloadSpec
 	ConfigMaps []configMap
@@ -34,35 +38,14 @@ type Snapshot struct {
 	Unproven []string
 }
 
-// Node is one node of the cluster.
-type Node struct {
-	Name        string
-	Annotations map[string]string
-	Labels      map[string]string
-	BootID      string
-	OS          string
-	Runtime     string
-	Kubelet     string
-	ProviderID  string
-	Ready       bool
-	// Cordoned nodes get no new pods.
-	Cordoned bool
-}
-
-// Linux reports whether the node is not labelled with another operating system.
-func (n Node) Linux() bool {
-	os := n.Labels["kubernetes.io/os"]
-	return os == "" || os == "linux"
-}
-
 // ReadyNodes returns the names of the first n ready Linux nodes, in order. Cordoned nodes come last.
-func ReadyNodes(nodes []Node, n int) []string {
+func ReadyNodes(nodes []corev1.Node, n int) []string {
 	var names, cordoned []string
 	for _, node := range nodes {
-		if !node.Ready || !node.Linux() {
+		if os := node.Labels[corev1.LabelOSStable]; api.Unready(node) != "" || os != "" && os != "linux" {
 			continue
 		}
-		if node.Cordoned {
+		if node.Spec.Unschedulable {
 			cordoned = append(cordoned, node.Name)
 		} else {
 			names = append(names, node.Name)
@@ -77,24 +60,14 @@ func ReadyNodes(nodes []Node, n int) []string {
 // workloadSpec is what runs a CNI's daemon or kube-proxy.
 type workloadSpec struct {
 	Kind, Namespace, Name string
-	// Node is where a static pod runs.
-	Node       string
-	Containers []containerSpec
+	// Containers have their command among Args, and of Env the variables that are given as text.
+	Containers []corev1.Container
 	// Desired and Ready count pods.
 	Desired, Ready int
 }
 
 // String is the kind and the full name.
 func (w workloadSpec) String() string { return w.Kind + " " + w.Namespace + "/" + w.Name }
-
-// containerSpec is one container of a Workload.
-type containerSpec struct {
-	Name, Image string
-	// Args are command and arguments together.
-	Args []string
-	// Env has the variables that are given as text.
-	Env map[string]string
-}
 
 // configMap is one ConfigMap.
 type configMap struct {
@@ -171,15 +144,8 @@ func (s Snapshot) pods() []seenAtEnd {
 
 // field returns the value at the path of keys, nil if it is missing.
 func field(o map[string]any, keys ...string) any {
-	var at any = o
-	for _, k := range keys {
-		m, ok := at.(map[string]any)
-		if !ok {
-			return nil
-		}
-		at = m[k]
-	}
-	return at
+	value, _, _ := unstructured.NestedFieldNoCopy(o, keys...) // what has another shape has no such field
+	return value
 }
 
 // text returns a field that is a string, else "".

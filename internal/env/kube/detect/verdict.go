@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -124,12 +126,12 @@ var distributions = []struct{ name, version, provider, label string }{
 
 // distribution returns the distribution, "" if it is not known. A cloud's provider id alone says only whose machines
 // the nodes are.
-func distribution(nodes []Node) string {
+func distribution(nodes []corev1.Node) string {
 	for _, n := range nodes {
 		for _, d := range distributions {
 			_, labelled := n.Labels[d.label]
-			if d.version != "" && strings.Contains(n.Kubelet, d.version) || d.label != "" && labelled ||
-				d.provider != "" && strings.HasPrefix(n.ProviderID, d.provider) {
+			if d.version != "" && strings.Contains(n.Status.NodeInfo.KubeletVersion, d.version) || d.label != "" && labelled ||
+				d.provider != "" && strings.HasPrefix(n.Spec.ProviderID, d.provider) {
 				return d.name
 			}
 		}
