@@ -91,7 +91,7 @@ func TestBackendsOutOfRange(t *testing.T) {
 
 func TestBackendsOfALab(t *testing.T) {
 	needRights(t)
-	l, err := Up(t.Context(), []plan.Variant{"raw", "host", "macvlan", "canal"}, Options{Program: program, Backends: []int{5}, Log: logger(t)})
+	l, err := Up(t.Context(), []plan.Variant{"raw", "host", "macvlan", "canal"}, Options{Program: program, Backends: []int{5}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,6 @@ func (b *builder) take(ctx context.Context, steps ...step) error {
 		if b.lab.options.Account {
 			b.lab.alone.RLock()
 		}
-		began := time.Now()
 		err := ctx.Err()
 		if err == nil {
 			err = s.do(ctx)
@@ -90,7 +89,6 @@ func (b *builder) take(ctx context.Context, steps ...step) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		b.lab.log.Debug("raised", "profile", b.spec.Name, "step", s.name, "took", time.Since(began))
 	}
 	return nil
 }

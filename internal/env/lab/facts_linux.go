@@ -143,7 +143,6 @@ func (l *Lab) notSteered(err error) {
 	defer l.mu.Unlock()
 	if l.unsteered == nil {
 		l.unsteered = err
-		l.log.Debug("receive work is not steered", "error", err)
 	}
 }
 

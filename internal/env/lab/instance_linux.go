@@ -172,3 +172,13 @@ func (i *Instance) Hosts() []*Host {
 	}
 	return all
 }
+
+// CPUs returns those of the load threads of hosts, each once, in order.
+func CPUs(hosts []*Host) []int {
+	var cpus []int
+	for _, h := range hosts {
+		cpus = append(cpus, h.CPUs...)
+	}
+	slices.Sort(cpus)
+	return slices.Compact(cpus)
+}

@@ -50,21 +50,11 @@ func (l *Lab) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	swept, err := cgroup.Sweep(ctx, root, treePrefix)
-	if err != nil {
-		// The trees of other labs must not stop this lab.
-		l.log.Debug("sweep", "error", err)
-	}
-	for _, path := range swept {
-		l.log.Debug("swept what a dead lab left", "cgroup", path)
-	}
+	_, _ = cgroup.Sweep(ctx, root, treePrefix) // the trees of other labs must not stop this lab
 	path := cgroup.Name(root, treePrefix)
 	// The janitor must start before the tree exists. Otherwise a kill in between would leave the tree behind.
 	if len(l.options.Program) > 0 {
-		if l.groups.janitor, err = startJanitor(l.options.Program[0], path); err != nil {
-			// The next lab removes the tree if this lab is killed.
-			l.log.Debug("no janitor", "error", err)
-		}
+		l.groups.janitor, _ = startJanitor(l.options.Program[0], path) // without it, the next lab removes the tree if this one is killed
 	}
 	if l.groups.tree, err = cgroup.Claim(ctx, path); err != nil {
 		return errors.Join(err, l.dismiss())

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"runtime"
 	"slices"
@@ -41,8 +40,6 @@ type Options struct {
 	TestServices bool
 	// Own are the profile files of profiles that the catalogue does not have; (optional).
 	Own []plan.OwnSource
-	// Log gets the time of each step at debug level; (optional).
-	Log *slog.Logger
 	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. Its first word must
 	// call Janitor when JanitorVerb and a path follow, and ServeSockets when SocketsVerb follows. Without a program,
 	// the lab cannot start agents or make sockets in a node's cgroup.
@@ -54,7 +51,6 @@ type Options struct {
 // Lab is a number of instances that exist at the same time.
 type Lab struct {
 	options Options
-	log     *slog.Logger
 	// cpus are those that this program may use, place how the nodes of the run share them.
 	cpus    []int
 	place   placement
@@ -110,9 +106,7 @@ func Up(ctx context.Context, profiles []plan.Variant, o Options) (*Lab, error) {
 		return nil, err
 	}
 	l.chooseIptables(ctx, profiles)
-	began := time.Now()
 	l.instances = l.raiseAll(ctx, profiles)
-	l.log.Debug("lab is up", "profiles", len(profiles), "took", time.Since(began))
 	if err := ctx.Err(); err != nil {
 		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
@@ -126,10 +120,7 @@ const closeTimeout = 5 * time.Second
 
 // open makes a lab without instances.
 func open(ctx context.Context, o Options) (*Lab, error) {
-	l := &Lab{options: o, log: o.Log, agents: map[*agent]struct{}{}}
-	if l.log == nil {
-		l.log = slog.New(slog.NewTextHandler(io.Discard, nil))
-	}
+	l := &Lab{options: o, agents: map[*agent]struct{}{}}
 	conditions := o.Lab.Filled()
 	err := conditions.Validate()
 	if err == nil {
@@ -152,9 +143,7 @@ func open(ctx context.Context, o Options) (*Lab, error) {
 	})
 	l.tools.ipset = sync.OnceValues(func() (*ipt.IPSet, error) { return ipt.FindIPSet(context.WithoutCancel(ctx)) })
 	l.starter = netns.NewStarter()
-	if l.groups.failed = l.claim(ctx); l.groups.failed != nil {
-		l.log.Debug("no cgroups", "reason", l.groups.failed)
-	}
+	l.groups.failed = l.claim(ctx)
 	return l, nil
 }
 
@@ -188,11 +177,7 @@ func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 		return
 	}
 	legacy, err := ipt.Find(context.WithoutCancel(ctx), ipt.Legacy, c.Family == IPv6)
-	if err == nil {
-		err = legacy.Works(ctx)
-	}
-	if err != nil {
-		l.log.Debug("iptables-legacy is not available", "error", err)
+	if err != nil || legacy.Works(ctx) != nil {
 		return
 	}
 	l.tools.why = fmt.Sprintf("iptables-nft takes minutes to program %d %s", most, what)
@@ -255,7 +240,6 @@ func (l *Lab) raise(ctx context.Context, name plan.Variant) *Instance {
 		}
 	}
 	if err != nil {
-		l.log.Debug("not raised", "profile", name, "error", err)
 		return &Instance{Name: name, Profile: spec.Profile, Spec: spec, Err: err}
 	}
 	return inst

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -78,7 +77,7 @@ func up(t *testing.T, l plan.Lab, profiles ...string) *Lab {
 func upWith(t *testing.T, o Options, profiles ...string) *Lab {
 	t.Helper()
 	needRights(t)
-	o.Program, o.Log = program, logger(t)
+	o.Program = program
 	lab, err := Up(t.Context(), plan.Variants(profiles...), o)
 	if err != nil {
 		t.Fatal(err)
@@ -89,20 +88,6 @@ func upWith(t *testing.T, o Options, profiles ...string) *Lab {
 		}
 	})
 	return lab
-}
-
-func logger(t *testing.T) *slog.Logger {
-	if !testing.Verbose() {
-		return nil
-	}
-	return slog.New(slog.NewTextHandler(writer{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-type writer struct{ t *testing.T }
-
-func (w writer) Write(b []byte) (int, error) {
-	w.t.Log(strings.TrimSpace(string(b)))
-	return len(b), nil
 }
 
 func needRights(t *testing.T) {

@@ -343,8 +343,7 @@ func (a *arrivals) detach(ctx context.Context, s *newPod) error {
 		err = s.in.Remove(dataplane.NIC)
 	}
 	for _, ns := range []*netns.NS{a.node().NS, a.server} {
-		_, forgot := link.At(ns, func(h *link.Handle) (struct{}, error) { return struct{}{}, h.ForgetNeighbour(s.Addr.Addr()) })
-		err = errors.Join(err, forgot)
+		err = errors.Join(err, link.In(ns, func(h *link.Handle) error { return h.ForgetNeighbour(s.Addr.Addr()) }))
 	}
 	return err
 }

@@ -47,8 +47,7 @@ func (i *Instance) switchTo(model plan.NIC) error {
 
 // on does something to the devices of a host.
 func (i *Instance) on(h *Host, do func(*link.Handle) error) error {
-	_, err := link.At(h.NS, func(at *link.Handle) (none struct{}, err error) { return none, do(at) })
-	if err != nil {
+	if err := link.In(h.NS, do); err != nil {
 		return fmt.Errorf("%s/%s: %w", i.Name, h.Name, err)
 	}
 	return nil

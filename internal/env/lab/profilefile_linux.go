@@ -306,11 +306,7 @@ func (b *builder) plugin(ctx context.Context, k, j int) error {
 
 // deviceOf returns one device of a namespace.
 func deviceOf(ns *netns.NS, name string) (link.Device, error) {
-	list, err := link.At(ns, (*link.Handle).Devices)
-	if i := slices.IndexFunc(list, func(d link.Device) bool { return d.Name == name }); i >= 0 {
-		return list[i], err
-	}
-	return link.Device{}, errors.Join(err, fmt.Errorf("no device %s", name))
+	return link.At(ns, func(h *link.Handle) (link.Device, error) { return h.Device(name) })
 }
 
 // joinOwn runs the commands for other nodes on all nodes, and learns the addresses of tunnels that the file's daemons made.
@@ -472,16 +468,15 @@ func added(d link.Device) bool { return d.Name != link.Loopback && d.Kind != "ip
 
 // emptied removes the devices of a namespace.
 func emptied(ns *netns.NS) error {
-	_, err := link.At(ns, func(at *link.Handle) (struct{}, error) {
+	return link.In(ns, func(at *link.Handle) error {
 		devices, err := at.Devices()
 		for _, d := range devices {
 			if added(d) {
 				err = errors.Join(err, at.Remove(d.Name))
 			}
 		}
-		return struct{}{}, err
+		return err
 	})
-	return err
 }
 
 // listed returns the devices of a namespace but the loopback, its routes and its routing rules.

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/kernel/cgroup"
 	"github.com/cnibench/cnibench/internal/kernel/link"
@@ -21,14 +20,12 @@ var errGone = errors.New("it is being raised anew")
 // when the kernel has removed the old ones, which takes CPU time, and says for each variant why it cannot be measured,
 // nil if it can.
 func (l *Lab) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
-	began := time.Now()
 	var all sync.WaitGroup
 	gone := make([]error, len(names))
 	for i, name := range names {
 		all.Go(func() { gone[i] = l.remove(ctx, name) })
 	}
 	all.Wait()
-	l.log.Debug("removed", "profiles", len(names), "took", time.Since(began))
 	renewed := l.raiseAll(ctx, names)
 	buried := link.Buried(ctx)
 	stands := map[plan.Variant]error{}
@@ -40,7 +37,6 @@ func (l *Lab) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]
 		l.replace(inst)
 		stands[inst.Name] = errors.Join(inst.Err, buried)
 	}
-	l.log.Debug("raised anew", "profiles", len(names), "took", time.Since(began))
 	return stands
 }
 

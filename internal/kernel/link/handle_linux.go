@@ -48,6 +48,12 @@ func At[T any](ns *netns.NS, do func(*Handle) (T, error)) (T, error) {
 	return do(h)
 }
 
+// In runs do with a handle for a namespace.
+func In(ns *netns.NS, do func(*Handle) error) error {
+	_, err := At(ns, func(h *Handle) (none struct{}, err error) { return none, do(h) })
+	return err
+}
+
 // NS is the namespace that the handle is in.
 func (h *Handle) NS() *netns.NS { return h.ns }
 

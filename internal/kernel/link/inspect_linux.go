@@ -1,9 +1,11 @@
 package link
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -56,6 +58,15 @@ func (h *Handle) Devices() ([]Device, error) {
 		devices = append(devices, d)
 	}
 	return devices, nil
+}
+
+// Device returns one device.
+func (h *Handle) Device(name string) (Device, error) {
+	list, err := h.Devices()
+	if i := slices.IndexFunc(list, func(d Device) bool { return d.Name == name }); i >= 0 {
+		return list[i], err
+	}
+	return Device{}, errors.Join(err, fmt.Errorf("no device %s", name))
 }
 
 // Routes returns the entries of the main table, without those that the kernel made for an address. Cilium calls its own the

@@ -75,15 +75,14 @@ func (p Place) routes(context.Context) error {
 		}
 		list = append(list, link.Route{To: to, Via: via, Dev: r.Dev, MTU: r.MTU})
 	}
-	_, err := link.At(p.NS, func(at *link.Handle) (struct{}, error) { return struct{}{}, at.Add(list...) })
-	return err
+	return link.In(p.NS, func(at *link.Handle) error { return at.Add(list...) })
 }
 
 func (p Place) offloads(context.Context) error {
 	for _, dev := range slices.Sorted(maps.Keys(p.Changes.Offloads)) {
 		features, err := profilefile.ParseFeatures(p.Changes.Offloads[dev])
 		if err == nil {
-			_, err = link.At(p.NS, func(at *link.Handle) (struct{}, error) { return struct{}{}, at.SetFeatures(dev, features) })
+			err = link.In(p.NS, func(at *link.Handle) error { return at.SetFeatures(dev, features) })
 		}
 		if err != nil {
 			return err

@@ -113,10 +113,8 @@ func (n *Node) shell(ctx context.Context, command string, values map[string]stri
 	limit := n.Profile.Node.Timeout.Or(profilefile.DefaultTimeout)
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
-	cmd := n.command(bounded, "/bin/sh", "-ec", command)
-	cmd.Env = environment(cmd, values)
 	var said child.Tail
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd := n.command(bounded, command, values, &said)
 	err := n.room.Do(cmd.Start)
 	if err == nil {
 		err = cmd.Wait()
@@ -134,8 +132,17 @@ func (n *Node) shell(ctx context.Context, command string, values map[string]stri
 	return nil
 }
 
-// command returns a command in the node's namespace and cgroup, in the directory of the profile file.
-func (n *Node) command(ctx context.Context, path string, args ...string) *exec.Cmd {
+// command returns a shell's command in the node's namespace and cgroup, in the directory of the profile file. What it prints
+// goes to said.
+func (n *Node) command(ctx context.Context, text string, values map[string]string, said *child.Tail) *exec.Cmd {
+	cmd := n.program(ctx, "/bin/sh", "-ec", text)
+	cmd.Env = environment(cmd, values)
+	cmd.Stdout, cmd.Stderr = said, said
+	return cmd
+}
+
+// program returns a program in the node's namespace and cgroup, in the directory of the profile file.
+func (n *Node) program(ctx context.Context, path string, args ...string) *exec.Cmd {
 	cmd := n.room.Command(ctx, path, args...)
 	cmd.Dir = n.Profile.Dir
 	if n.Cgroup > 0 {
@@ -182,9 +189,7 @@ type daemon struct {
 // start starts a daemon and waits until it is ready.
 func (n *Node) start(ctx context.Context, spec profilefile.Daemon) error {
 	d := &daemon{Daemon: spec, node: n, ended: make(chan struct{})}
-	d.cmd = n.command(context.WithoutCancel(ctx), "/bin/sh", "-ec", spec.Run)
-	d.cmd.Env = environment(d.cmd, n.Values)
-	d.cmd.Stdout, d.cmd.Stderr = &d.said, &d.said
+	d.cmd = n.command(context.WithoutCancel(ctx), spec.Run, n.Values, &d.said)
 	if err := n.room.Do(d.cmd.Start); err != nil {
 		return fmt.Errorf("%s: daemon %s: %w", n.Name, spec.Name, err)
 	}
@@ -240,10 +245,8 @@ func (d *daemon) unready(ctx context.Context) error {
 		}
 	}
 	if d.Ready.Command != "" {
-		cmd := d.node.command(ctx, "/bin/sh", "-ec", d.Ready.Command)
-		cmd.Env = environment(cmd, d.node.Values)
 		var said child.Tail
-		cmd.Stdout, cmd.Stderr = &said, &said
+		cmd := d.node.command(ctx, d.Ready.Command, d.node.Values, &said)
 		err := d.node.room.Do(cmd.Start)
 		if err == nil {
 			err = cmd.Wait()

@@ -178,7 +178,7 @@ const maxOutput = 1 << 20
 
 // ExecPlugin runs a plugin until it ends.
 func (e *executor) ExecPlugin(ctx context.Context, path string, stdin []byte, environ []string) ([]byte, error) {
-	cmd := e.node.command(ctx, path)
+	cmd := e.node.program(ctx, path)
 	cmd.Env = append(environ, "TMPDIR="+child.Temporary)
 	var said child.Tail
 	out := &child.Bounded{Limit: maxOutput, Burst: func() { _ = child.Signal(cmd, syscall.SIGKILL) }}

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // programChecks are the checks of one path of a dataplane with BPF programs.
@@ -49,11 +50,9 @@ func between(path plan.Path, x expectation) inspection {
 		return carriers(path, x.carrier())
 	}
 	return seen(path, func(_ *scene, t *trial) string {
-		var all []string
-		for _, h := range []*lab.Host{t.client, t.server} {
-			all = append(all, fmt.Sprintf("vxlan udp %d vni %d", x.tunnel.port, x.Identity(h.Addr)))
-		}
-		return set(all, "")
+		return set(each.Of([]*lab.Host{t.client, t.server}, func(h *lab.Host) string {
+			return fmt.Sprintf("vxlan udp %d vni %d", x.tunnel.port, x.Identity(h.Addr))
+		}), "")
 	}, carried)
 }
 
@@ -158,7 +157,7 @@ func way(path plan.Path, want string) inspection {
 		var there, back []string
 		for _, f := range t.wire {
 			// A device of the switch has the name of its host.
-			step := f.Device + " " + carrier(&f)
+			step := f.Device + " " + carrier(f)
 			if t.towards(&f) {
 				there = append(there, step)
 			} else {

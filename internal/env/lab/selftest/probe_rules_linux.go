@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // policed connects pods of two nodes and checks the chain of the pod on one node. New packets walk to the profile that
@@ -82,11 +83,7 @@ func tunnelRule(_ context.Context, s *scene) finding {
 	const want = "from its pods lookup 77"
 	return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 		list, err := link.At(n.NS, (*link.Handle).Policy)
-		var found []string
-		for _, r := range list {
-			found = append(found, strings.Replace(r.Words, n.PodCIDR.String(), "its pods", 1))
-		}
-		return set(found, "none"), err
+		return set(each.Of(list, func(r link.PolicyEntry) string { return strings.Replace(r.Words, n.PodCIDR.String(), "its pods", 1) }), "none"), err
 	})
 }
 
@@ -103,11 +100,7 @@ func untouched(path plan.Path) inspection {
 		if err != nil {
 			return failed(want, err)
 		}
-		var places []string
-		for _, c := range rules {
-			places = append(places, c.place)
-		}
-		return finding{want: want, got: set(places, want)}
+		return finding{want: want, got: set(each.Of(rules, func(c counted) string { return c.place }), want)}
 	}
 }
 

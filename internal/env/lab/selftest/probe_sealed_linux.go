@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // wireGuardOverhead is the length of WireGuard's header and authenticator, in bytes.
@@ -38,13 +39,9 @@ func (s *scene) sealedFrames(frames []capture.Frame) []capture.Frame {
 	of := func(f *capture.Frame, from, to *lab.Node) bool {
 		return f.IP.Source == from.Addr && f.IP.Destination == to.Addr
 	}
-	var list []capture.Frame
-	for _, f := range frames {
-		if !f.Outgoing && f.UDP != nil && f.UDP.DestinationPort == port && (of(&f, nodes[0], nodes[1]) || of(&f, nodes[1], nodes[0])) {
-			list = append(list, f)
-		}
-	}
-	return list
+	return slices.DeleteFunc(slices.Clone(frames), func(f capture.Frame) bool {
+		return f.Outgoing || f.UDP == nil || f.UDP.DestinationPort != port || !of(&f, nodes[0], nodes[1]) && !of(&f, nodes[1], nodes[0])
+	})
 }
 
 // bareFrames returns the frames with a pod's address in any header.
@@ -85,10 +82,7 @@ func sealedCarriers(path plan.Path, tunnel *tunnel) inspection {
 			return set([]string{fmt.Sprintf("udp %d from %s", tunnel.port, a), fmt.Sprintf("udp %d from %s", tunnel.port, b)}, "")
 		},
 		func(s *scene, t *trial) string {
-			var found []string
-			for _, f := range t.wire {
-				found = append(found, carrier(&f))
-			}
+			found := each.Of(t.wire, carrier)
 			for _, f := range t.sealed {
 				// A device of the switch has the name of its host.
 				found = append(found, fmt.Sprintf("udp %d from %s", f.UDP.DestinationPort, f.Device))
@@ -99,11 +93,7 @@ func sealedCarriers(path plan.Path, tunnel *tunnel) inspection {
 
 func inClear(path plan.Path) inspection {
 	return seen(path, always("none"), func(_ *scene, t *trial) string {
-		var found []string
-		for _, f := range t.bare {
-			found = append(found, addresses(&f))
-		}
-		return set(found, "none")
+		return set(each.Of(t.bare, addresses), "none")
 	})
 }
 

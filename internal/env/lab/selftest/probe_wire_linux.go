@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // bulk is the size of the transfer for the largest frame, in bytes: a sender builds super-frames for it.
@@ -25,15 +26,11 @@ func carriers(path plan.Path, want string) inspection {
 
 // carried returns the encapsulations of a trial's packets on the wire.
 func carried(_ *scene, t *trial) string {
-	var found []string
-	for _, f := range t.wire {
-		found = append(found, carrier(&f))
-	}
-	return set(found, "nothing")
+	return set(each.Of(t.wire, carrier), "nothing")
 }
 
 // carrier returns the encapsulation of a frame.
-func carrier(f *capture.Frame) string {
+func carrier(f capture.Frame) string {
 	switch {
 	case f.VXLAN != nil:
 		return fmt.Sprintf("vxlan udp %d vni %d", f.UDP.DestinationPort, f.VXLAN.VNI)
@@ -57,18 +54,14 @@ func wireAddresses(path plan.Path, tunnel *tunnel) inspection {
 			return outer + ", " + inner
 		},
 		func(s *scene, t *trial) string {
-			var found []string
-			for _, f := range s.outbound(t) {
-				found = append(found, addresses(&f))
-			}
-			return set(found, "nothing")
+			return set(each.Of(s.outbound(t), addresses), "nothing")
 		})
 }
 
-func addresses(f *capture.Frame) string {
+func addresses(f capture.Frame) string {
 	text := fmt.Sprintf("%s > %s", f.IP.Source, f.IP.Destination)
 	if f.Inner != nil && f.Inner.IP != nil {
-		text += ", " + addresses(f.Inner)
+		text += ", " + addresses(*f.Inner)
 	}
 	return text
 }

@@ -225,11 +225,7 @@ func devices(ns *netns.NS, fn func(*link.Handle, link.Device) error) error {
 
 // device returns one device of a namespace.
 func device(ns *netns.NS, name string) (link.Device, error) {
-	list, err := link.At(ns, (*link.Handle).Devices)
-	if i := slices.IndexFunc(list, func(d link.Device) bool { return d.Name == name }); i >= 0 {
-		return list[i], err
-	}
-	return link.Device{}, errors.Join(err, fmt.Errorf("no device %s", name))
+	return link.At(ns, func(h *link.Handle) (link.Device, error) { return h.Device(name) })
 }
 
 // routes returns the routes of a namespace without those of the kernel.

@@ -3,7 +3,6 @@ package testbed
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -74,7 +73,7 @@ func (e *Environment) Sample(v plan.Variant, p plan.Path, length time.Duration) 
 	if r.spaces, err = spacesOf(inst); err != nil {
 		return env.Recording{}, err
 	}
-	o := record.Options{CPUs: pathCPUs(inst, ends), Rate: e.sampling.rate, Length: length, Count: perf.Hardware}
+	o := record.Options{CPUs: lab.CPUs(inst.Crossed(ends)), Rate: e.sampling.rate, Length: length, Count: perf.Hardware}
 	var failed error
 	o.Tracker, failed = e.sampling.follow(plan.Single(v, p))
 	r.unknown = o.Tracker == nil && failed == nil
@@ -85,16 +84,6 @@ func (e *Environment) Sample(v plan.Variant, p plan.Path, length time.Duration) 
 		r.Missing = append(r.Missing, "network namespaces of packets, so the switch is among the other parts: "+failed.Error())
 	}
 	return env.Recording{Start: r.Start, Finish: r.finish}, nil
-}
-
-// pathCPUs are the CPUs of the hosts on a path.
-func pathCPUs(inst *lab.Instance, ends lab.Ends) []int {
-	var cpus []int
-	for _, h := range inst.Crossed(ends) {
-		cpus = append(cpus, h.CPUs...)
-	}
-	slices.Sort(cpus)
-	return slices.Compact(cpus)
 }
 
 func spacesOf(inst *lab.Instance) (map[uint32]string, error) {

@@ -267,14 +267,11 @@ func (e *Environment) Conditions() outcome.Conditions {
 
 // cpusOf returns the CPUs of load threads, in order.
 func cpusOf(l *lab.Lab) []int {
-	var cpus []int
+	var all []*lab.Host
 	for _, inst := range l.Instances() {
-		for _, h := range inst.Hosts() {
-			cpus = append(cpus, h.CPUs...)
-		}
+		all = append(all, inst.Hosts()...)
 	}
-	slices.Sort(cpus)
-	return slices.Compact(cpus)
+	return lab.CPUs(all)
 }
 
 // Close ends the lab.
