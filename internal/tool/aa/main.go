@@ -9,10 +9,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 
@@ -38,15 +36,14 @@ func main() {
 	var err error
 	o.program = flag.Arg(0)
 	if o.beside, err = toolbox.Parse(*beside); err != nil || flag.NArg() != 1 || o.runs < 2 {
-		fmt.Fprintf(os.Stderr, "usage: aa [-runs N] [-pairs N] [-beside %s] [-table FILE] [-document FILE] [-keep DIR] CNIBENCH\n", toolbox.Names(toolbox.All))
-		os.Exit(2)
+		toolbox.Usage("aa [-runs N] [-pairs N] [-beside %s] [-table FILE] [-document FILE] [-keep DIR] CNIBENCH", toolbox.Names(toolbox.All))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := write(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "aa:", err)
-		os.Exit(1)
-	}
+	toolbox.Exit("aa", func(ctx context.Context) error {
+		return toolbox.Kept(o.dir, func(dir string) error {
+			o.dir = dir
+			return write(ctx, o)
+		})
+	})
 }
 
 // options are what the command is asked for.
@@ -58,14 +55,6 @@ type options struct {
 
 // write measures beside each neighbour, and writes the tables.
 func write(ctx context.Context, o options) error {
-	if o.dir == "" {
-		made, err := os.MkdirTemp("", "aa-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(made)
-		o.dir = made
-	}
 	text := ""
 	if o.pairs > 0 {
 		m, err := measureMany(ctx, o)
@@ -87,11 +76,7 @@ func write(ctx context.Context, o options) error {
 		}
 		text += "\n" + c.render(n.About)
 	}
-	fmt.Print(text)
-	if o.document == "" {
-		return nil
-	}
-	return toolbox.Table(o.document, "aa", o.program, text)
+	return toolbox.Publish(o.document, "aa", o.program, text)
 }
 
 // measure makes the runs beside a neighbour that are not there yet, and compares all.
@@ -149,19 +134,12 @@ const (
 
 // output runs the program and returns its standard output, and whether it found something worse.
 func output(ctx context.Context, program string, args ...string) (text string, alarm bool, err error) {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	var out, story strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&story, os.Stderr)
-	err = cmd.Run()
+	text, err = toolbox.Output(ctx, program, args...)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && (exit.ExitCode() == worse || exit.ExitCode() == undecided) {
-		return out.String(), exit.ExitCode() == worse, nil
+		return text, exit.ExitCode() == worse, nil
 	}
-	if err != nil {
-		return "", false, fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, story.String())
-	}
-	return out.String(), false, nil
+	return text, false, err
 }
 
 // read decodes the JSON that the program writes.

@@ -7,12 +7,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
 
@@ -32,25 +29,18 @@ func main() {
 	flag.StringVar(&c.document, "document", "", "Markdown `file` whose table is replaced; figures go to "+figuresFile+" beside it")
 	flag.Parse()
 	if c.program = flag.Arg(0); flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: articles [-budget TIME] [-keep DIR] [-document FILE] CNIBENCH")
-		os.Exit(2)
+		toolbox.Usage("articles [-budget TIME] [-keep DIR] [-document FILE] CNIBENCH")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := c.run(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "articles:", err)
-		os.Exit(1)
-	}
+	toolbox.Exit("articles", func(ctx context.Context) error {
+		return toolbox.Kept(c.dir, func(dir string) error {
+			c.dir = dir
+			return c.run(ctx)
+		})
+	})
 }
 
 // run measures what has no result yet, and writes the tables of all articles.
-func (c campaign) run(ctx context.Context) (err error) {
-	if c.dir == "" {
-		if c.dir, err = os.MkdirTemp("", "cnibench-articles-"); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(c.dir)) }()
-	}
+func (c campaign) run(ctx context.Context) error {
 	var all []article
 	for _, s := range findings.Published().Sources {
 		a, err := c.article(ctx, s)
@@ -75,21 +65,16 @@ func (c campaign) article(ctx context.Context, s findings.Source) (article, erro
 	file := filepath.Join(c.dir, s.ID+".jsonl")
 	if _, err := os.Stat(file); err != nil {
 		fmt.Fprintf(os.Stderr, "articles: %s\n", s.Title)
-		cmd := exec.CommandContext(ctx, c.program, "reproduce", s.ID, "--budget", c.budget, "-o", file, "--format", "json")
-		cmd.Stderr = os.Stderr
-		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-		if err := cmd.Run(); err != nil {
+		if _, err := toolbox.Output(ctx, c.program, "reproduce", s.ID, "--budget", c.budget, "-o", file, "--format", "json"); err != nil {
 			return article{}, err
 		}
 	}
-	cmd := exec.CommandContext(ctx, c.program, "reproduce", "--result", file, "--format", "json", s.ID)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
+	out, err := toolbox.Output(ctx, c.program, "reproduce", "--result", file, "--format", "json", s.ID)
 	if err != nil {
 		return article{}, err
 	}
 	a := article{source: s}
-	if err := json.Unmarshal(out, &a); err != nil {
+	if err := json.Unmarshal([]byte(out), &a); err != nil {
 		return a, err
 	}
 	content, err := result.Load(file)

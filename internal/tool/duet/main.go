@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -60,24 +58,15 @@ func main() {
 	flag.Parse()
 	beside, err := toolbox.Parse(*names)
 	if err != nil || flag.NArg() != 1 || *rounds < 1 {
-		fmt.Fprintln(os.Stderr, "usage: duet [-rounds N] [-beside NEIGHBOURS] [-document FILE] CNIBENCH")
-		os.Exit(2)
+		toolbox.Usage("duet [-rounds N] [-beside NEIGHBOURS] [-document FILE] CNIBENCH")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := write(ctx, flag.Arg(0), *rounds, beside, *document); err != nil {
-		fmt.Fprintln(os.Stderr, "duet:", err)
-		os.Exit(1)
-	}
+	toolbox.Exit("duet", func(ctx context.Context) error {
+		return toolbox.Kept("", func(dir string) error { return write(ctx, flag.Arg(0), dir, *rounds, beside, *document) })
+	})
 }
 
 // write measures every way beside every neighbour, and writes the table.
-func write(ctx context.Context, program string, rounds int, beside []toolbox.Neighbour, document string) error {
-	dir, err := os.MkdirTemp("", "duet-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
+func write(ctx context.Context, program, dir string, rounds int, beside []toolbox.Neighbour, document string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d times %d s of each way; a block is a fifth of a run.\n\n", rounds, 2*2*repetitions*3/10)
 	b.WriteString("| beside | workload | way | " + subject + " : " + baseline + " | scatter of a block |\n|---|---|---|---|---|\n")
@@ -104,11 +93,7 @@ func write(ctx context.Context, program string, rounds int, beside []toolbox.Nei
 			}
 		}
 	}
-	fmt.Print(b.String())
-	if document == "" {
-		return nil
-	}
-	return toolbox.Table(document, "duet", program, b.String())
+	return toolbox.Publish(document, "duet", program, b.String())
 }
 
 // measure runs the way once. It returns the ratio in each block, the mean of all steps, by workload.
@@ -149,14 +134,10 @@ func file(dir string, i int) string { return filepath.Join(dir, fmt.Sprintf("%d.
 // run measures the profiles of a part into a file.
 func (p part) run(ctx context.Context, program, file string) error {
 	first, _, _ := strings.Cut(p.profiles, ",")
-	cmd := exec.CommandContext(ctx, "taskset", "-c", p.cpus, program, "run", "--format", "none", "--no-twin", "--budget", "0",
+	_, err := toolbox.Output(ctx, "taskset", "-c", p.cpus, program, "run", "--format", "none", "--no-twin", "--budget", "0",
 		"--profiles", p.profiles, "--baseline", first, "--paths", "pod-to-pod/cross-node", "--workloads", strings.Join(workloads, ","),
 		"--duration", "300ms", "--repetitions", fmt.Sprint(p.repetitions), "-o", file)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", cmd, err, out)
-	}
-	return nil
+	return err
 }
 
 // read adds the service demands in a file, in the order of its trials. A failed trial has none.

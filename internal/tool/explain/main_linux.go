@@ -10,15 +10,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/judge/stat"
-	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/tool/toolbox"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -33,36 +30,21 @@ func main() {
 	flag.Parse()
 	chosen := slices.DeleteFunc(slices.Clone(plants), func(p plant) bool { return !strings.Contains(","+*only+",", ","+p.name+",") })
 	if flag.NArg() != 1 || len(chosen) == 0 {
-		fmt.Fprintf(os.Stderr, "usage: explain [-plants %s] [-repetitions N] [-document FILE] [-keep DIR] CNIBENCH\n", names)
-		os.Exit(2)
+		toolbox.Usage("explain [-plants %s] [-repetitions N] [-document FILE] [-keep DIR] CNIBENCH", names)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := write(ctx, flag.Arg(0), options{*dir, *document, *repetitions}, chosen); err != nil {
-		fmt.Fprintln(os.Stderr, "explain:", err)
-		os.Exit(1)
-	}
+	toolbox.Exit("explain", func(ctx context.Context) error {
+		return toolbox.Kept(*dir, func(dir string) error {
+			table, err := measured(ctx, flag.Arg(0), dir, *repetitions, chosen)
+			if err != nil {
+				return err
+			}
+			return toolbox.Publish(*document, "explain", flag.Arg(0), table)
+		})
+	})
 }
 
-type options struct {
-	dir, document string
-	repetitions   int
-}
-
-// write measures plants with a cnibench and writes the table.
-func write(ctx context.Context, program string, o options, chosen []plant) error {
-	dir := o.dir
-	if dir == "" {
-		made, err := os.MkdirTemp("", "explain-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(made)
-		dir = made
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
+// measured measures plants with a cnibench, those that have no result yet, and returns the table.
+func measured(ctx context.Context, program, dir string, repetitions int, chosen []plant) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Windows of %s on %s under %s, each with a sampled trial of twice its length; %d samples in a second.\n\n", window, path, workload, rate)
 	b.WriteString("| planted | windows of a side | difference, µs/transaction | right part | share | most elsewhere | share | beyond errors | seen from | found |\n|---|---|---|---|---|---|---|---|---|---|\n")
@@ -70,21 +52,17 @@ func write(ctx context.Context, program string, o options, chosen []plant) error
 		file := filepath.Join(dir, p.name+".jsonl")
 		if _, err := os.Stat(file); err != nil {
 			fmt.Fprintf(os.Stderr, "explain: %s: %s\n", p.title, file)
-			if err := measure(ctx, program, p, o.repetitions, file); err != nil {
-				return errors.Join(fmt.Errorf("%s: %w", file, err), os.Remove(file))
+			if err := measure(ctx, program, p, repetitions, file); err != nil {
+				return "", errors.Join(fmt.Errorf("%s: %w", file, err), os.Remove(file))
 			}
 		}
 		line, err := row(p, file)
 		if err != nil {
-			return err
+			return "", err
 		}
 		b.WriteString(line)
 	}
-	fmt.Print(b.String())
-	if o.document == "" {
-		return nil
-	}
-	return toolbox.Table(o.document, "explain", program, b.String())
+	return b.String(), nil
 }
 
 // A plant is found if the measured change of the right part has at least rightLeast of the difference, and no other part is shown to have
@@ -147,32 +125,19 @@ func abs(v float64) float64 { return max(v, -v) }
 
 // difference reads a result and explains its two sides.
 func difference(file string) (explain.Difference, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return explain.Difference{}, err
-	}
-	defer f.Close() // it was only read
-	r, err := result.NewReader(f, file)
-	if err != nil {
-		return explain.Difference{}, err
-	}
-	var timed compare.Collector
 	var sampled explain.Collector
-	if err := r.Each(func(rec *result.Record) error { return errors.Join(timed.Add(rec), sampled.Add(rec)) }); err != nil {
-		return explain.Difference{}, err
-	}
-	a, err := timed.Analyse(r.Header(), compare.Options{})
+	a, err := toolbox.Analyse(file, sampled.Add)
 	if err != nil {
 		return explain.Difference{}, err
 	}
-	sides := sampled.Sides(a)
+	sides := sampled.Sides(a.Analysis)
 	if len(sides) != 2 {
 		return explain.Difference{}, fmt.Errorf("%d sides were sampled", len(sides))
 	}
 	if sides[0].Profile.IsTwin() {
 		sides[0], sides[1] = sides[1], sides[0]
 	}
-	d, ok := explain.Between(a, sides[0], sides[1])
+	d, ok := explain.Between(a.Analysis, sides[0], sides[1])
 	if !ok {
 		return d, fmt.Errorf("no parts: %s", sides[0].Failure+sides[1].Failure)
 	}

@@ -2,23 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net/netip"
-	"os"
 	"os/exec"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/conduct/run"
-	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/lab"
-	"github.com/cnibench/cnibench/internal/env/lab/testbed"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/spin"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
-	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/tool/toolbox"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -33,9 +27,6 @@ const (
 	rate = 3989
 )
 
-// unused is an address that no packet has: a rule about it costs its comparison.
-var unused = netip.MustParseAddr("203.0.113.1")
-
 // plant is a cost, and the parts that it belongs to. It needs that many times the trials of others.
 type plant struct {
 	name, title string
@@ -45,14 +36,6 @@ type plant struct {
 	at func(ctx context.Context, node *netns.NS) (io.Closer, error)
 	// against is a second workload: then the cost is what it has more than the first, and at prepares all hosts for it. (optional)
 	against string
-}
-
-// of is the variant that gets the cost.
-func (p plant) of() plan.Variant {
-	if p.against != "" {
-		return subject
-	}
-	return subject.Twin()
 }
 
 var plants = []plant{
@@ -66,14 +49,7 @@ var plants = []plant{
 
 // rules are n rules that no packet matches.
 func rules(n int) func(context.Context, *netns.NS) (io.Closer, error) {
-	return func(ctx context.Context, node *netns.NS) (io.Closer, error) {
-		table := nft.NewTable(nft.IPv4, "planted")
-		chain := table.Base("forward", nft.Hook{Type: "filter", Hook: "forward", Priority: nft.RawPriority})
-		for range n {
-			chain.Add(nft.Is(nft.SourceAddr, unused), nft.Drop)
-		}
-		return nil, nft.Replace(ctx, node, table)
-	}
+	return func(ctx context.Context, node *netns.NS) (io.Closer, error) { return toolbox.Rules(ctx, node, n) }
 }
 
 // untracked takes all packets out of connection tracking.
@@ -128,92 +104,26 @@ func bridged(ctx context.Context, node *netns.NS) (io.Closer, error) {
 	})
 }
 
-// planted is the lab with the cost on the nodes of the subject's twin.
-type planted struct {
-	*testbed.Environment
-	plant
-	// links hold programs on devices that go with their instance.
-	links *[]io.Closer
-}
-
-// At returns the lab with the cost.
-func (p planted) At(plan.Variant) env.Site { return p }
-
-// Renew raises variants anew and plants the cost again.
-func (p planted) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
-	stands := p.Environment.Renew(ctx, names)
-	if err, there := stands[p.of()]; there && err == nil {
-		stands[p.of()] = p.begin(ctx)
-	}
-	return stands
-}
-
-// begin plants the cost.
-func (p planted) begin(ctx context.Context) error {
-	inst := p.Instance(p.of())
-	if inst == nil || inst.Err != nil {
-		return fmt.Errorf("%s is not up", p.of())
-	}
-	spaces := each.Of(inst.Nodes, func(n *lab.Node) *netns.NS { return n.NS })
-	if p.against != "" {
-		spaces = each.Of(inst.Hosts(), func(h *lab.Host) *netns.NS { return h.NS })
-	}
-	var errs []error
-	for _, ns := range spaces {
-		c, err := p.at(ctx, ns)
-		if errs = append(errs, err); c != nil {
-			*p.links = append(*p.links, c)
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // measure runs the plan with a cost that many times.
-func measure(ctx context.Context, program string, what plant, repetitions int, file string) (err error) {
+func measure(ctx context.Context, program string, what plant, repetitions int, file string) error {
 	p := plan.Default()
 	p.Name, p.Environment, p.Profiles, p.Baseline, p.Twin, p.Explain = "explain", plan.EnvLab, []plan.Variant{subject}, subject, what.against == "", true
 	p.Repetitions, p.Duration = repetitions*what.times, window
-	if p.Paths, err = plan.ParsePaths(path); err != nil {
-		return err
-	}
 	p.Workloads = nil
-	for _, text := range []string{workload, what.against} {
-		if text == "" {
-			continue
+	cost := toolbox.Plant{Of: subject.Twin(), Spaces: toolbox.Nodes, At: what.at}
+	texts := []string{workload}
+	if what.against != "" {
+		texts = append(texts, what.against)
+		cost.Of, cost.Spaces = subject, func(inst *lab.Instance) []*netns.NS {
+			return each.Of(inst.Hosts(), func(h *lab.Host) *netns.NS { return h.NS })
 		}
+	}
+	for _, text := range texts {
 		w, err := plan.ParseWorkload(text)
 		if err != nil {
 			return err
 		}
 		p.Workloads = append(p.Workloads, w)
 	}
-	p = p.Settle()
-	if err := p.Validate(); err != nil {
-		return err
-	}
-	e, err := testbed.Open(ctx, p, testbed.Options{
-		Agent: []string{program, "agent"}, Version: "explain", Name: fmt.Sprintf("explain-%d", os.Getpid()), Say: func(string, ...any) {}, SampleRate: rate,
-	})
-	if err != nil {
-		return err
-	}
-	at := planted{e, what, new([]io.Closer)}
-	defer func() {
-		for _, c := range *at.links {
-			_ = c.Close() // fails for those whose device has gone
-		}
-		err = env.Close(ctx, e, err)
-	}()
-	if err := at.begin(ctx); err != nil {
-		return err
-	}
-	out, err := result.Create(file)
-	if err != nil {
-		return err
-	}
-	end, err := run.Run(ctx, at, p, out, run.Options{})
-	if err == nil && end.Reason != result.Complete {
-		err = fmt.Errorf("the run ended: %s", end.Reason)
-	}
-	return errors.Join(err, out.Close())
+	return cost.Measure(ctx, program, p, path, rate, file)
 }

@@ -11,7 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,15 +24,9 @@ func main() {
 	only := flag.String("only", "", "`name` of the one scenario that is run")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: gate [-only SCENARIO] [-document FILE] CNIBENCH")
-		os.Exit(2)
+		toolbox.Usage("gate [-only SCENARIO] [-document FILE] CNIBENCH")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := campaign(ctx, flag.Arg(0), *only, *document); err != nil {
-		fmt.Fprintln(os.Stderr, "gate:", err)
-		os.Exit(1)
-	}
+	toolbox.Exit("gate", func(ctx context.Context) error { return campaign(ctx, flag.Arg(0), *only, *document) })
 }
 
 // campaign runs the scenarios and writes their table.

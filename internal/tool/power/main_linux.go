@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,15 +84,18 @@ func main() {
 	}
 	c.workloads = strings.Split(*workloads, ",")
 	if c.program = flag.Arg(0); flag.NArg() != 1 || c.pairs < 1 || names(c.costs) != *only {
-		fmt.Fprintf(os.Stderr, "usage: power [-pairs N] [-workloads rr,crr] [-costs %s] [-document FILE] [-keep DIR] CNIBENCH\n", names(costs))
-		os.Exit(2)
+		toolbox.Usage("power [-pairs N] [-workloads rr,crr] [-costs %s] [-document FILE] [-keep DIR] CNIBENCH", names(costs))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := c.write(ctx, *document); err != nil {
-		fmt.Fprintln(os.Stderr, "power:", err)
-		os.Exit(1)
-	}
+	toolbox.Exit("power", func(ctx context.Context) error {
+		return toolbox.Kept(c.dir, func(dir string) error {
+			c.dir = dir
+			rows, err := c.rows(ctx)
+			if err != nil {
+				return err
+			}
+			return toolbox.Publish(*document, "power", c.program, c.render(rows))
+		})
+	})
 }
 
 func names(some []cost) string {
@@ -108,27 +110,6 @@ type campaign struct {
 	workloads    []string
 	// equal counts pairs of files without a cost, alarms those of which anything is called better or worse.
 	equal, alarms int
-}
-
-func (c campaign) write(ctx context.Context, document string) error {
-	if c.dir == "" {
-		made, err := os.MkdirTemp("", "power-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(made)
-		c.dir = made
-	}
-	rows, err := c.rows(ctx)
-	if err != nil {
-		return err
-	}
-	table := c.render(rows)
-	fmt.Print(table)
-	if document == "" {
-		return nil
-	}
-	return toolbox.Table(document, "power", c.program, table)
 }
 
 // row is what came of one cost under one workload.
@@ -411,26 +392,7 @@ func (c campaign) measured(ctx context.Context, r row, name string) (compare.Sid
 			return compare.Side{}, errors.Join(fmt.Errorf("%s: %w", file, err), os.Remove(file))
 		}
 	}
-	return read(file)
-}
-
-// read analyses a file.
-func read(file string) (compare.Side, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return compare.Side{}, err
-	}
-	defer f.Close() // it was only read
-	r, err := result.NewReader(f, file)
-	if err != nil {
-		return compare.Side{}, err
-	}
-	var c compare.Collector
-	if err := r.Each(func(rec *result.Record) error { return c.Add(rec) }); err != nil {
-		return compare.Side{}, err
-	}
-	a, err := c.Analyse(r.Header(), compare.Options{})
-	return compare.Side{Name: file, Header: r.Header(), Analysis: a}, err
+	return toolbox.Analyse(file, func(*result.Record) error { return nil })
 }
 
 // median of what pairs showed.

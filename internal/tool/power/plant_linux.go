@@ -2,30 +2,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net/netip"
-	"os"
 	"runtime"
-	"sync"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/dataplane"
-	"github.com/cnibench/cnibench/internal/env"
-	"github.com/cnibench/cnibench/internal/env/lab/testbed"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/spin"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
-	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/kernel/thread"
-	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/tool/toolbox"
 )
-
-// unused is an address that no packet has: a rule about it costs its comparison.
-var unused = netip.MustParseAddr("203.0.113.1")
 
 const (
 	// A slice of a window lasts 10 to 50 ms. One of each cycle has the cost.
@@ -50,7 +39,7 @@ type kind struct {
 }
 
 var (
-	rules        = &kind{name: "rules", probe: 400, plant: plantRules}
+	rules        = &kind{name: "rules", probe: 400, plant: toolbox.Rules}
 	instructions = &kind{name: "turns of a loop of two instructions", probe: 10_000, plant: bpf(spin.Attach)}
 	copies       = &kind{name: fmt.Sprintf("copies of %d bytes", spin.Copied), probe: 400, plant: bpf(spin.Copy)}
 	walks        = &kind{name: fmt.Sprintf("cache lines of a map of %d KB", spin.Walked>>10), probe: 400, plant: bpf(spin.Walk)}
@@ -82,40 +71,6 @@ func bpf(attach func(*netns.NS, string, int32) (io.Closer, error)) func(context.
 	}
 }
 
-// plantRules replaces the rules of a node by n that no packet matches.
-func plantRules(ctx context.Context, node *netns.NS, n int) (io.Closer, error) {
-	table := nft.NewTable(nft.IPv4, "planted")
-	chain := table.Base("forward", nft.Hook{Type: "filter", Hook: "forward", Priority: nft.RawPriority})
-	for range n {
-		chain.Add(nft.Is(nft.SourceAddr, unused), nft.Drop)
-	}
-	return nil, nft.Replace(ctx, node, table)
-}
-
-// planted is the lab with a cost on the nodes of the subject.
-type planted struct {
-	*testbed.Environment
-	row
-	// mu is held while rules are changed: instances are raised while others' rules come and go.
-	mu *sync.Mutex
-	// links hold programs on devices that go with their instance.
-	links *[]io.Closer
-}
-
-// At returns the lab with the cost.
-func (p planted) At(plan.Variant) env.Site { return p }
-
-// Renew raises variants anew and plants the cost again.
-func (p planted) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	stands := p.Environment.Renew(ctx, names)
-	if err, there := stands[p.target()]; there && err == nil {
-		stands[p.target()] = p.begin(ctx)
-	}
-	return stands
-}
-
 // target is the profile that has the cost.
 func (r row) target() plan.Variant {
 	if r.twin {
@@ -124,35 +79,16 @@ func (r row) target() plan.Variant {
 	return subject
 }
 
-// begin makes a new instance ready.
-func (p planted) begin(ctx context.Context) error {
-	if p.when == always {
-		return p.plant(ctx, p.pieces)
-	}
-	return p.plant(ctx, 0)
-}
-
-// plant has the nodes of the target cost that many pieces.
-func (p planted) plant(ctx context.Context, pieces int) error {
-	inst := p.Instance(p.target())
-	if inst == nil {
-		return fmt.Errorf("%s does not stand", p.target())
-	}
-	var errs []error
-	for _, n := range inst.Nodes {
-		c, err := p.of.plant(ctx, n.NS, pieces)
-		if errs = append(errs, err); c != nil {
-			*p.links = append(*p.links, c)
-		}
-	}
-	return errors.Join(errs...)
+// piled plants so many pieces of a row's cost.
+func (r row) piled(pieces int) func(context.Context, *netns.NS) (io.Closer, error) {
+	return func(ctx context.Context, node *netns.NS) (io.Closer, error) { return r.of.plant(ctx, node, pieces) }
 }
 
 // disturb is the timer: in each cycle the rules come for one slice, or a thread of this program takes the CPU of the path for
 // as long. It ends with ctx.
-func (p planted) disturb(ctx context.Context) error {
+func (r row) disturb(ctx context.Context, p *toolbox.Planted) error {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-	if p.when == apart {
+	if r.when == apart {
 		if err := thread.SetCPUs([]int{runtime.NumCPU() - 1}); err != nil { // where the lab places the load
 			return err
 		}
@@ -165,78 +101,40 @@ func (p planted) disturb(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if err := p.turn(ctx, n%cycle); err != nil && ctx.Err() == nil {
+		if err := r.turn(ctx, p, n%cycle); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
 }
 
 // turn begins a slice of a cycle: the first has the cost.
-func (p planted) turn(ctx context.Context, n int) error {
+func (r row) turn(ctx context.Context, p *toolbox.Planted, n int) error {
 	switch {
-	case n == 0 && p.when == apart:
+	case n == 0 && r.when == apart:
 		for until := time.Now().Add(slice); time.Now().Before(until); {
 		}
-	case n < 2 && p.when == sliced:
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.plant(ctx, p.pieces*(1-n))
+	case n < 2 && r.when == sliced:
+		return p.Replant(ctx, r.piled(r.pieces*(1-n)))
 	}
 	return nil
 }
 
 // measure runs the plan with the cost of a row.
-func (c campaign) measure(ctx context.Context, r row, file string) (err error) {
+func (c campaign) measure(ctx context.Context, r row, file string) error {
 	p := plan.Default()
 	p.Name, p.Environment, p.Profiles = "power", plan.EnvLab, []plan.Variant{profile.Raw, subject}
 	p.Repetitions, p.Duration = repetitions, window
 	if r.twin {
 		p.Profiles, p.Baseline, p.Repetitions = []plan.Variant{subject}, subject, weighed
 	}
-	if p.Paths, err = plan.ParsePaths(path); err != nil {
-		return err
-	}
 	w, err := plan.ParseWorkload(r.workload)
 	if err != nil {
 		return err
 	}
 	p.Workloads = []plan.Workload{w}
-	p = p.Settle()
-	if err := p.Validate(); err != nil {
-		return err
-	}
-	e, err := testbed.Open(ctx, p, testbed.Options{
-		Agent: []string{c.program, "agent"}, Version: "power", Name: fmt.Sprintf("power-%d", os.Getpid()), Say: func(string, ...any) {},
-	})
-	if err != nil {
-		return err
-	}
-	at := planted{e, r, new(sync.Mutex), new([]io.Closer)}
-	defer func() {
-		for _, c := range *at.links {
-			_ = c.Close() // fails for those whose device has gone
-		}
-		err = env.Close(ctx, e, err)
-	}()
-	if err := at.begin(ctx); err != nil {
-		return err
-	}
+	cost := toolbox.Plant{Of: r.target(), Spaces: toolbox.Nodes, At: r.piled(r.pieces)}
 	if r.when != always {
-		within, cancel := context.WithCancel(ctx)
-		ended := make(chan error, 1)
-		go func() { ended <- at.disturb(within) }()
-		defer func() {
-			cancel()
-			err = errors.Join(err, <-ended)
-		}()
+		cost.At, cost.Beside = r.piled(0), r.disturb
 	}
-	out, err := result.Create(file)
-	if err != nil {
-		return err
-	}
-	end, err := run.Run(ctx, at, p, out, run.Options{})
-	if err == nil && end.Reason != result.Complete {
-		err = fmt.Errorf("the run ended: %s", end.Reason)
-	}
-	return errors.Join(err, out.Close())
+	return cost.Measure(ctx, c.program, p, path, 0, file)
 }

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -27,20 +24,16 @@ func main() {
 	document := flag.String("document", "", "Markdown file whose table of known truths is replaced")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: truth [-repetitions N] [-document FILE] CNIBENCH")
-		os.Exit(2)
+		toolbox.Usage("truth [-repetitions N] [-document FILE] CNIBENCH")
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := campaign(ctx, flag.Arg(0), *repetitions, *document)
-	switch {
-	case errors.Is(err, errBusy):
-		fmt.Fprintln(os.Stderr, "truth:", err)
-		os.Exit(4)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "truth:", err)
-		os.Exit(1)
-	}
+	toolbox.Exit("truth", func(ctx context.Context) error {
+		err := campaign(ctx, flag.Arg(0), *repetitions, *document)
+		if errors.Is(err, errBusy) {
+			fmt.Fprintln(os.Stderr, "truth:", err)
+			os.Exit(4)
+		}
+		return err
+	})
 }
 
 // campaign measures every link and judges it.
@@ -60,12 +53,8 @@ func campaign(ctx context.Context, program string, repetitions int, document str
 		}
 		all = append(all, judge(l, c)...)
 	}
-	table := render(all)
-	fmt.Print(table)
-	if document != "" {
-		if err := toolbox.Table(document, "truth", program, table); err != nil {
-			return err
-		}
+	if err := toolbox.Publish(document, "truth", program, render(all)); err != nil {
+		return err
 	}
 	var wrong []error
 	for _, v := range all {
@@ -94,12 +83,8 @@ func measure(ctx context.Context, program string, repetitions int, l link) (resu
 	}
 	args := append([]string{"run", "--profiles", "raw", "--no-twin", "--paths", "host-to-host/cross-node", "--workloads", strings.Join(workloads, ","),
 		"--repetitions", strconv.Itoa(repetitions), "--format", "none", "-o", file}, l.flags...)
-	cmd := exec.CommandContext(ctx, program, args...)
-	var story bytes.Buffer
-	cmd.Stdout, cmd.Stderr = os.Stderr, &story
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	if err := cmd.Run(); err != nil {
-		return result.Contents{}, fmt.Errorf("%s: %s %s: %w: %s", l.name, program, strings.Join(args, " "), err, story.String())
+	if _, err := toolbox.Output(ctx, program, args...); err != nil {
+		return result.Contents{}, fmt.Errorf("%s: %w", l.name, err)
 	}
 	return result.Load(file)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
+	"github.com/cnibench/cnibench/internal/env/kube/detect"
 )
 
 // fieldManager is the name under which objects are applied. label has their profile as its value.
@@ -84,15 +85,11 @@ func NewInstaller(config *rest.Config, o Options) (*Installer, error) {
 	if o.DryRun != "" && o.DryRun != DryRunClient && o.DryRun != DryRunServer {
 		return nil, fmt.Errorf("dry run %q: want %s or %s", o.DryRun, DryRunClient, DryRunServer)
 	}
-	client, err := api.New(config)
+	clients, err := detect.ClientsOf(config)
 	if err != nil {
 		return nil, err
 	}
-	dyn, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return &Installer{Options: o, client: client, dynamic: dyn, mapper: api.NewMapper(client)}, nil
+	return &Installer{Options: o, client: clients.Kube, dynamic: clients.Dynamic, mapper: api.NewMapper(clients.Kube)}, nil
 }
 
 // RefusedError lists the reasons against an installation. The cluster is unchanged.
