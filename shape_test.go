@@ -39,7 +39,6 @@ var wide = map[string]int{
 	"internal/env/kube/detect Verdict":      15,
 	"internal/env/kube/recipe Options":      13,
 	"internal/env/lab Instance":             15,
-	"internal/env/lab Lab":                  13,
 	"internal/env/lab addressing":           14,
 	"internal/env/lab arrivals":             13,
 	"internal/env/lab/selftest expectation": 17,

@@ -61,12 +61,18 @@ func main() {
 		toolbox.Usage("duet [-rounds N] [-beside NEIGHBOURS] [-document FILE] CNIBENCH")
 	}
 	toolbox.Exit("duet", func(ctx context.Context) error {
-		return toolbox.Kept("", func(dir string) error { return write(ctx, flag.Arg(0), dir, *rounds, beside, *document) })
+		return toolbox.Kept("", func(dir string) error {
+			table, err := measured(ctx, flag.Arg(0), dir, *rounds, beside)
+			if err != nil {
+				return err
+			}
+			return toolbox.Publish(*document, "duet", flag.Arg(0), table)
+		})
 	})
 }
 
-// write measures every way beside every neighbour, and writes the table.
-func write(ctx context.Context, program, dir string, rounds int, beside []toolbox.Neighbour, document string) error {
+// measured measures every way beside every neighbour, and returns the table.
+func measured(ctx context.Context, program, dir string, rounds int, beside []toolbox.Neighbour) (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d times %d s of each way; a block is a fifth of a run.\n\n", rounds, 2*2*repetitions*3/10)
 	b.WriteString("| beside | workload | way | " + subject + " : " + baseline + " | scatter of a block |\n|---|---|---|---|---|\n")
@@ -79,7 +85,7 @@ func write(ctx context.Context, program, dir string, rounds int, beside []toolbo
 				ratios, err := w.measure(ctx, program, dir)
 				stop()
 				if err != nil {
-					return fmt.Errorf("%s: %w", w.name, err)
+					return "", fmt.Errorf("%s: %w", w.name, err)
 				}
 				for workload, r := range ratios {
 					seen[workload+w.name] = append(seen[workload+w.name], r...)
@@ -93,7 +99,7 @@ func write(ctx context.Context, program, dir string, rounds int, beside []toolbo
 			}
 		}
 	}
-	return toolbox.Publish(document, "duet", program, b.String())
+	return b.String(), nil
 }
 
 // measure runs the way once. It returns the ratio in each block, the mean of all steps, by workload.

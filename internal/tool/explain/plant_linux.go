@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/tool/toolbox"
+	"github.com/cnibench/cnibench/internal/tool/planting"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -49,7 +49,7 @@ var plants = []plant{
 
 // rules are n rules that no packet matches.
 func rules(n int) func(context.Context, *netns.NS) (io.Closer, error) {
-	return func(ctx context.Context, node *netns.NS) (io.Closer, error) { return toolbox.Rules(ctx, node, n) }
+	return func(ctx context.Context, node *netns.NS) (io.Closer, error) { return planting.Rules(ctx, node, n) }
 }
 
 // untracked takes all packets out of connection tracking.
@@ -110,7 +110,7 @@ func measure(ctx context.Context, program string, what plant, repetitions int, f
 	p.Name, p.Environment, p.Profiles, p.Baseline, p.Twin, p.Explain = "explain", plan.EnvLab, []plan.Variant{subject}, subject, what.against == "", true
 	p.Repetitions, p.Duration = repetitions*what.times, window
 	p.Workloads = nil
-	cost := toolbox.Plant{Of: subject.Twin(), Spaces: toolbox.Nodes, At: what.at}
+	cost := planting.Cost{Program: program, Rate: rate, Of: subject.Twin(), Spaces: planting.Nodes, At: what.at}
 	texts := []string{workload}
 	if what.against != "" {
 		texts = append(texts, what.against)
@@ -125,5 +125,5 @@ func measure(ctx context.Context, program string, what plant, repetitions int, f
 		}
 		p.Workloads = append(p.Workloads, w)
 	}
-	return cost.Measure(ctx, program, p, path, rate, file)
+	return cost.Measure(ctx, p, path, file)
 }

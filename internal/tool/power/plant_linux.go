@@ -13,7 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/tool/toolbox"
+	"github.com/cnibench/cnibench/internal/tool/planting"
 )
 
 const (
@@ -39,7 +39,7 @@ type kind struct {
 }
 
 var (
-	rules        = &kind{name: "rules", probe: 400, plant: toolbox.Rules}
+	rules        = &kind{name: "rules", probe: 400, plant: planting.Rules}
 	instructions = &kind{name: "turns of a loop of two instructions", probe: 10_000, plant: bpf(spin.Attach)}
 	copies       = &kind{name: fmt.Sprintf("copies of %d bytes", spin.Copied), probe: 400, plant: bpf(spin.Copy)}
 	walks        = &kind{name: fmt.Sprintf("cache lines of a map of %d KB", spin.Walked>>10), probe: 400, plant: bpf(spin.Walk)}
@@ -86,7 +86,7 @@ func (r row) piled(pieces int) func(context.Context, *netns.NS) (io.Closer, erro
 
 // disturb is the timer: in each cycle the rules come for one slice, or a thread of this program takes the CPU of the path for
 // as long. It ends with ctx.
-func (r row) disturb(ctx context.Context, p *toolbox.Planted) error {
+func (r row) disturb(ctx context.Context, p *planting.Lab) error {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	if r.when == apart {
 		if err := thread.SetCPUs([]int{runtime.NumCPU() - 1}); err != nil { // where the lab places the load
@@ -108,7 +108,7 @@ func (r row) disturb(ctx context.Context, p *toolbox.Planted) error {
 }
 
 // turn begins a slice of a cycle: the first has the cost.
-func (r row) turn(ctx context.Context, p *toolbox.Planted, n int) error {
+func (r row) turn(ctx context.Context, p *planting.Lab, n int) error {
 	switch {
 	case n == 0 && r.when == apart:
 		for until := time.Now().Add(slice); time.Now().Before(until); {
@@ -132,9 +132,9 @@ func (c campaign) measure(ctx context.Context, r row, file string) error {
 		return err
 	}
 	p.Workloads = []plan.Workload{w}
-	cost := toolbox.Plant{Of: r.target(), Spaces: toolbox.Nodes, At: r.piled(r.pieces)}
+	cost := planting.Cost{Program: c.program, Of: r.target(), Spaces: planting.Nodes, At: r.piled(r.pieces)}
 	if r.when != always {
 		cost.At, cost.Beside = r.piled(0), r.disturb
 	}
-	return cost.Measure(ctx, c.program, p, path, 0, file)
+	return cost.Measure(ctx, p, path, file)
 }

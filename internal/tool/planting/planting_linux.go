@@ -1,4 +1,5 @@
-package toolbox
+// Package planting measures plans in the lab with a cost of known place in one variant.
+package planting
 
 import (
 	"context"
@@ -19,15 +20,18 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// Plant is a cost in the namespaces of one variant of the lab.
-type Plant struct {
+// Cost is what is planted in the namespaces of one variant of the lab.
+type Cost struct {
+	// Program is the cnibench that runs the agents, Rate that of samples, 0 the usual.
+	Program string
+	Rate    int
 	// Of is the variant, Spaces returns those of its namespaces that get the cost.
 	Of     plan.Variant
 	Spaces func(inst *lab.Instance) []*netns.NS
 	// At plants the cost in one. What it returns is closed in the end; (optional).
 	At func(ctx context.Context, ns *netns.NS) (io.Closer, error)
 	// Beside runs as long as the plan does, and plants other costs meanwhile; (optional).
-	Beside func(ctx context.Context, p *Planted) error
+	Beside func(ctx context.Context, p *Lab) error
 }
 
 // Nodes are the namespaces of the nodes of an instance.
@@ -38,10 +42,10 @@ func Nodes(inst *lab.Instance) (all []*netns.NS) {
 	return all
 }
 
-// Planted is the lab with a cost.
-type Planted struct {
+// Lab is the lab with a cost.
+type Lab struct {
 	*testbed.Environment
-	plant Plant
+	cost Cost
 	// mu is held while costs are changed: instances are raised while others' costs come and go.
 	mu sync.Mutex
 	// links hold programs on devices that go with their instance.
@@ -49,33 +53,33 @@ type Planted struct {
 }
 
 // At returns the lab with the cost.
-func (p *Planted) At(plan.Variant) env.Site { return p }
+func (p *Lab) At(plan.Variant) env.Site { return p }
 
 // Renew raises variants anew and plants the cost again.
-func (p *Planted) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
+func (p *Lab) Renew(ctx context.Context, names []plan.Variant) map[plan.Variant]error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	stands := p.Environment.Renew(ctx, names)
-	if err, there := stands[p.plant.Of]; there && err == nil {
-		stands[p.plant.Of] = p.add(ctx, p.plant.At)
+	if err, there := stands[p.cost.Of]; there && err == nil {
+		stands[p.cost.Of] = p.add(ctx, p.cost.At)
 	}
 	return stands
 }
 
 // Replant plants another cost.
-func (p *Planted) Replant(ctx context.Context, at func(context.Context, *netns.NS) (io.Closer, error)) error {
+func (p *Lab) Replant(ctx context.Context, at func(context.Context, *netns.NS) (io.Closer, error)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.add(ctx, at)
 }
 
-func (p *Planted) add(ctx context.Context, at func(context.Context, *netns.NS) (io.Closer, error)) error {
-	inst := p.Instance(p.plant.Of)
+func (p *Lab) add(ctx context.Context, at func(context.Context, *netns.NS) (io.Closer, error)) error {
+	inst := p.Instance(p.cost.Of)
 	if inst == nil || inst.Err != nil {
-		return fmt.Errorf("%s is not up", p.plant.Of)
+		return fmt.Errorf("%s is not up", p.cost.Of)
 	}
 	var errs []error
-	for _, ns := range p.plant.Spaces(inst) {
+	for _, ns := range p.cost.Spaces(inst) {
 		c, err := at(ctx, ns)
 		if errs = append(errs, err); c != nil {
 			p.links = append(p.links, c)
@@ -84,8 +88,8 @@ func (p *Planted) add(ctx context.Context, at func(context.Context, *netns.NS) (
 	return errors.Join(errs...)
 }
 
-// Measure runs a plan on one path in the lab with a cost, and writes the result into a file. rate is that of samples, 0 the usual.
-func (c Plant) Measure(ctx context.Context, program string, p plan.Plan, path string, rate int, file string) (err error) {
+// Measure runs a plan on one path in the lab with a cost, and writes the result into a file.
+func (c Cost) Measure(ctx context.Context, p plan.Plan, path, file string) (err error) {
 	if p.Paths, err = plan.ParsePaths(path); err != nil {
 		return err
 	}
@@ -94,12 +98,12 @@ func (c Plant) Measure(ctx context.Context, program string, p plan.Plan, path st
 		return err
 	}
 	e, err := testbed.Open(ctx, p, testbed.Options{
-		Agent: []string{program, "agent"}, Version: p.Name, Name: fmt.Sprintf("%s-%d", p.Name, os.Getpid()), Say: func(string, ...any) {}, SampleRate: rate,
+		Agent: []string{c.Program, "agent"}, Version: p.Name, Name: fmt.Sprintf("%s-%d", p.Name, os.Getpid()), Say: func(string, ...any) {}, SampleRate: c.Rate,
 	})
 	if err != nil {
 		return err
 	}
-	at := &Planted{Environment: e, plant: c}
+	at := &Lab{Environment: e, cost: c}
 	defer func() {
 		for _, c := range at.links {
 			_ = c.Close() // fails for those whose device has gone
