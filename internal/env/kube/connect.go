@@ -25,6 +25,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/env/kube/api"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Cluster is a cluster in which a run measures. Its methods may be used by several goroutines once Up has returned.
@@ -245,11 +246,6 @@ func (c *Cluster) Close(ctx context.Context) error {
 
 // remove deletes namespaces and waits for all of them.
 func (c *Cluster) remove(ctx context.Context, namespaces []string) error {
-	faults := make([]error, len(namespaces))
-	var all sync.WaitGroup
-	for i, ns := range namespaces {
-		all.Go(func() { faults[i] = withAdvice(api.RemoveNamespace(ctx, c.client, ns, beat)) })
-	}
-	all.Wait()
-	return advice.With(errors.Join(faults...), "cnibench kube clean removes it later; kubectl get namespaces -l app.kubernetes.io/managed-by=cnibench lists what is left")
+	err := each.AtOnce(namespaces, func(_ int, ns string) error { return withAdvice(api.RemoveNamespace(ctx, c.client, ns, beat)) })
+	return advice.With(err, "cnibench kube clean removes it later; kubectl get namespaces -l app.kubernetes.io/managed-by=cnibench lists what is left")
 }

@@ -431,24 +431,18 @@ func (b *builder) rules(ctx context.Context) error {
 	if b.spec.Profile.Name == profile.Raw {
 		return nil
 	}
-	nodes := b.inst.Nodes
-	errs := make([]error, len(nodes))
-	var all sync.WaitGroup
-	for k, n := range nodes {
-		all.Go(func() {
-			if n.own != nil {
-				n.before, errs[k] = b.lab.tools.saved(ctx, n.NS)
-			}
-			if errs[k] == nil {
-				errs[k] = b.lab.netfilter(ctx, n.NS, b.spec, k)
-			}
-			if errs[k] != nil {
-				errs[k] = fmt.Errorf("%s: %w", n.Name, errs[k])
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return each.AtOnce(b.inst.Nodes, func(k int, n *Node) (err error) {
+		if n.own != nil {
+			n.before, err = b.lab.tools.saved(ctx, n.NS)
+		}
+		if err == nil {
+			err = b.lab.netfilter(ctx, n.NS, b.spec, k)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+		return nil
+	})
 }
 
 // programs loads the BPF programs of all nodes at once.
@@ -457,23 +451,18 @@ func (b *builder) programs(context.Context) error {
 	if !ok {
 		return nil
 	}
-	nodes := b.inst.Nodes
-	errs := make([]error, len(nodes))
-	var all sync.WaitGroup
-	for k, n := range nodes {
-		all.Go(func() {
-			if n.programs, errs[k] = d.Program(b.inst.programming(k)); errs[k] != nil {
-				errs[k] = fmt.Errorf("%s: %w", n.Name, errs[k])
-			}
-		})
-	}
-	all.Wait()
-	for _, n := range nodes {
+	err := each.AtOnce(b.inst.Nodes, func(k int, n *Node) (err error) {
+		if n.programs, err = d.Program(b.inst.programming(k)); err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+		return nil
+	})
+	for _, n := range b.inst.Nodes {
 		if s := n.programs.StandIn; s != "" && !slices.Contains(b.inst.StandIn, s) {
 			b.inst.StandIn = append(b.inst.StandIn, s)
 		}
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // programming returns the input for the programs of node k.

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
@@ -20,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/thread"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -196,23 +196,20 @@ func (c *changes) apply(ctx context.Context, to form) (cpu int64, err error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), changeTime)
 	defer stop()
 	children := thread.ChildrenCPUTime()
-	own, errs := make([]int64, len(c.inst.Nodes)), make([]error, len(c.inst.Nodes))
-	var all sync.WaitGroup
-	for k, n := range c.inst.Nodes {
-		all.Go(func() {
-			runtime.LockOSThread() // the thread ends with the goroutine, because it is confined
-			if errs[k] = thread.SetCPUs(n.daemonCPUs()); errs[k] != nil {
-				return
-			}
-			began := thread.CPUTime()
-			if errs[k] = c.to[to][k](ctx); errs[k] != nil {
-				errs[k] = fmt.Errorf("%s: %w", n.Name, errs[k])
-			}
-			own[k] = thread.CPUTime() - began
-		})
-	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
+	own := make([]int64, len(c.inst.Nodes))
+	err = each.AtOnce(c.inst.Nodes, func(k int, n *Node) error {
+		runtime.LockOSThread() // the thread ends with the goroutine, because it is confined
+		if err := thread.SetCPUs(n.daemonCPUs()); err != nil {
+			return err
+		}
+		began := thread.CPUTime()
+		if err := c.to[to][k](ctx); err != nil {
+			return fmt.Errorf("%s: %w", n.Name, err)
+		}
+		own[k] = thread.CPUTime() - began
+		return nil
+	})
+	if err != nil {
 		c.broken = fmt.Errorf("change %s: %w", c.kind, err)
 		return 0, c.broken
 	}

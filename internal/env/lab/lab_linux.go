@@ -20,6 +20,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Options are the options of Up besides the profiles.
@@ -348,23 +349,15 @@ func (l *Lab) Close(ctx context.Context) error {
 		a.end()
 	}
 	// In parallel, because plugins and daemons take their time.
-	errs := make([]error, len(l.instances))
-	var own sync.WaitGroup
-	for k, i := range l.instances {
-		if i != nil {
-			own.Go(func() { errs[k] = i.endOwn() })
-		}
-	}
-	own.Wait()
+	standing := slices.DeleteFunc(slices.Clone(l.instances), func(i *Instance) bool { return i == nil })
+	err := each.AtOnce(standing, func(_ int, i *Instance) error { return i.endOwn() })
 	// All other processes end with the thread that started them.
 	l.starter.Close()
-	err := errors.Join(append(errs, l.release(ctx))...)
+	err = errors.Join(err, l.release(ctx))
 	// In parallel, because the kernel waits for every CPU before it releases a program.
 	var all sync.WaitGroup
-	for _, i := range l.instances {
-		if i != nil {
-			all.Go(i.close)
-		}
+	for _, i := range standing {
+		all.Go(i.close)
 	}
 	all.Wait()
 	return err

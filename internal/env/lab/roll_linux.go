@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Roll removes a backend from its Service, or adds it again, on all nodes at the same time. It returns when the rules or
@@ -46,17 +46,12 @@ func (s instanceSpec) withBackends(name string, backends []PodRef) (instanceSpec
 
 // learn replaces the Services of all nodes by those of spec.
 func (i *Instance) learn(ctx context.Context, spec instanceSpec) error {
-	failed := make([]error, len(i.Nodes))
-	var all sync.WaitGroup
-	for k, n := range i.Nodes {
-		all.Go(func() {
-			if err := i.learnAt(ctx, spec, k); err != nil {
-				failed[k] = fmt.Errorf("profile %q: %s: Services: %w", i.Name, n.Name, err)
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(failed...)
+	return each.AtOnce(i.Nodes, func(k int, n *Node) error {
+		if err := i.learnAt(ctx, spec, k); err != nil {
+			return fmt.Errorf("profile %q: %s: Services: %w", i.Name, n.Name, err)
+		}
+		return nil
+	})
 }
 
 // learnAt replaces the Services of one node.

@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"sync"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
@@ -13,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/bpf/cilium"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // ciliumPlane is Cilium in place of kube-proxy, routing natively or over VXLAN. BPF programs at both ends of the node
@@ -222,15 +222,7 @@ var noMAC = make(net.HardwareAddr, 6)
 
 // addEndpoints adds the pods side by side: most of the time is the verifier's.
 func (c ciliumPlane) addEndpoints(plane *cilium.Node, n dataplane.Node) error {
-	errs := make([]error, len(n.Pods))
-	var all sync.WaitGroup
-	for i, pod := range n.Pods {
-		all.Go(func() {
-			errs[i] = plane.AddEndpoint(c.endpoint(uint16(i+1), pod))
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return each.AtOnce(n.Pods, func(i int, pod dataplane.Pod) error { return plane.AddEndpoint(c.endpoint(uint16(i+1), pod)) })
 }
 
 // endpoint describes a pod of the node.

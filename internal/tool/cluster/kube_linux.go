@@ -2,18 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/env/kube/recipe"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Timeouts of a start, on a slow and busy machine.
@@ -77,14 +76,7 @@ func (c *cluster) imageFiles() []string {
 
 // importImages gives archives to the container runtime of every node, as soon as the runtime answers.
 func (c *cluster) importImages(ctx context.Context, archives []string) error {
-	nodes := c.nodes()
-	errs := make([]error, len(nodes))
-	var all sync.WaitGroup
-	for i, n := range nodes {
-		all.Go(func() { errs[i] = c.importInto(ctx, n.Name, archives) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return each.AtOnce(c.nodes(), func(_ int, n node) error { return c.importInto(ctx, n.Name, archives) })
 }
 
 func (c *cluster) importInto(ctx context.Context, node string, archives []string) error {

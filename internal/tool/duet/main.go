@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -107,16 +106,11 @@ func (w way) measure(ctx context.Context, program, dir string) (map[string][]flo
 	ratios := map[string][]float64{}
 	for _, step := range w.steps {
 		values := map[string]map[string][]float64{baseline: {}, subject: {}}
-		var all sync.WaitGroup
-		errs := make([]error, len(step))
-		for i, p := range step {
-			all.Go(func() { errs[i] = p.run(ctx, program, file(dir, i)) })
-		}
-		all.Wait()
+		err := each.AtOnce(step, func(i int, p part) error { return p.run(ctx, program, file(dir, i)) })
 		for i := range step {
-			errs[i] = errors.Join(errs[i], read(file(dir, i), values), os.Remove(file(dir, i)))
+			err = errors.Join(err, read(file(dir, i), values), os.Remove(file(dir, i)))
 		}
-		if err := errors.Join(errs...); err != nil {
+		if err != nil {
 			return nil, err
 		}
 		for _, workload := range workloads {

@@ -1,7 +1,11 @@
-// Package each makes one list of another, and finds what is in one.
+// Package each makes one list of another, finds what is in one, and does something for every value of one.
 package each
 
-import "slices"
+import (
+	"errors"
+	"slices"
+	"sync"
+)
 
 // Of returns what of returns for every value of a list, in its order; never nil.
 func Of[T, U any](all []T, of func(T) U) []U {
@@ -40,4 +44,16 @@ func First[T any](all []T, is func(T) bool) (v T, ok bool) {
 		return all[i], true
 	}
 	return v, false
+}
+
+// AtOnce calls do for every index and value of a list at the same time. It returns when all have ended, with their errors in
+// the order of the list.
+func AtOnce[T any](all []T, do func(i int, v T) error) error {
+	errs := make([]error, len(all))
+	var running sync.WaitGroup
+	for i, v := range all {
+		running.Go(func() { errs[i] = do(i, v) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
 }

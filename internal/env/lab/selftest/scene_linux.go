@@ -14,6 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // nic is the device of nodes and pods that leads outside.
@@ -148,18 +149,13 @@ func (s *scene) allPods() []*lab.Pod {
 // close flushes conntrack and ends the captures. The kernel waits a grace period for each packet socket, so they are
 // closed in parallel.
 func (s *scene) close() error {
-	captures := s.captures()
-	errs := make([]error, len(captures)+1)
-	var wg sync.WaitGroup
+	var dialers sync.WaitGroup
+	defer dialers.Wait()
 	for _, d := range s.dialers {
-		wg.Go(func() { _ = d.Close() }) // all exchanges are done
+		dialers.Go(func() { _ = d.Close() }) // all exchanges are done
 	}
-	for i, c := range captures {
-		wg.Go(func() { errs[i] = c.Close() })
-	}
-	errs[len(captures)] = s.flush()
-	wg.Wait()
-	return errors.Join(errs...)
+	closed := each.AtOnce(s.captures(), func(_ int, c *capture.Capture) error { return c.Close() })
+	return errors.Join(closed, s.flush())
 }
 
 func (s *scene) captures() []*capture.Capture {
