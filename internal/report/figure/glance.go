@@ -60,12 +60,6 @@ func glanceNumbers(sum report.Summary, s report.Series) (out report.Numbers) {
 	return out
 }
 
-// columnText writes the values of a column.
-func columnText(sum report.Summary, j int) string {
-	said := each.Of(sum.Rows, func(r report.SummaryRow) string { return r.Profile + " " + r.Entries[j].Value + r.Entries[j].Text })
-	return strings.Join(said, "; ")
-}
-
 // longestBar returns the value that the longest bar of a column stands for.
 func longestBar(sum report.Summary, j int) float64 {
 	most := 0.0
