@@ -36,7 +36,7 @@ var listings = []struct {
 const realCluster = `
 
 REAL CLUSTER is how much CPU time a real cluster needed beyond the lab's model: the
-median of the cases, and the farthest one. A dash says that nobody compared them.
+median of the cases, and the farthest one. A dash: it was never compared.
 docs/results/fidelity.md has each case.`
 
 func (p *program) listCommand() *cobra.Command {

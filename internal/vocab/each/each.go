@@ -38,7 +38,7 @@ func Once[T comparable](all []T) (list []T) {
 	return list
 }
 
-// First returns the first value of a list for which is is true; ok is false, and the value zero, if there is none.
+// First returns the first value of a list for which is is true; ok is false, and the value zero, if no value is like that.
 func First[T any](all []T, is func(T) bool) (v T, ok bool) {
 	if i := slices.IndexFunc(all, is); i >= 0 {
 		return all[i], true
