@@ -221,6 +221,14 @@ func TestJudge(t *testing.T) {
 			e.Paths[ServicePath].Values["dns resolution_time.min"] = []float64{48.2e6, 0.6e6}
 			e.Paths[ServicePath].Values["dns resolution_time.p50"] = []float64{95e6, 0.9e6}
 		}, Fine, "", ""},
+		"a few late names of one trial of three are a machine that stopped": {func(e *Evidence) {
+			p := e.Paths[PodPath]
+			p.Names["dns"], p.Stalled, p.Succeeded["dns"] = Lossy{Sent: 312, Lost: 3}, map[string]uint64{"dns": 3}, 3
+		}, Fine, "", ""},
+		"a few late names in two trials are the network's": {func(e *Evidence) {
+			p := e.Paths[PodPath]
+			p.Names["dns"], p.Stalled, p.Succeeded["dns"] = Lossy{Sent: 312, Lost: 3}, map[string]uint64{"dns": 2}, 3
+		}, CNI, "names", "3 of 312 names waited"},
 		"one late name is nothing": {func(e *Evidence) { e.Paths[PodPath].Names["dns"] = Lossy{Sent: 300, Lost: 1} }, Fine, "", ""},
 		"the resolver is slow": {func(e *Evidence) {
 			e.Paths[ServicePath].Values["resolver resolution_time.p50"] = []float64{90e6, 80e6, 95e6}

@@ -95,8 +95,9 @@ type Trials struct {
 	Prober Prober
 	// Datagrams and Echoes count what was sent, and what of it did not arrive.
 	Datagrams, Echoes Lossy
-	// Names counts resolutions by workload, and those that waited for a timeout.
-	Names map[string]Lossy
+	// Names counts resolutions by workload, and those that waited for a timeout; Stalled is the most of them in one trial.
+	Names   map[string]Lossy
+	Stalled map[string]uint64
 }
 
 // Lossy counts what was sent, and what of it was lost on the path.
@@ -145,7 +146,7 @@ func (e *Evidence) Add(r *result.Record) error {
 	}
 	t := e.Paths[r.Path]
 	if t == nil {
-		t = &Trials{Values: map[string][]float64{}, Succeeded: map[string]int{}, Failed: map[string]int{}, Why: map[string]string{}, Counters: map[string]int64{}, Names: map[string]Lossy{}}
+		t = &Trials{Values: map[string][]float64{}, Succeeded: map[string]int{}, Failed: map[string]int{}, Why: map[string]string{}, Counters: map[string]int64{}, Names: map[string]Lossy{}, Stalled: map[string]uint64{}}
 		e.Paths[r.Path] = t
 	}
 	kind := kindOf(r.Workload)
@@ -219,7 +220,7 @@ func (t *Trials) add(kind string, r *result.Record) {
 			l.Sent += failed
 		}
 		l.Lost += c.Names.Waited
-		t.Names[kind] = l
+		t.Names[kind], t.Stalled[kind] = l, max(t.Stalled[kind], c.Names.Waited)
 	case kind == "ping" && c != nil:
 		lost := c.Errors["timeout"]
 		t.Echoes.Sent += c.Operations + lost
