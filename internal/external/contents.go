@@ -49,7 +49,7 @@ func Contents(batches ...Batch) (result.Contents, error) {
 			}
 		}
 		adapter.MergeFacts(h.Facts, b.Facts)
-		if _, version, ok := strings.Cut(b.Tool, " "); ok {
+		if _, version, ok := strings.Cut(b.Tool, " "); ok && strings.ContainsAny(version, "0123456789") {
 			adapter.MergeFacts(h.Facts, facts.Facts{facts.ToolVersion: version})
 		}
 		h.Created = earlier(h.Created, b.Created)

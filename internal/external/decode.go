@@ -61,9 +61,6 @@ func Decode(name string, b []byte) (Batch, error) {
 		if !whole {
 			return joined(within(b, "")) // a log may hold the output of several tools
 		}
-		if parts := texts(f, b, ""); len(parts) > 1 {
-			return joined(parts, nil)
-		}
 		return decodeAs(f, b, "")
 	}
 	for f := range formats {
@@ -95,14 +92,18 @@ func plain(b []byte) []byte {
 	var order binary.ByteOrder
 	switch {
 	case bytes.HasPrefix(b, []byte{0xff, 0xfe}):
-		order = binary.LittleEndian
+		order, b = binary.LittleEndian, b[2:]
 	case bytes.HasPrefix(b, []byte{0xfe, 0xff}):
+		order, b = binary.BigEndian, b[2:]
+	case len(b) > 1 && b[0] != 0 && b[1] == 0: // without its mark
+		order = binary.LittleEndian
+	case len(b) > 1 && b[0] == 0 && b[1] != 0:
 		order = binary.BigEndian
 	default:
 		return unixLines(bytes.TrimPrefix(b, []byte("\ufeff")))
 	}
 	var units []uint16
-	for b = b[2:]; len(b) > 1; b = b[2:] {
+	for ; len(b) > 1; b = b[2:] {
 		units = append(units, order.Uint16(b))
 	}
 	return unixLines([]byte(string(utf16.Decode(units))))
@@ -112,11 +113,14 @@ func unixLines(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []b
 
 // decodeAs reads b in the format f, or what a log has within it in the format called inLog, "" for any.
 func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
+	looks := f.Match == nil || f.Match(b)
+	if parts := texts(f, b, inLog); looks && len(parts) > 1 {
+		return joined(parts, nil)
+	}
 	batch, err := f.Decode(b)
 	batch, err = checked(f, batch, err)
-	looks := f.Match == nil || f.Match(b)
-	if err == nil && looks {
-		return batch, nil
+	if looks && (err == nil || errors.As(err, &adapter.Definite{})) {
+		return batch, err
 	}
 	if parts, without := within(b, inLog); len(parts) > 0 {
 		if log, logErr := joined(parts, without); logErr == nil {

@@ -79,10 +79,41 @@ func partsOf(b []byte, name string) (parts []part) {
 // lines are the formats that are read line by line and pass over the lines of others.
 var lines = []string{"iperf3-text", "netperf", "wrk", "hey", "ping", "sockperf", "ab", "qperf", "uperf", "vegeta"}
 
+// tables are the formats of tables, which people paste one below another.
+var tables = []string{"knb", "cilium-perf", "perf-tests"}
+
+// headed takes the tables of a text apart by the headings above them: lines that are marked, or before a fence that opens.
+func headed(f adapter.Format, b []byte) (parts []part) {
+	p := part{format: f}
+	all := strings.SplitAfter(string(b), "\n")
+	isFence := func(i int) bool { return i < len(all) && strings.HasPrefix(strings.TrimSpace(all[i]), "```") }
+	open := false
+	for i, line := range all {
+		open = open != isFence(i)
+		fenced := !open && isFence(i+1)
+		if heading := adapter.Heading(line); heading != "" && (fenced || adapter.IsMarked(strings.TrimSpace(line))) {
+			if f.Match(p.body) {
+				parts, p.body = append(parts, p), nil
+			}
+			p.heading = heading
+		}
+		p.body = append(p.body, line...)
+	}
+	if len(parts) > 0 && !f.Match(p.body) {
+		return parts
+	}
+	return append(parts, p)
+}
+
 // texts returns text in the format f, and in each other format of lines that it holds a run of, if any is wanted.
 func texts(f adapter.Format, b []byte, name string) []part {
 	parts := []part{{format: f, body: b}}
-	if name != "" || !slices.Contains(lines, f.Name) || adapter.StartsJSON(b) {
+	switch {
+	case adapter.StartsJSON(b):
+		return parts
+	case slices.Contains(tables, f.Name):
+		return headed(f, b)
+	case name != "" || !slices.Contains(lines, f.Name):
 		return parts
 	}
 	for other := range formats {
@@ -120,8 +151,10 @@ var (
 	colours = pattern.New("\x1b\\[[0-9;]*m")
 	// origin is what names where a line is from: kubectl logs --prefix, and compose.
 	origin = pattern.New(`^(\[pod/[^\]]+\]|[A-Za-z0-9][A-Za-z0-9_.-]* +\|) ?`)
+	// objects is the begin of a list of them.
+	objects = pattern.New(`^\s*\[\s*\{`)
 	// times are what kubectl logs --timestamps, the runtime's log, iperf3 --timestamps and the journal put before a line.
-	times = pattern.New(`^(?:\d{4}-\d{2}-\d{2}[T ][0-9:.,]+(?:Z|[+-]\d{2}:?\d{2})? (?:std(?:out|err) [FP] )?|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [0-9:]{8} \d{4} |[A-Z][a-z]{2} +\d+ [0-9:]{8} \S+ [^ :]+: |\[?\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\]?[: ] *|\[? *\d+\.\d{6}\]? +)`)
+	times = pattern.New(`^(?:1\d{9}(?:\.\d+)? +|\d{4}-\d{2}-\d{2}[T ][0-9:.,]+(?:Z|[+-]\d{2}:?\d{2})? (?:std(?:out|err) [FP] )?|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [0-9:]{8} \d{4} |[A-Z][a-z]{2} +\d+ [0-9:]{8} \S+ [^ :]+: |\[?\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\]?[: ] *|\[? *\d+\.\d{6}\]? +)`)
 )
 
 // sources takes a log apart by what is before its lines. A log without a known prefix is one source, less what all its lines
@@ -215,21 +248,23 @@ func withoutCommon(text string) string {
 	return out.String()
 }
 
-// documents returns the JSON objects in b that begin a line, those behind one another as one part, with the text above them, and
+// documents returns the JSON objects in b that begin a line, and lists of them, those behind one another as one part, with the text above them, and
 // all text between. If one is cut off there are none: what was cut is not to be lost.
 func documents(b []byte) (parts []part, between []byte) {
 	var above, headings []string
+	var heading string // of a part and of those behind it up to the next heading
 	fresh := true
 	for len(b) > 0 {
 		line, rest, _ := bytes.Cut(b, []byte("\n"))
 		text := bytes.TrimSpace(line)
-		if bytes.HasPrefix(text, []byte("{")) {
+		if bytes.HasPrefix(text, []byte("{")) || bytes.HasPrefix(text, []byte("[")) && objects.Match(b) {
 			d := json.NewDecoder(bytes.NewReader(b))
 			var doc json.RawMessage
 			err := d.Decode(&doc)
 			switch {
 			case err == nil && (fresh || len(above) > 0):
-				parts = append(parts, part{above: strings.Join(above, " "), heading: strings.Join(headings, " ")})
+				heading = cmp.Or(strings.Join(headings, " "), heading)
+				parts = append(parts, part{above: strings.Join(above, " "), heading: heading})
 				fallthrough
 			case err == nil:
 				p := &parts[len(parts)-1]

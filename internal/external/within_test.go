@@ -44,7 +44,7 @@ func TestLogs(t *testing.T) {
 		format, _ := Detect([]byte(text))
 		for _, prefix := range []string{
 			"[pod/client-abc12/iperf3] ", "client-1  | ", "2026-11-26T14:53:01.123456789Z ", "2026-11-26T14:53:01.123456789+01:00 stdout F ",
-			"\x1b[36m[client]\x1b[0m ", "[pod/client-abc12/iperf3] 2026-11-26T14:53:01.123456789Z ", "Nov 26 14:53:01 node-a bench[123]: ", "run-7> ", "[client] ",
+			"\x1b[36m[client]\x1b[0m ", "[pod/client-abc12/iperf3] 2026-11-26T14:53:01.123456789Z ", "Nov 26 14:53:01 node-a bench[123]: ", "run-7> ", "[client] ", "1795718717 ", "1795718717.123 ",
 		} {
 			log := prefixedLines(text, prefix)
 			for _, from := range []string{"", format} {
@@ -101,6 +101,7 @@ func TestTextBetween(t *testing.T) {
 		want       []string // profiles, with a sign for each repetition
 	}{
 		{"pairs of nodes", "node-a -> node-b\n" + doc + "\nnode-a -> node-c\n" + next + "\n", []string{"x+above.node-a-node-b#", "x+above.node-a-node-c#"}},
+		{"runs below a heading", "calico\nrun 1\n" + doc + "\nrun 2\n" + next + "\ncilium\nrun 1\n" + another(doc, 3), []string{"x+above.calico#", "x+above.calico##", "x+above.cilium#"}},
 		{"numbers of runs", "=== run 1 ===\n" + doc + "\n=== run 2 ===\n" + next + "\n", []string{"x#", "x##"}},
 		{"times", "Thu Nov 26 14:53:01 UTC 2026\n" + doc + "\nThu Nov 26 14:54:01 UTC 2026\n" + next + "\n", []string{"x#", "x##"}},
 		{"nothing", doc + "\n" + next, []string{"x#", "x##"}},
@@ -190,6 +191,14 @@ func TestRelatives(t *testing.T) {
 		{"Calico process is running.\n\nIPv4 BGP status\n", "", "calicoctl node status", "check --config"},
 		{"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: antrea-config}\n", "", "document of Kubernetes", "check --config"},
 		{"kind: List\nitems: []\napiVersion: v1\n", "", "document of Kubernetes", "check --config"},
+		{"Role,Driver,Profile,Same node\nClient,netperf,TCP_STREAM,false\n", "", "the CPU or the losses of k8s-netperf", "result-*.csv"},
+		{"📋 Scenario        | Test            | Num Samples     | Duration\n", "", "an old cilium connectivity perf", "newer"},
+		{"# TYPE kubenurse_errors_total counter\nkubenurse_errors_total 1\n", "", "metrics for Prometheus", "cnibench-csv"},
+		{"Pinging 10.244.1.5 with 32 bytes of data:\n", "", "ping of Windows", "LC_ALL=C"},
+		{"PING 10.244.1.5 (10.244.1.5) 56(84) Bytes an Daten.\n", "", "another language", "LC_ALL=C"},
+		{"10.9.0.2 : 0.037 0.041 - 0.039\n", "", "fping", "by ping"},
+		{"megabytes=11.3 real_seconds=2.00 rate_Mbps=47.5\n", "", "nuttcp", "iperf3 -J"},
+		{"{\"start\":{},\"intervals\":[],\"end\":{\"sum_received\":{\"bytes\":\"9\"}}}", "", "end.sum_received.bytes is a string", "cnibench-csv"},
 		{"some words\n", "", "nor the output of a supported tool", "cnibench-csv v1"},
 		{"some words\n", "iperf3", "as iperf3", "leave out --from"},
 		{"{\"a\": 1}", "fortio", "as fortio", "cnibench-csv v1"},
@@ -280,9 +289,11 @@ func TestUTF16(t *testing.T) {
 		for _, unit := range utf16.Encode([]rune(strings.ReplaceAll(text, "\n", "\r\n"))) {
 			b = order.AppendUint16(b, unit)
 		}
-		got, err := Decode("", b)
-		if a, b := string(dump(got, err)), string(dump(plain, nil)); a != b {
-			t.Errorf("%v: got\n%s\nwant\n%s", order, a, b)
+		for _, marked := range [][]byte{b, b[2:]} {
+			got, err := Decode("", marked)
+			if a, b := string(dump(got, err)), string(dump(plain, nil)); a != b {
+				t.Errorf("%v: got\n%s\nwant\n%s", order, a, b)
+			}
 		}
 	}
 }
@@ -327,6 +338,7 @@ func TestHeadings(t *testing.T) {
 			{"# 2026-11-26 10:00:00", "# 2026-11-26 10:00:30", "x x"},
 			{"+ kubectl exec a -- tool -P 1", "+ kubectl exec a -- tool -P 4", "x+above.kubectl-exec-a-tool-P-1 x+above.kubectl-exec-a-tool-P-4"},
 			{"", "+ sleep 5", "x x"},
+			{"=== calico ===\n" + run, "=== cilium ===\n" + run, "x+above.calico x+above.calico x+above.cilium x+above.cilium"},
 		} {
 			b := decoded(t, x, c.first+"\n"+run+"\n"+c.second+"\n"+run)
 			got, err := Contents(b)

@@ -70,28 +70,35 @@ func JSONError(b []byte, offset int64, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || syntax != nil && int(syntax.Offset) >= len(bytes.TrimSpace(b)) {
 		return fmt.Errorf("line %d: it is cut in the middle", LineAt(b, int64(len(b))))
 	}
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		err = fmt.Errorf("%s is a %s, where this format has another type", wrong.Field, wrong.Value)
+	}
 	return fmt.Errorf("line %d: %w", LineAt(b, offset), err)
 }
 
-// Documents reads JSON documents one behind another, or the items of a list. An object that has a key twice is refused; see
+// Documents reads JSON documents one behind another, or the items of lists. An object that has a key twice is refused; see
 // Twice.
 func Documents[T any](b []byte, take func(T) error) error {
 	if err := Twice(b); err != nil {
 		return err
 	}
 	b = bytes.TrimPrefix(b, []byte("\ufeff"))
-	if t := bytes.TrimSpace(b); len(t) > 0 && t[0] == '[' {
-		return EachItem(t, take)
-	}
 	d := json.NewDecoder(bytes.NewReader(b))
 	for range MaxReadings {
-		var doc T
-		err := d.Decode(&doc)
+		var raw json.RawMessage
+		err := d.Decode(&raw)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err == nil {
-			err = take(doc)
+		var doc T
+		switch {
+		case err != nil:
+		case raw[0] == '[':
+			err = EachItem(raw, take)
+		default:
+			if err = json.Unmarshal(raw, &doc); err == nil {
+				err = take(doc)
+			}
 		}
 		if err != nil {
 			return JSONError(b, d.InputOffset(), err)
@@ -100,7 +107,10 @@ func Documents[T any](b []byte, take func(T) error) error {
 	return fmt.Errorf("more than %d documents", MaxReadings)
 }
 
-// Twice returns an error if an object of the JSON documents in b has a key twice, with different values: which of them is
+// Definite is a fault of an input that is what it looks like: to read it in another way would hide the fault.
+type Definite struct{ error }
+
+// Twice returns a Definite error if an object of the JSON documents in b has a key twice, with different values: which of them is
 // meant, a decoder cannot know. Keys that differ in case alone are one key. Paths that are allowed, such as "end.sum", are
 // passed over with all that is below them. What is not JSON is left to the decoder.
 func Twice(b []byte, allowed ...string) error {
@@ -159,8 +169,8 @@ func (s *repeats) object(path string) bool {
 		value := bytes.TrimLeft(s.b[from:s.d.InputOffset()], " \t\r\n:")
 		was, twice := values[strings.ToLower(name)]
 		if twice && !bytes.Equal(was, value) && !s.allows(at) {
-			s.found = fmt.Errorf("line %d: an object has the key %s twice (%s), with different values: correct the file, or "+
-				"write its numbers into a CSV file", LineAt(s.b, from), Quoted(name), at)
+			s.found = Definite{fmt.Errorf("line %d: an object has the key %s twice (%s), with different values: correct the file, or "+
+				"write its numbers into a CSV file", LineAt(s.b, from), Quoted(name), at)}
 			return false
 		}
 		values[strings.ToLower(name)] = value

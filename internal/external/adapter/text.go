@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -63,7 +64,7 @@ func (t RunText[R]) Decode(b []byte) (Batch, error) {
 	batch := Batch{Tool: t.Tool}
 	var faults Faults
 	run, first, begun, number := t.New(), 1, false, 0
-	var heading string // of the run, and what has come since
+	var heading string // of the run and of those behind it up to the next heading, and what has come since
 	var above []string
 	end := func() {
 		if r, err := run.End(&batch); err != nil {
@@ -90,8 +91,8 @@ func (t RunText[R]) Decode(b []byte) (Batch, error) {
 				}
 			}
 			begun, first = !again, number
-			heading, above = strings.Join(above, " "), nil
-		} else if isMarked(line) || t.Foreign != nil && t.Foreign(run, line) {
+			heading, above = cmp.Or(strings.Join(above, " "), heading), nil
+		} else if IsMarked(line) || t.Foreign != nil && t.Foreign(run, line) {
 			AddName(&above, Heading(line))
 		}
 		if len(batch.Readings) >= MaxReadings {

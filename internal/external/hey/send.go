@@ -1,4 +1,4 @@
-// Package hey sends HTTP requests by hey and reads its output.
+// Package hey sends HTTP requests by hey; package outputs reads what it prints.
 //
 // Its times have steps of 100 µs.
 package hey
@@ -8,12 +8,13 @@ import (
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/external/outputs"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Tool is hey: HTTP in a closed loop, or at a constant rate. The server is ours.
 var Tool = adapter.Tool{
-	Formats: []adapter.Format{{Name: "hey", About: "what hey prints", Match: match, Decode: text.Decode}},
+	Formats: []adapter.Format{outputs.Hey},
 	Sender: &adapter.Sender{
 		Tool:   plan.Tool{Name: "hey", Kinds: []plan.Spec{plan.HTTP{}}, Lacks: lacks, Ports: 1, LooseTimes: true},
 		Client: client, Differs: differs,

@@ -108,7 +108,7 @@ func (t *iperf3Test) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	t.others = adapter.Unread(b, "protocol", "num_streams", "blksize", "omit", "reverse", "bidir", "target_bitrate", "fqrate", "gso", "gro",
-		"duration", "bytes", "blocks", "interval")
+		"duration", "interval")
 	return nil
 }
 

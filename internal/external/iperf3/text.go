@@ -18,7 +18,7 @@ import (
 
 var (
 	textRow      = pattern.New(`(?m)^\[ *(\d+|SUM)\](\[[TR]X-[CS]\])? +(\d+\.\d+)- *(\d+\.\d+) +sec +(.*)$`)
-	textStarting = pattern.New(`^Starting Test: protocol: (TCP|UDP), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds(?:.*, tos (\d+))?`)
+	textStarting = pattern.New(`^Starting Test: protocol: (TCP|UDP), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds(?:, (\d+) (bytes|blocks) to send)?(?:.*, tos (\d+))?`)
 	textHost     = pattern.New(`^\[ *\d+\] local \S+ port \d+ connected to (\S+) port`)
 	textLost     = pattern.New(`^(-?\d+)/(\d+)$`)
 	// textSetting is a line of -V or, in bytes a second, of -d. The default MSS has a word behind it.
@@ -154,8 +154,11 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 		r.flows, _ = strconv.Atoi(m[2]) // digits only; one too large is refused with the workload
 		r.block, _ = strconv.Atoi(m[3])
 		r.omit, _ = strconv.ParseFloat(m[4], 64)
-		if m[5] != "" && m[5] != "0" {
-			r.conditions = append(r.conditions, "tos="+m[5])
+		if m[5] != "" {
+			r.conditions = append(r.conditions, m[6]+"="+m[5])
+		}
+		if m[7] != "" && m[7] != "0" {
+			r.conditions = append(r.conditions, "tos="+m[7])
 		}
 		return nil
 	}
@@ -350,7 +353,7 @@ func (r *textRun) read(out *adapter.Reading) error {
 		received, sent = append(received, totals["receiver"+way]), append(sent, totals["sender"+way])
 	}
 	if slices.ContainsFunc(received, func(words []string) bool { return words == nil }) {
-		return errors.New("the receiver's total is missing: the output is cut off, or is a server's")
+		return errors.New("the receiver's total is missing: the output is cut off, is a server's, or is of UDP before 3.2, whose text has the sender's alone (-J has both)")
 	}
 	if r.udp {
 		return r.datagrams(out, received, sent)

@@ -58,7 +58,8 @@ type netperfRun struct {
 // place is where in the output a run is.
 type place struct {
 	// below is true for a run that is a further row of a table, detailed below the table of the test, where -v 2 writes another.
-	below, detailed bool
+	// unsure is true for one whose iterations differed too much for netperf.
+	below, detailed, unsure bool
 }
 
 // text decodes what netperf prints: key=value (-k), CSV (-o), titles stacked over values (-O) and the classic tables.
@@ -119,7 +120,9 @@ func (r *netperfRun) Take(_ *adapter.Batch, line string) error {
 		if len(r.rows) < 2 {
 			r.rows = append(r.rows, row)
 		}
-	default:
+	case strings.HasPrefix(line, "!!! Desired confidence"):
+		r.unsure = true
+	case len(r.rows) == 0: // what follows the numbers is not of the run
 		r.head = line
 	}
 	return nil

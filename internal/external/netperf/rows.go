@@ -79,7 +79,7 @@ func (r *netperfRun) conditions(out *adapter.Reading) {
 		switch s = strings.TrimSpace(s); {
 		case s == "" || s == "demo" || s == "histogram" || strings.HasPrefix(s, "first burst"):
 		case strings.Contains(s, "conf."):
-			out.Warn(adapter.Aggregated, "a mean of netperf's iterations (%s)", s)
+			out.Warn(adapter.Aggregated, "a mean of netperf's iterations (%s)%s", s, map[bool]string{true: ", which netperf says it did not reach"}[r.unsure])
 		case s == "interval":
 			out.Warn(adapter.Paced, "netperf sent at intervals: its rate is not a capacity")
 			out.Condition(s)

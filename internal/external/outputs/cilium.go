@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -35,8 +36,9 @@ func decodeCilium(b []byte) (adapter.Batch, error) {
 		return decodeCiliumTable(b)
 	}
 	var file struct {
-		Version string          `json:"version"`
-		Items   json.RawMessage `json:"dataItems"`
+		Version string            `json:"version"`
+		Items   json.RawMessage   `json:"dataItems"`
+		Labels  map[string]string `json:"labels"`
 	}
 	if err := adapter.Twice(b); err != nil {
 		return adapter.Batch{}, err
@@ -58,7 +60,12 @@ func decodeCilium(b []byte) (adapter.Batch, error) {
 		if err != nil || r == nil {
 			return err
 		}
-		for label, value := range item.Labels {
+		labels := maps.Clone(file.Labels)
+		if labels == nil {
+			labels = item.Labels
+		}
+		maps.Copy(labels, item.Labels)
+		for label, value := range labels {
 			if !slices.Contains([]string{"scenario", "node", "test_type", "metric"}, label) && value != "" {
 				r.Condition(label + "=" + value)
 			}

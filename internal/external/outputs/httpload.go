@@ -22,8 +22,10 @@ type httpReport struct {
 	// threads and connections are those of the client; body is the mean length of a body in bytes, and whole says that headers are
 	// counted in it. reconnect is a connection for each request.
 	threads, connections int
-	body                 float64
-	whole, reconnect     bool
+	// usual are the connections that the tool has unless it is told otherwise.
+	usual            int
+	body             float64
+	whole, reconnect bool
 	// good and bad are responses with and without success, failed are requests without a response, failure is why the first failed.
 	good, bad, failed float64
 	failure           string
@@ -50,10 +52,7 @@ func (p httpReport) reading() adapter.Reading {
 	if p.unsaid {
 		r.Warn(adapter.Paced, "%s does not say its rate: unless that was 0, its request rate is not a capacity", p.tool)
 	}
-	rate := p.perSecond
-	if p.seconds > 0 {
-		rate = p.good / p.seconds
-	}
+	rate := p.rate()
 	switch {
 	case p.good+p.bad == 0:
 		failure := cmp.Or(p.failure, "no request was answered")
@@ -76,6 +75,24 @@ func (p httpReport) reading() adapter.Reading {
 	return r
 }
 
+// rate is that of good responses.
+func (p httpReport) rate() float64 {
+	if p.seconds > 0 {
+		return p.good / p.seconds
+	}
+	return p.perSecond
+}
+
+// contradicts says how many requests were under way at a time by rate and mean time, if that is not near to as many connections.
+func (p httpReport) contradicts(connections int) string {
+	const least, most = 0.5, 1.2
+	n := p.rate() * p.times["mean"] / 1e9
+	if p.paced > 0 || p.unsaid || n == 0 || n > least*float64(connections) && n < most*float64(connections) {
+		return ""
+	}
+	return fmt.Sprintf(" (%.2g requests were under way at a time)", n)
+}
+
 // workload is http as far as the tool says it.
 func (p httpReport) workload(r *adapter.Reading) plan.Workload {
 	s := plan.HTTP{Threads: p.threads}
@@ -90,7 +107,8 @@ func (p httpReport) workload(r *adapter.Reading) plan.Workload {
 		s.Connections = p.connections
 	}
 	if s.Connections == 0 {
-		assumed = append(assumed, fmt.Sprintf("%d connections", plan.DefaultConnections))
+		s.Connections = cmp.Or(p.usual, plan.DefaultConnections)
+		assumed = append(assumed, fmt.Sprintf("%d connections%s", s.Connections, p.contradicts(s.Connections)))
 	}
 	if s.Threads == 0 || s.Threads > plan.MaxThreads {
 		s.Threads = min(plan.DefaultThreads, cmp.Or(s.Connections, plan.DefaultThreads))

@@ -66,11 +66,8 @@ func decodeK8s(b []byte) (adapter.Batch, error) {
 		return decodeK8sCSV(b)
 	}
 	batch := adapter.Batch{Tool: "k8s-netperf", Environment: "kubernetes"}
-	if err := adapter.Twice(b); err != nil {
-		return batch, err
-	}
 	drivers := map[string]string{}
-	err := adapter.EachItem(b, func(raw json.RawMessage) error {
+	err := adapter.Documents(b, func(raw json.RawMessage) error {
 		var r k8sRow
 		if err := json.Unmarshal(raw, &r); err != nil {
 			return err

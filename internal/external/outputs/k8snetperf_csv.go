@@ -68,7 +68,7 @@ func k8sCount(at func(*k8sRow) *int) func(*k8sRow, string) (err error) {
 
 func k8sAmount(at func(*k8sRow) **float64) func(*k8sRow, string) error {
 	return func(r *k8sRow, s string) error {
-		if s == "" {
+		if s == "" || s == "NaN" { // a mean of nothing
 			return nil
 		}
 		v, err := adapter.Amount(s)
@@ -98,6 +98,9 @@ func decodeK8sCSV(b []byte) (adapter.Batch, error) {
 		}
 		if err != nil {
 			return batch, err
+		}
+		if slices.Equal(cells, titles) { // of the next file
+			continue
 		}
 		number, _ := lines.FieldPos(0)
 		var row k8sRow

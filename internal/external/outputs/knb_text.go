@@ -3,6 +3,7 @@ package outputs
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
@@ -15,8 +16,10 @@ func matchKnbText(b []byte) bool {
 }
 
 var (
-	knbGenerator     = pattern.New(`(?m)^[ \t]*Generator[ \t]*: *knb`)
-	knbTextSetting   = pattern.New(`^([A-Z][A-Za-z0-9 ]*?) *: *(.*)$`)
+	knbGenerator   = pattern.New(`(?m)^[ \t]*Generator[ \t]*: *knb`)
+	knbTextSetting = pattern.New(`^([A-Z][A-Za-z0-9 ]*?) *: *(.*)$`)
+	// knbOwnName is that of a run without --name.
+	knbOwnName       = pattern.New(`^knb-\d+$`)
 	knbTextBandwidth = pattern.New(`^bandwidth = (\S*) *Mbit/s$`)
 )
 
@@ -33,6 +36,7 @@ type knbTextRun struct {
 func decodeKnbText(b []byte) (adapter.Batch, error) {
 	var all adapter.Batch
 	run := &knbTextRun{}
+	var names []string // of the run of each reading
 	end := func() error {
 		if !run.begun {
 			return nil
@@ -50,6 +54,9 @@ func decodeKnbText(b []byte) (adapter.Batch, error) {
 			adapter.MergeFacts(all.Facts, facts)
 		}
 		all.Readings = readings
+		for range one.Readings {
+			names = append(names, knbOwnName.ReplaceAllString(one.Title, ""))
+		}
 		return nil
 	}
 	for line := range strings.Lines(string(b)) {
@@ -62,7 +69,13 @@ func decodeKnbText(b []byte) (adapter.Batch, error) {
 		}
 		run.take(line)
 	}
-	return all, end()
+	err := end()
+	for i := range names {
+		if names[i] != "" && slices.ContainsFunc(names, func(other string) bool { return other != names[i] }) {
+			all.Readings[i].Condition("name=" + names[i])
+		}
+	}
+	return all, err
 }
 
 // take reads one line.

@@ -28,9 +28,13 @@ func decodePerfTests(b []byte) (adapter.Batch, error) {
 	for line := range strings.Lines(string(bytes.TrimPrefix(b, []byte("\ufeff")))) {
 		number++
 		whole := strings.HasSuffix(line, "\n")
-		line = strings.ReplaceAll(strings.Trim(line, "│| \t\r\n"), ";", ",")
-		whole = whole || strings.HasSuffix(line, ",")
-		cells := strings.Split(strings.TrimRight(line, ","), ",")
+		line = strings.Trim(line, "│| \t\r\n")
+		separator := ","
+		if strings.Contains(line, ";") { // of a spreadsheet
+			separator = ";"
+		}
+		whole = whole || strings.HasSuffix(line, separator)
+		cells := strings.Split(strings.TrimRight(line, separator), separator)
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}

@@ -30,6 +30,7 @@ type tigerResult struct {
 	Details struct {
 		NodeKernel, NodeArch, K8SVersion, Product, CalicoVersion, Dataplane, Encapsulation string
 		IPFamily, CNIOption                                                                string
+		NumNodes                                                                           int
 		WireguardEnabled                                                                   bool
 	} `json:"ClusterDetails"`
 	Qperf    *tigerSummary `json:"thruput-latency"`
@@ -133,7 +134,7 @@ func (r tigerResult) rows(batch *adapter.Batch, rows map[string]tigerRow, w plan
 
 // conditions records what stood on the cluster beside the test.
 func (r tigerResult) conditions(out *adapter.Reading) {
-	for name, n := range map[string]int{"policies": r.Config.NumPolicies, "services": r.Config.NumServices, "pods": r.Config.NumPods} {
+	for name, n := range map[string]int{"policies": r.Config.NumPolicies, "services": r.Config.NumServices, "pods": r.Config.NumPods, "nodes": r.Details.NumNodes} {
 		if n > 0 {
 			out.Condition(fmt.Sprintf("%s=%d", name, n))
 		}

@@ -181,7 +181,7 @@ func decodeOha(b []byte) (adapter.Batch, error) {
 	return httpDocuments(b, "oha", func(doc ohaDoc, batch *adapter.Batch) (*httpReport, error) {
 		batch.NoURL("oha")
 		s := doc.Summary
-		p := &httpReport{seconds: s.Total, body: s.Size, times: map[string]float64{"min": s.Fastest * 1e9, "mean": s.Average * 1e9, "max": s.Slowest * 1e9}, shares: map[float64]float64{}}
+		p := &httpReport{seconds: s.Total, body: s.Size, usual: 50, times: map[string]float64{"min": s.Fastest * 1e9, "mean": s.Average * 1e9, "max": s.Slowest * 1e9}, shares: map[float64]float64{}}
 		p.statuses(doc.Codes)
 		for message, n := range doc.Errors {
 			if message != atDeadline && n > 0 {

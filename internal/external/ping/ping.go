@@ -21,6 +21,8 @@ var (
 	pingTimes = pattern.New(`^(?:rtt|round-trip) (min/avg/max(?:/(?:mdev|stddev))?) = ([0-9.,/]+) ms`)
 	pingSix   = pattern.New(`\(([0-9a-f]*:[0-9a-f:.]*)(?:%\w+)?\)`)
 	pingTook  = pattern.New(`time (\d+) ?ms`)
+	// pingFault is what the kernel or a router said instead of an answer.
+	pingFault = pattern.New(`^(?:From .*icmp_seq=\d+ |ping: )(.+)$`)
 )
 
 func match(b []byte) bool {
@@ -38,7 +40,8 @@ type pingRun struct {
 	flood          bool
 	host           string
 	summary        adapter.Reading
-	failure        string
+	// failure is why nothing was sent, fault what came instead of the last answer.
+	failure, fault string
 }
 
 // text decodes what ping of iputils, BusyBox or BSD prints. A complaint without a head is a run of its own.
@@ -63,6 +66,9 @@ func (p *pingRun) Take(_ *adapter.Batch, line string) error {
 	if message, ok := strings.CutPrefix(line, "ping: "); ok && !p.headed {
 		p.failure = message
 		return nil
+	}
+	if m := pingFault.FindStringSubmatch(line); m != nil {
+		p.fault = m[1]
 	}
 	if m := pingReply.FindStringSubmatch(line); m != nil {
 		ms, err := adapter.Amount(m[1])
@@ -114,6 +120,8 @@ func (p *pingRun) End(*adapter.Batch) (*adapter.Reading, error) {
 		return r, errors.New("it ends before its statistics: the output is cut off")
 	case p.sent == 0:
 		r.Fail("error", "nothing was sent")
+	case p.received == 0 && p.fault != "":
+		r.Fail(adapter.FailureKind(p.fault), fmt.Sprintf("none of %.0f echoes was answered: %s", p.sent, p.fault))
 	case p.received == 0:
 		r.Fail("timeout", fmt.Sprintf("none of %.0f echoes was answered", p.sent))
 	default:

@@ -33,18 +33,19 @@ type wrkRun struct {
 	threads, conns int
 	requests, read float64 // read is in bytes, headers included
 	window         time.Duration
-	rate           float64
-	hasRate        bool
+	rate           float64 // less than 0 until it is printed
 	bad, socket    float64
 	late           float64
 	// times are the metrics of response time in ns, and what of the URL changes what is measured.
 	times   adapter.Reading
 	paced   bool
 	failure string
+	// uncorrected is true below the head of a second table of times.
+	uncorrected bool
 }
 
 // text decodes what wrk and wrk2 print.
-var text = adapter.RunText[*wrkRun]{Tool: "wrk", New: func() *wrkRun { return &wrkRun{} }, Begins: func(_ *wrkRun, line string) bool {
+var text = adapter.RunText[*wrkRun]{Tool: "wrk", New: func() *wrkRun { return &wrkRun{rate: -1} }, Begins: func(_ *wrkRun, line string) bool {
 	return strings.HasPrefix(line, "Running ") || strings.HasPrefix(line, "unable to connect to")
 }}
 
@@ -72,7 +73,7 @@ func (r *wrkRun) Take(_ *adapter.Batch, line string) error {
 		r.socket, r.late = r.socket+connect+read+write, r.late+timeout
 		return err
 	}
-	if m := wrkShare.FindStringSubmatch(line); m != nil {
+	if m := wrkShare.FindStringSubmatch(line); m != nil && !r.uncorrected {
 		var share float64
 		ns, err := wrkTime(m[2])
 		err = errors.Join(adapter.Amounts(m[1:], &share), err)
@@ -84,13 +85,14 @@ func (r *wrkRun) Take(_ *adapter.Batch, line string) error {
 		r.times.URL(words[4])
 	case strings.HasPrefix(line, "Thread calibration:"):
 		r.paced = true
+	case strings.Contains(line, "Uncorrected Latency"): // of wrk2 --u_latency, below the times that count
+		r.uncorrected = true
 	case strings.HasPrefix(line, "Latency ") && len(words) == 5:
 		return r.latency(words)
 	case strings.HasPrefix(line, "Non-2xx or 3xx responses: "):
 		r.bad, err = adapter.Amount(words[len(words)-1])
 	case strings.HasPrefix(line, "Requests/sec:") && len(words) == 2:
 		r.rate, err = adapter.Amount(words[1])
-		r.hasRate = err == nil
 	}
 	return err
 }
@@ -155,7 +157,7 @@ func (r *wrkRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	switch {
 	case r.failure != "":
 		out.Fail(adapter.FailureKind(r.failure), r.failure)
-	case !r.hasRate || r.window <= 0:
+	case r.rate < 0 || r.window <= 0:
 		return nil, errors.New("it ends before its totals: the output is cut off")
 	case r.requests == 0:
 		out.Fail("error", "no request was answered")

@@ -1,0 +1,90 @@
+package outputs
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
+)
+
+// Hey is what hey prints. Package hey sends by it.
+var Hey = adapter.Format{Name: "hey", About: "what hey prints", Match: matchHey, Decode: heyText.Decode}
+
+func matchHey(b []byte) bool {
+	return bytes.Contains(b, []byte("\nSummary:")) && bytes.Contains(b, []byte("Slowest:")) && bytes.Contains(b, []byte("Requests/sec:"))
+}
+
+var (
+	heyShare  = pattern.New(`^(\d+)% in (\S+) secs$`)
+	heyStatus = pattern.New(`^\[(\d{3})\]\s+(\d+) responses$`)
+	heyError  = pattern.New(`^\[(\d+)\]\s+(.+)$`)
+)
+
+// heyRun is what hey printed of one run.
+type heyRun struct {
+	httpReport
+	inErrors, complete bool
+}
+
+var heyText = adapter.RunText[*heyRun]{
+	Tool: "hey", Begins: func(_ *heyRun, line string) bool { return line == "Summary:" },
+	New: func() *heyRun {
+		return &heyRun{httpReport: httpReport{tool: "hey", usual: 50, times: map[string]float64{}, shares: map[float64]float64{}}}
+	},
+}
+
+// Take reads one line.
+func (h *heyRun) Take(_ *adapter.Batch, line string) error {
+	var share, n, s float64
+	if m := heyShare.FindStringSubmatch(line); m != nil {
+		err := adapter.Amounts(m[1:], &share, &s)
+		h.shares[share] = s * 1e9
+		return err
+	}
+	if m := heyStatus.FindStringSubmatch(line); m != nil {
+		err := adapter.Amounts(m[2:], &n)
+		h.statuses(map[string]float64{m[1]: n})
+		return err
+	}
+	if m := heyError.FindStringSubmatch(line); m != nil && h.inErrors {
+		err := adapter.Amounts(m[1:], &n)
+		h.failed, h.failure = h.failed+n, cmp.Or(h.failure, m[2])
+		return err
+	}
+	h.inErrors = h.inErrors || line == "Error distribution:"
+	h.complete = h.complete || line == "Status code distribution:"
+	name, value, _ := strings.Cut(line, ":")
+	words := strings.Fields(value)
+	if len(words) != 2 || words[0] == "NaN" { // hey divided by no responses: the number is absent
+		return nil
+	}
+	member := map[string]string{"Slowest": "max", "Fastest": "min", "Average": "mean"}[name]
+	switch {
+	case name == "Size/request":
+		return adapter.Amounts(words, &h.body)
+	case name == "Total":
+		return adapter.Amounts(words, &h.seconds)
+	case member != "":
+		err := adapter.Amounts(words, &s)
+		h.times[member] = s * 1e9
+		return err
+	}
+	return nil
+}
+
+// End returns the reading of the run.
+func (h *heyRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
+	batch.NoURL("hey")
+	batch.LeaveOut("the parts of the response time (DNS, dial-up, write, wait, read), and whether a rate was asked for (-q)")
+	if !h.complete {
+		return nil, errors.New("it ends before its status codes: the output is cut off")
+	}
+	r := h.reading()
+	if r.Failure == nil {
+		r.Warn(adapter.Rounded, "hey's times have steps of 100 µs")
+	}
+	return &r, nil
+}
