@@ -21,11 +21,11 @@ type CNI struct {
 // cnis are known by their daemon, in the order in which detection searches.
 var cnis = []CNI{
 	{Name: "cilium", Title: "Cilium", Family: "cilium", Daemons: []string{"cilium"}, Container: "cilium-agent", Plugins: []string{"cilium-cni"},
-		ConfigMaps: []string{"cilium-config"}, Charts: []string{"cilium"}},
+		ConfigMaps: []string{"cilium-config"}, Charts: []string{"cilium"}, Groups: []string{"cilium.io"}},
 	{Name: "canal", Title: "canal", Family: "canal", Daemons: []string{"canal", "rke2-canal"}, Container: "kube-flannel",
 		ConfigMaps: []string{"canal-config", "rke2-canal-config"}},
 	{Name: "calico", Title: "Calico", Family: "calico", Daemons: []string{"calico-node", "calico-vpp-node"}, Container: "calico-node", Plugins: []string{"calico"},
-		ConfigMaps: []string{"calico-config"}, Charts: []string{"tigera-operator"}},
+		ConfigMaps: []string{"calico-config"}, Charts: []string{"tigera-operator"}, Groups: []string{"projectcalico.org", "crd.projectcalico.org", "operator.tigera.io"}},
 	{Name: "flannel", Title: "flannel", Family: "flannel",
 		Daemons:   []string{"kube-flannel-ds", "kube-flannel", "rke2-flannel", "kube-flannel-ds-amd64", "kube-flannel-ds-arm64"},
 		Container: "kube-flannel", Plugins: []string{"flannel"}, ConfigMaps: []string{"kube-flannel-cfg", "rke2-flannel-config", "flannel-config"},

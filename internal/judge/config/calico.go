@@ -247,7 +247,7 @@ func (j *judge) notBPF(c calicoState) {
 	if g := c.inst.at("calicoNetwork.bpfNetworkBootstrap"); g.given() && g.is("Enabled") {
 		j.find("bootstrap", g, "bpfNetworkBootstrap: Enabled with linuxDataplane %s", c.dataplane)
 	}
-	if proxy := j.proxyState(); c.dataplane == "Nftables" && proxy.runs == yes && !strings.EqualFold(proxy.mode, "nftables") {
+	if proxy := j.proxyState(); c.dataplane == "Nftables" && proxy.runs == yes && proxy.mode != "" && !strings.EqualFold(proxy.mode, "nftables") {
 		j.find("two-rule-engines", c.at, "dataplane Nftables, and kube-proxy runs in mode %s: %s", proxy.mode, proxy.why)
 	}
 }

@@ -40,8 +40,14 @@ func carrierOf(kind string, n *position.Node) (c carrier, ok bool) {
 		return carrier{chart: cilium, values: spec}, true
 	case "HelmRelease": // Flux
 		at := spec.At("chart", "spec")
-		return carrier{chart: path.Base(cmp.Or(at.ScalarAt("chart"), spec.ScalarAt("chartRef", "name"))), version: at.ScalarAt("version"),
-			values: spec.At("values"), from: spec.At("valuesFrom")}, true
+		c := carrier{chart: path.Base(at.ScalarAt("chart")), version: at.ScalarAt("version"), values: spec.At("values"), from: spec.At("valuesFrom")}
+		// A chartRef names an object that has the chart's address: mostly it is called as the chart, or the release is.
+		for _, name := range []string{spec.ScalarAt("chartRef", "name"), spec.ScalarAt("releaseName"), n.ScalarAt("metadata", "name")} {
+			if spec.At("chartRef") != nil && !configures(c.chart) {
+				c.chart = name
+			}
+		}
+		return c, true
 	case "HelmChartProxy": // Cluster API
 		return carrier{chart: spec.ScalarAt("chartName"), version: spec.ScalarAt("version"), values: spec.At("valuesTemplate"), key: "valuesTemplate"}, true
 	case "Application": // Argo CD
@@ -54,12 +60,27 @@ func carrierOf(kind string, n *position.Node) (c carrier, ok bool) {
 		})
 	case "Bundle": // Fleet
 		return ofFleet(spec.At("helm"))
+	case "ClusterConfig": // eksctl
+		return ofList(n.At("addons"), func(item *position.Node) carrier { return ofAddon(item, "name") })
 	}
 	return carrier{}, false
 }
 
-// bareCarrier returns the values in a document without a kind that installs charts: of helmfile, or fleet.yaml.
+// ofAddon returns the settings of an add-on of EKS, whose name is at a key. Those of vpc-cni are values of the chart aws-vpc-cni.
+func ofAddon(n *position.Node, key string) carrier {
+	c := carrier{values: n.At("configurationValues"), key: "configurationValues"}
+	if c.values != nil && n.ScalarAt(key) == "vpc-cni" {
+		c.chart = "aws-vpc-cni"
+	}
+	return c
+}
+
+// bareCarrier returns the values in a document without a kind that installs charts: of helmfile, of fleet.yaml, or an add-on of EKS.
 func bareCarrier(n *position.Node) (c carrier, ok bool) {
+	if addon := n.At("addon"); addon != nil {
+		c = ofAddon(addon, "addonName")
+		return c, c.chart != ""
+	}
 	if n.At("releases") != nil {
 		return ofList(n.At("releases"), func(item *position.Node) carrier {
 			c := carrier{chart: path.Base(item.ScalarAt("chart")), version: item.ScalarAt("version")}

@@ -54,6 +54,17 @@ func (j *judge) judgeDistribution() {
 				j.find("chart-of-another", c, "values of chart %s, and cni is %s (%s)", c.text, cni.text, cni.source())
 			}
 		}
+		chosen = slices.DeleteFunc(chosen, func(name string) bool { return name == "multus" })
+		switch own := strings.Join(chosen, ", "); {
+		case j.another() || len(j.helm) > 0 || len(j.conflists) > 0:
+		case own == "none" || own == "":
+			j.unjudged("it installs no CNI: give what does", documentsOf("config.yaml of RKE2", j.Documents)...)
+		default:
+			j.unjudged("chart rke2-"+own+" decides the rest: give its HelmChartConfig, or the chart with --chart", documentsOf("config.yaml of RKE2", j.Documents)...)
+			if own == "canal" || own == flannel {
+				j.kubeProxyBeside(false, value{}, own)
+			}
+		}
 	}
 	if j.k3s != nil {
 		j.showValues("k3s", j.k3s, "flannel-backend", "disable-kube-proxy", "cluster-cidr")

@@ -23,6 +23,10 @@ type others struct {
 	// gke is the DaemonSet of GKE Dataplane V2.
 	gke     value
 	ignored []string
+	// proxyDaemon is the DaemonSet of kube-proxy, its text the mode that its flags name. noProxy is what says that there is none.
+	proxyDaemon, noProxy value
+	// pluginBut is what the plugins of a configuration list make otherwise.
+	pluginBut []string
 }
 
 // dialect is how a CNI is configured by variables, flags, values of its chart or a file of its own.

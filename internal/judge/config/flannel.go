@@ -102,7 +102,7 @@ func (j *judge) flannelWire(component string, b backend, kind value) {
 func (j *judge) judgePlugin() {
 	for _, p := range j.plugins {
 		if known(p) && len(j.Measured) == 0 {
-			j.measured(p)
+			j.measured(p, j.pluginBut...)
 		}
 	}
 	if len(j.plugins) > 0 {

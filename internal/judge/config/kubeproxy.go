@@ -52,6 +52,9 @@ type proxyState struct {
 
 // proxyState finds out from the documents whether kube-proxy runs beside the CNI.
 func (j *judge) proxyState() proxyState {
+	if j.noProxy.given() {
+		return proxyState{no, "", j.noProxy.text, j.noProxy}
+	}
 	if d := cmp.Or(j.rke2, j.k3s); d != nil {
 		g := d.at("disable-kube-proxy")
 		if g.on() {
@@ -73,7 +76,36 @@ func (j *judge) proxyState() proxyState {
 		g := j.proxy.at("mode")
 		return proxyState{yes, cmp.Or(g.text, "iptables"), "its configuration is given", g}
 	}
+	if g := j.proxyDaemon; g.given() {
+		return proxyState{yes, g.text, "its DaemonSet is given", g}
+	}
 	return proxyState{}
+}
+
+// proxyObject reads the DaemonSet of kube-proxy.
+func proxyObject(j *judge, s source, root string, n, spec *position.Node) {
+	if n.ScalarAt("status", "desiredNumberScheduled") == "0" || spec.At("nodeSelector", "non-calico") != nil {
+		return // stopped as Calico's documentation says, by a selector that no node has
+	}
+	j.proxyDaemon = s.value(root, n, "")
+	for _, g := range programSettings(s, spec) {
+		if g.path == "proxy-mode" {
+			j.proxyDaemon.text = g.text
+		}
+	}
+}
+
+// withoutProxy reports a file of kubeadm that says that kube-proxy is not installed.
+func withoutProxy(j *judge, kind string, s source, n *position.Node) bool {
+	switch skipped := leaves(n.At("skipPhases"), ""); {
+	case kind == "ClusterConfiguration" && n.ScalarAt("proxy", "disabled") == "true":
+		j.noProxy = s.value("proxy.disabled", n.At("proxy", "disabled"), "proxy.disabled: true")
+	case kind == "InitConfiguration" && len(skipped) > 0 && strings.Contains(skipped[0].text, "addon/kube-proxy"):
+		j.noProxy = s.value("skipPhases", n.At("skipPhases"), "skipPhases: addon/kube-proxy")
+	default:
+		return false
+	}
+	return true
 }
 
 // proxyArg returns the mode that kube-proxy-arg asks for.
@@ -102,13 +134,16 @@ func (j *judge) judgeKubeProxy() {
 	state := j.proxyState()
 	switch state.runs {
 	case yes:
-		j.show(kubeProxy, "runs", "yes, mode "+state.mode, cmp.Or(state.at.origin, Default), state.why)
+		j.show(kubeProxy, "runs", strings.TrimSuffix("yes, mode "+state.mode, ", mode "), cmp.Or(state.at.origin, Default), state.why)
 		j.proxyMode(state)
 	case no:
 		j.show(kubeProxy, "runs", "no", state.at.origin, state.why)
 	}
 	v := j.proxy
 	if v == nil {
+		if j.proxyDaemon.given() && len(j.Measured) == 0 {
+			j.unmatched("kube-proxy; the CNI is not given")
+		}
 		return
 	}
 	mode := strings.ToLower(cmp.Or(v.at("mode").text, "iptables"))
@@ -123,14 +158,14 @@ func (j *judge) judgeKubeProxy() {
 	if local := v.at("detectLocalMode"); v.at("clusterCIDR").text == "" && (local.text == "" || local.is("ClusterCIDR")) {
 		j.find("proxy-no-local", local, "no clusterCIDR, and detectLocalMode is ClusterCIDR")
 	}
-	if len(j.Measured) == 0 && j.agent == nil && j.installation == nil {
+	if len(j.Measured) == 0 && j.agent == nil && j.installation == nil && state.runs == yes {
 		j.unmatched("kube-proxy in mode " + mode + "; the CNI is not given")
 	}
 }
 
 func (j *judge) proxyMode(state proxyState) {
 	switch strings.ToLower(state.mode) {
-	case "iptables":
+	case "", "iptables": // a DaemonSet alone does not say the mode
 	case "nftables":
 		if j.proxy.at("nodePortAddresses").text == "" {
 			j.find("proxy-nodeports", state.at, "mode nftables")

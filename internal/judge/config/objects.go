@@ -89,11 +89,18 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 		j.policies = append(j.policies, g)
 	}
 	j.enforced = j.enforced || kind == "DaemonSet" && Enforces(name)
+	carried, carries := carrierOf(kind, n)
+	if carries && kind == "ClusterConfig" { // of eksctl, whose other files are foreign
+		return j.carried(carried, s, n)
+	}
+	if withoutProxy(j, kind, s, n) && kind == "InitConfiguration" {
+		return "", true
+	}
 	if why, unread := j.unreadObject(kind, s, n); unread {
 		return why, true
 	}
-	if c, carries := carrierOf(kind, n); carries {
-		return j.carried(c, s, n)
+	if carries {
+		return j.carried(carried, s, n)
 	}
 	switch kind {
 	case "Installation":
@@ -116,6 +123,7 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	case "NetworkAttachmentDefinition":
 		content := n.At("spec", "config")
 		relevant = content != nil && content.Kind == position.Scalar && j.within(s, "config", content, j.conflist)
+		j.pluginBut = append(j.pluginBut, "it is a further network of pods, whose first device another CNI makes")
 	case "ConfigMap":
 		relevant = j.configMap(s, n)
 	case "Deployment", "DaemonSet", "StatefulSet", "Job", "Pod":
@@ -233,6 +241,9 @@ func (j *judge) workload(kind string, s source, n *position.Node) bool {
 	case kind == "DaemonSet" && name == "calico-node":
 		j.calicoNode(environment(v))
 		return true
+	case kind == "DaemonSet" && name == kubeProxy && s.chart == "":
+		proxyObject(j, s, root, n, spec)
+		return true
 	case kind == "DaemonSet" && (name == "cilium" || name == "anetd"):
 		if name == "anetd" {
 			j.enforced = true
@@ -291,6 +302,11 @@ func (j *judge) conflist(s source, n *position.Node) bool {
 	}
 	for _, p := range plugins {
 		types = append(types, p.ScalarAt("type"))
+		for _, rate := range []string{"ingressRate", "egressRate"} {
+			if text := p.ScalarAt(rate); p.ScalarAt("type") == "bandwidth" && text != "" && text != "0" {
+				j.pluginBut = append(j.pluginBut, "bandwidth holds each pod to "+rate+": "+text+" bit/s, which is what a benchmark then measures")
+			}
+		}
 		if c, _ := profile.CNIOfPlugin(p.ScalarAt("type")); c.Name == azure {
 			v := &values{}
 			v.read(s, "", p)

@@ -10,7 +10,13 @@ import (
 func TestFilesOfOthers(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"az aks show", `{"name": "c", "networkProfile": {"networkDataplane": "cilium", "networkPlugin": "azure", "podCidr": "10.244.0.0/16"}}`, "it is a file of AKS (az aks show)"},
-		{"aws eks describe-addon", `{"addon": {"addonName": "vpc-cni", "configurationValues": "{}"}}`, "it is a file of EKS"},
+		{"aws eks describe-addon", `{"addon": {"addonName": "coredns", "configurationValues": "{}"}}`, "it is a file of EKS"},
+		{"eksctl without settings", "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c}\naddons: [{name: vpc-cni}]\n", "it is a file of eksctl"},
+		{"RKE2 and nothing else", "cni: [multus, cilium]\ndisable-kube-proxy: true\n", "chart rke2-cilium decides the rest"},
+		{"RKE2 without a CNI", "cni: none\n", "it installs no CNI"},
+		{"BGP of Calico alone", "apiVersion: crd.projectcalico.org/v1\nkind: BGPConfiguration\nmetadata: {name: default}\nspec: {}\n", "it does not say the mode of Calico"},
+		{"BGP of Cilium alone", "apiVersion: cilium.io/v2\nkind: CiliumBGPClusterConfig\nmetadata: {name: a}\nspec: {}\n", "it does not say the mode of Cilium"},
+		{"Flux by an OCI repository", "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: cilium}\nspec: {chartRef: {kind: OCIRepository, name: charts}, values: {kubeProxyReplacement: true}}\n", "chart cilium decides"},
 		{"gcloud", `{"networkConfig": {"datapathProvider": "ADVANCED_DATAPATH"}}`, "it is a file of GKE"},
 		{"cilium-dbg status -o json", `{"kube-proxy-replacement": {"mode": "True"}, "routing": {}}`, "it is a file of Cilium"},
 		{"K3s without a CNI", "flannel-backend: none\ndisable-kube-proxy: true\n", "it installs no CNI"},
@@ -26,5 +32,45 @@ func TestFilesOfOthers(t *testing.T) {
 	r, err := Check([]Input{{Name: "f", Text: "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnetworking: {kubeProxyMode: nftables}\n"}}, Known{})
 	if err != nil || len(r.Measured) != 1 || r.Measured[0].Profile != "kindnetd" {
 		t.Errorf("kind's own: %v %+v", err, r.Measured)
+	}
+}
+
+// TestAddons: the settings of EKS' add-on are read where eksctl and aws eks describe-addon have them.
+func TestAddons(t *testing.T) {
+	const settings = `{\"env\": {\"AWS_VPC_ENI_MTU\": \"1400\", \"ENABLE_POD_ENI\": \"true\"}}`
+	for _, text := range []string{
+		`{"addon": {"addonName": "vpc-cni", "configurationValues": "` + settings + `"}}`,
+		`{"apiVersion": "eksctl.io/v1alpha5", "kind": "ClusterConfig", "metadata": {"name": "c"}, "addons": [{"name": "coredns"}, {"name": "vpc-cni", "configurationValues": "` + settings + `"}]}`,
+	} {
+		judged{"add-on", text, "branch-probes branch-strict pods-linear", "aws-vpc"}.run(t)
+	}
+}
+
+// TestWhetherProxyRuns: its DaemonSet and kubeadm say whether kube-proxy runs beside a CNI that replaces it.
+func TestWhetherProxyRuns(t *testing.T) {
+	daemon := func(rest string) string {
+		return "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: kube-proxy}\nspec: {template: {spec: {" + rest + "containers: [{name: kube-proxy, command: [kube-proxy, --proxy-mode=ipvs]}]}}}\n"
+	}
+	const kubeadm = "---\napiVersion: kubeadm.k8s.io/v1beta4\nkind: "
+	for _, c := range []judged{
+		{"a DaemonSet", agentConfig("") + daemon(""), "kube-proxy-beside proxy-deprecated", "cilium-native"},
+		{"stopped as Calico says", agentConfig("") + daemon(`nodeSelector: {non-calico: "true"}, `), "", "cilium-native"},
+		{"kubeadm, disabled", agentConfig("") + kubeadm + "ClusterConfiguration\nnetworking: {podSubnet: 10.0.0.0/8}\nproxy: {disabled: true}\n", "", "cilium-native"},
+		{"kubeadm, a phase", "Backend: {Type: vxlan}\n" + kubeadm + "InitConfiguration\nskipPhases: [addon/coredns, addon/kube-proxy]\n", "no-service-engine", "flannel-vxlan"},
+		{"a DaemonSet alone", daemon(""), "proxy-deprecated", ""},
+	} {
+		t.Run(c.name, c.run)
+	}
+}
+
+// TestWhatPluginsChange: plugins behind the one that connects pods, and networks beside the first, are said.
+func TestWhatPluginsChange(t *testing.T) {
+	limited := `{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "bridge"}, {"type": "bandwidth", "ingressRate": 1000000}]}`
+	second := "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {name: n}\nspec: {config: '{\"cniVersion\": \"1.0.0\", \"type\": \"macvlan\"}'}\n"
+	for text, want := range map[string]string{limited: "ingressRate: 1000000 bit/s", second: "a further network of pods"} {
+		r, err := Check([]Input{{Name: "f", Text: text}}, Known{})
+		if err != nil || len(r.Measured) != 1 || !strings.Contains(strings.Join(r.Measured[0].But, ", "), want) {
+			t.Errorf("%s: %v %+v", want, err, r.Measured)
+		}
 	}
 }
