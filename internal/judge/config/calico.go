@@ -68,6 +68,12 @@ func operatorDefaults(v *values) {
 	}
 }
 
+// installationWords are those of the schema of an Installation, below calicoNetwork, which has them in this case.
+var installationWords = map[string][]string{
+	"linuxDataplane": {"Iptables", "BPF", "VPP", "Nftables"}, "bgp": {"Enabled", "Disabled"},
+	"encapsulation": {"IPIPCrossSubnet", "IPIP", "VXLAN", "VXLANCrossSubnet", "None"},
+}
+
 // calicoState is what a Calico configuration amounts to.
 type calicoState struct {
 	inst, felix *values
@@ -86,6 +92,12 @@ func (j *judge) judgeCalico() {
 	c := calicoState{inst: j.installation, felix: cmp.Or(j.felix, felixDefaults.fresh())}
 	if c.inst != nil {
 		operatorDefaults(c.inst)
+	}
+	for _, g := range c.inst.below("calicoNetwork") {
+		words := installationWords[g.path[strings.LastIndexByte(g.path, '.')+1:]]
+		if g.given() && words != nil && g.text != "" && !slices.Contains(words, g.text) {
+			agentRefuses(j, g, "is not one of "+strings.Join(words, ", "))
+		}
 	}
 	if len(j.pools) == 0 && j.nodePool != nil && c.inst == nil {
 		j.pools = append(j.pools, j.nodePool)
@@ -284,6 +296,10 @@ func (j *judge) calicoNetwork(c calicoState) {
 		j.find("checksum-software", g, "featureDetectOverride: %s", g.text)
 	}
 	j.room(calico, c.inst.at("calicoNetwork.mtu"), c.layers())
+	if !j.canal { // calico-config of the manifests
+		j.wireMTU(calico, j.podMTU)
+		j.room(calico, j.podMTU, c.layers())
+	}
 	for _, l := range c.layers() { // Felix's own are those of the devices
 		j.room(calico, c.felix.at(map[string]string{"VXLAN": "vxlanMTU", "IPIP": "ipipMTU", "WireGuard": "wireguardMTU"}[l.name]), []layerOf{l})
 	}

@@ -49,7 +49,11 @@ func carrierOf(kind string, n *position.Node) (c carrier, ok bool) {
 		}
 		return c, true
 	case "HelmChartProxy": // Cluster API
-		return carrier{chart: spec.ScalarAt("chartName"), version: spec.ScalarAt("version"), values: spec.At("valuesTemplate"), key: "valuesTemplate"}, true
+		c := carrier{chart: spec.ScalarAt("chartName"), version: spec.ScalarAt("version"), values: spec.At("valuesTemplate"), key: "valuesTemplate"}
+		if strings.Contains(spec.ScalarAt("valuesTemplate"), "{{") {
+			c.elsewhere = "the Cluster that the template reads"
+		}
+		return c, true
 	case "Application": // Argo CD
 		return ofArgo(spec)
 	case "ApplicationSet":

@@ -40,7 +40,7 @@ func (j *judge) another() bool {
 			return true
 		}
 	}
-	return j.agent != nil || j.installation != nil || j.felix != nil || j.netconf != nil || len(j.pools) > 0
+	return j.agent != nil || len(j.options) > 0 || j.installation != nil || j.felix != nil || j.netconf != nil || len(j.pools) > 0
 }
 
 // judgeDistribution judges the distribution's own configuration, and what it says about the CNI.
@@ -68,7 +68,9 @@ func (j *judge) judgeDistribution() {
 	}
 	if j.k3s != nil {
 		j.showValues("k3s", j.k3s, "flannel-backend", "disable-kube-proxy", "cluster-cidr")
-		switch g := j.k3s.at("flannel-backend"); {
+		switch g, file := j.k3s.at("flannel-backend"), j.k3s.at("flannel-conf"); {
+		case file.given():
+			j.unjudged("flannel-conf: "+file.text+" decides: give that file", documentsOf("config.yaml of K3s", j.Documents)...)
 		case g.is("none") && !j.another() && len(j.conflists) == 0:
 			j.unjudged("it installs no CNI: give what does", documentsOf("config.yaml of K3s", j.Documents)...)
 		case g.is("none"):

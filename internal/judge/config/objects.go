@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // objects are what the documents configure; what they do not configure is nil.
@@ -83,7 +84,7 @@ func (j *judge) list(s source, kind string, n, items *position.Node) {
 
 // read reads one object of Kubernetes. It reports whether the object configures the network, and why it was not judged.
 func (j *judge) read(kind string, s source, n *position.Node) (notJudged string, relevant bool) {
-	name := n.ScalarAt("metadata", "name")
+	name := nameOf(n)
 	if kind == "NetworkPolicy" {
 		g := s.value("spec", n, "NetworkPolicy "+name)
 		j.policies = append(j.policies, g)
@@ -150,6 +151,18 @@ func readInto(v **values, defaults values, s source, root string, n *position.No
 	return true
 }
 
+// hashed is what Kustomize puts behind the name of a ConfigMap.
+var hashed = pattern.New(`-[245-9bcdfghkmt]{10}$`)
+
+// nameOf returns the name of an object.
+func nameOf(n *position.Node) string {
+	name := n.ScalarAt("metadata", "name")
+	if n.ScalarAt("kind") == "ConfigMap" {
+		name = hashed.ReplaceAllString(name, "")
+	}
+	return name
+}
+
 // first is where an object that a cluster has once was read, and what it says.
 type first struct {
 	name string
@@ -187,7 +200,7 @@ func (j *judge) within(s source, key string, content *position.Node, read func(s
 
 // configMap reads the ConfigMaps of Cilium, Calico, flannel, canal and kube-proxy.
 func (j *judge) configMap(s source, n *position.Node) bool {
-	name, data := n.ScalarAt("metadata", "name"), n.At("data")
+	name, data := nameOf(n), n.At("data")
 	switch name {
 	case "cilium-config":
 		one(j, "ConfigMap cilium-config", s, n, data)
@@ -216,11 +229,9 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 			return true
 		}) || found
 	}
-	if j.netconf != nil && strings.Contains(name, "canal") {
-		j.canal = true
-		if m := data.At("veth_mtu"); m != nil && m.Text != "0" {
-			j.podMTU = s.value("data.veth_mtu", m, m.Text)
-		}
+	j.canal = j.canal || j.netconf != nil && strings.Contains(name, "canal")
+	if m := data.At("veth_mtu"); m != nil && m.Text != "0" && (j.canal || name == "calico-config") {
+		j.podMTU = s.value("data.veth_mtu", m, m.Text)
 	}
 	return found
 }

@@ -16,6 +16,8 @@ func TestFilesOfOthers(t *testing.T) {
 		{"RKE2 without a CNI", "cni: none\n", "it installs no CNI"},
 		{"BGP of Calico alone", "apiVersion: crd.projectcalico.org/v1\nkind: BGPConfiguration\nmetadata: {name: default}\nspec: {}\n", "it does not say the mode of Calico"},
 		{"BGP of Cilium alone", "apiVersion: cilium.io/v2\nkind: CiliumBGPClusterConfig\nmetadata: {name: a}\nspec: {}\n", "it does not say the mode of Cilium"},
+		{"a template of Cluster API", "apiVersion: addons.cluster.x-k8s.io/v1alpha1\nkind: HelmChartProxy\nmetadata: {name: calico}\nspec:\n  chartName: tigera-operator\n  valuesTemplate: |\n    installation: {calicoNetwork: {ipPools: [{cidr: {{ index .Cluster.spec 0 }}}]}}\n", "the Cluster that the template reads"},
+		{"K3s with a file of flannel", "flannel-backend: vxlan\nflannel-conf: /etc/net-conf.json\n", "flannel-conf: /etc/net-conf.json decides"},
 		{"Flux by an OCI repository", "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: cilium}\nspec: {chartRef: {kind: OCIRepository, name: charts}, values: {kubeProxyReplacement: true}}\n", "chart cilium decides"},
 		{"gcloud", `{"networkConfig": {"datapathProvider": "ADVANCED_DATAPATH"}}`, "it is a file of GKE"},
 		{"cilium-dbg status -o json", `{"kube-proxy-replacement": {"mode": "True"}, "routing": {}}`, "it is a file of Cilium"},
@@ -60,6 +62,26 @@ func TestWhetherProxyRuns(t *testing.T) {
 		{"a DaemonSet alone", daemon(""), "proxy-deprecated", ""},
 	} {
 		t.Run(c.name, c.run)
+	}
+}
+
+// TestWordsAndNames: what the schemas and agents refuse whatever else holds, and names that Kustomize made.
+func TestWordsAndNames(t *testing.T) {
+	manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: calico-config}\ndata: {calico_backend: vxlan, veth_mtu: \"1500\"}\n---\n" +
+		calicoNode("CALICO_IPV4POOL_IPIP", "Never", "CALICO_IPV4POOL_VXLAN", "Always")
+	for _, c := range []judged{
+		{"words of an Installation", installation("linuxDataplane: eBPF\nbgp: disabled\nipPools: [{cidr: 10.0.0.0/16, encapsulation: Vxlan}]"), "agent-refuses agent-refuses agent-refuses", ""},
+		{"the MTU of calico-config", manifest, "mtu-too-large", "calico-vxlan"},
+		{"a number without a name", agentConfig("cluster-id=1"), "agent-value", "cilium-native"},
+		{"a number and a name", agentConfig("cluster-id=1 cluster-name=a"), "", "cilium-native"},
+		{"a name by Kustomize", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: antrea-config-7mdb9d29h6}\ndata: {antrea-agent.conf: \"trafficEncapMode: hybrid\\n\"}\n", "cross-subnet", ""},
+		{"K3s with flannel and a chart", "flannel-backend: vxlan\n---\napiVersion: helm.cattle.io/v1\nkind: HelmChart\nmetadata: {name: cilium}\nspec: {chart: cilium, valuesContent: 'MTU: 1500'}\n", "two-cnis", ""},
+	} {
+		t.Run(c.name, c.run)
+	}
+	_, err := Check([]Input{{Name: "f", Text: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kube-flannel-cfg}\ndata: {net-conf.json: '{\"Backend\": {} // a comment'}\n"}}, Known{})
+	if err == nil || strings.Count(err.Error(), "is not YAML") != 1 {
+		t.Errorf("a comment in JSON: %v", err)
 	}
 }
 

@@ -95,6 +95,13 @@ var valueRefusals = []refusal{
 	{"agent-value", 16, 0, words("kube-proxy-replacement", "true", "false")},
 	{"agent-value", 10, 0, words("routing-mode", "native", "tunnel")},
 	{"agent-value", 10, 0, words("tunnel-protocol", "vxlan", "geneve")},
+	{"agent-value", 10, 0, func(c ciliumState) (value, string) {
+		id, name := c.at("cluster-id"), c.at("cluster-name")
+		if id.number() == 0 || name.text != "" && name.text != "default" {
+			return id, ""
+		}
+		return id, "cluster-id: " + id.text + " with the default of cluster-name"
+	}},
 	{"address-family", 10, 0, func(c ciliumState) (value, string) {
 		g := c.at("enable-ipv4")
 		if g.on() || c.at("enable-ipv6").on() {

@@ -18,7 +18,7 @@ func unreadWhy(c profile.CNI) string {
 // unreadObject reads an object of a CNI that has a dialect. It reports whether an object configures one that no rule reads, or
 // belongs to another tool, and says so.
 func (j *judge) unreadObject(kind string, s source, n *position.Node) (why string, relevant bool) {
-	c, ok := profile.CNIOfObject(kind, n.ScalarAt("metadata", "name"), n.ScalarAt("apiVersion"))
+	c, ok := profile.CNIOfObject(kind, nameOf(n), n.ScalarAt("apiVersion"))
 	if network := cmp.Or(n.ScalarAt("spec", "defaultNetwork", "type"), n.ScalarAt("spec", "networkType")); network != "" && kind == "Network" {
 		if c, ok = cniOfNetwork(network); !ok {
 			return "its network is " + network + ", which no rule reads: give the CNI's own configuration", true
@@ -34,7 +34,7 @@ func (j *judge) unreadObject(kind string, s source, n *position.Node) (why strin
 	case c.Name == kubeRouter && filtersOnly(n):
 		j.enforced = true
 		return "", false
-	case settle(j, c.Name, kind == "DaemonSet" && dialects[c.Name].daemon || kind == "Network", settings(j, kind, s, n)) > 0:
+	case dialects[c.Name].judge != nil && settle(j, c.Name, kind == "DaemonSet" && dialects[c.Name].daemon || kind == "Network", settings(j, kind, s, n)) > 0:
 		return "", true
 	case s.chart == "" && (dialects[c.Name].judge != nil || kind == "Network" && c.Family != ""):
 		j.silent = append(j.silent, c)
