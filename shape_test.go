@@ -49,7 +49,6 @@ var wide = map[string]int{
 	"internal/external/outputs k8sRow":      27,
 	"internal/external/netperf netperfRun":  13,
 	"internal/external/sockperf sockRun":    13,
-	"internal/external/wrk wrkRun":          13,
 	"internal/judge/compare Analysis":       13,
 	"internal/judge/config objects":         25,
 	"internal/judge/explain Side":           23,

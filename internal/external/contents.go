@@ -30,6 +30,7 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	settleRates(batches)
 	settleSizes(batches)
 	windowsDiffer(batches)
+	warmupsDiffer(batches)
 	separate(batches)
 	if c.Records, err = records(batches); err != nil {
 		return result.Contents{}, err

@@ -35,6 +35,7 @@ var relatives = []relative{
 	{looks: pattern.New(`(?:RDMA_(?:Write|Read)|Send) (?:BW|Latency|Bidirectional BW) Test`), what: "the output of perftest, which measures RDMA; no workload has that"},
 	{looks: pattern.New(`(?m)^DNS Performance Testing Tool`), what: "the output of dnsperf; no workload asks a name server"},
 	{looks: pattern.New(`(?m)^ *[\d.]+ MB / +[\d.]+ sec = +[\d.]+ Mbps|^megabytes=[\d.]+ real_seconds=`), what: "the output of nuttcp, which is not supported", instead: "measure by iperf3 -J"},
+	{looks: pattern.New(`^PK\x03\x04[\s\S]{0,200}\[Content_Types\]`), what: "a spreadsheet"},
 	{looks: pattern.New("^PK\x03\x04"), what: "a zip archive", instead: "unpack it and give its files", other: true},
 	{looks: pattern.New(`(?m)^NTTTCP for `), what: "the output of ntttcp, which is not supported", instead: "measure by iperf3 -J"},
 	{looks: pattern.New(`(?m)^Ethr done,|^\[ *ID\] +Protocol +Interval +`), what: "the output of ethr, which is not supported", instead: "measure by iperf3 -J"},

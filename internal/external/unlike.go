@@ -142,8 +142,7 @@ func windowsDiffer(batches []Batch) {
 		if r.Workload.Spec == nil || r.Failure != nil || r.Repetition > 0 || whole == 0 || math.Abs(r.Window.Seconds()/whole.Seconds()-1) > near {
 			return
 		}
-		c := plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}
-		windows[c] = append(windows[c], r)
+		windows[caseOf(r)] = append(windows[caseOf(r)], r)
 	})
 	for _, runs := range windows {
 		least, most := runs[0].Window, runs[0].Window
@@ -159,13 +158,39 @@ func windowsDiffer(batches []Batch) {
 	}
 }
 
+// warmupsDiffer drops what runs discarded from their conditions, unless runs of one case differ in it.
+func warmupsDiffer(batches []Batch) {
+	omitted := map[plan.Case]map[string]bool{}
+	isOmit := func(condition string) bool { return strings.HasPrefix(condition, adapter.Omitted) }
+	each(batches, func(r *Reading) {
+		if r.Workload.Spec == nil {
+			return
+		}
+		if omitted[caseOf(r)] == nil {
+			omitted[caseOf(r)] = map[string]bool{}
+		}
+		what := ""
+		if i := slices.IndexFunc(r.Conditions, isOmit); i >= 0 {
+			what = r.Conditions[i]
+		}
+		omitted[caseOf(r)][what] = true
+	})
+	each(batches, func(r *Reading) {
+		if r.Workload.Spec == nil || len(omitted[caseOf(r)]) < 2 {
+			r.Conditions = slices.DeleteFunc(slices.Clone(r.Conditions), isOmit)
+		}
+	})
+}
+
+// caseOf returns the case of a reading whose workload is known.
+func caseOf(r *Reading) plan.Case {
+	return plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}
+}
+
 // separate gives readings of one case whose conditions differ profiles of their own, such as canal+gso.1: runs that are not
 // alike are not repetitions of one case.
 func separate(batches []Batch) {
 	seen := map[plan.Case]map[string]bool{}
-	caseOf := func(r *Reading) plan.Case {
-		return plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}
-	}
 	each(batches, func(r *Reading) {
 		if r.Workload.Spec == nil {
 			return

@@ -199,6 +199,7 @@ func TestRelatives(t *testing.T) {
 		{"10.9.0.2 : 0.037 0.041 - 0.039\n", "", "fping", "by ping"},
 		{"megabytes=11.3 real_seconds=2.00 rate_Mbps=47.5\n", "", "nuttcp", "iperf3 -J"},
 		{"{\"start\":{},\"intervals\":[],\"end\":{\"sum_received\":{\"bytes\":\"9\"}}}", "", "end.sum_received.bytes is a string", "cnibench-csv"},
+		{"PK\x03\x04\x14\x00\x06\x00..[Content_Types].xml", "", "a spreadsheet", "cnibench-csv"},
 		{"some words\n", "", "nor the output of a supported tool", "cnibench-csv v1"},
 		{"some words\n", "iperf3", "as iperf3", "leave out --from"},
 		{"{\"a\": 1}", "fortio", "as fortio", "cnibench-csv v1"},
@@ -354,6 +355,19 @@ func TestHeadings(t *testing.T) {
 			if s := strings.Join(profiles, " "); s != c.want {
 				t.Errorf("%s below %q and %q: %s, want %s", name, c.first, c.second, s, c.want)
 			}
+		}
+	}
+}
+
+// TestWarmupsDiffer: runs that discard another time before their window are not repetitions of one case.
+func TestWarmupsDiffer(t *testing.T) {
+	x := Label{Profile: "x", Path: podPath}
+	doc := sampleText(t, "iperf3/testdata/iperf3/tcp.json")
+	longer := strings.Replace(another(doc, 2), `"omit"`, `"omit":5, "was"`, 1)
+	for text, want := range map[string]int{longer: 2, another(doc, 2): 1} {
+		got, err := Contents(decoded(t, x, doc), decoded(t, x, text))
+		if err != nil || len(got.Header.Plan.Profiles) != want {
+			t.Errorf("%v profiles, want %d: %v", got.Header.Plan.Profiles, want, err)
 		}
 	}
 }

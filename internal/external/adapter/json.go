@@ -70,10 +70,15 @@ func JSONError(b []byte, offset int64, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || syntax != nil && int(syntax.Offset) >= len(bytes.TrimSpace(b)) {
 		return fmt.Errorf("line %d: it is cut in the middle", LineAt(b, int64(len(b))))
 	}
+	return fmt.Errorf("line %d: %w", LineAt(b, offset), Typed(err))
+}
+
+// Typed names the field of a value that has another type than its format, and returns any other error as it is.
+func Typed(err error) error {
 	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-		err = fmt.Errorf("%s is a %s, where this format has another type", wrong.Field, wrong.Value)
+		return fmt.Errorf("%s is a %s, where this format has another type", wrong.Field, wrong.Value)
 	}
-	return fmt.Errorf("line %d: %w", LineAt(b, offset), err)
+	return err
 }
 
 // Documents reads JSON documents one behind another, or the items of lists. An object that has a key twice is refused; see

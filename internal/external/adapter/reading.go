@@ -116,6 +116,17 @@ func (r *Reading) Condition(conditions ...string) {
 	slices.Sort(r.Conditions)
 }
 
+// Omitted is the begin of a condition that says what was discarded before the window. It is one where runs of a case differ in it.
+const Omitted = "omit="
+
+// Omit records what the tool discarded before the window.
+func (b *Batch) Omit(r *Reading, seconds float64) {
+	if d := Seconds(seconds); d > 0 {
+		b.Warmup = max(b.Warmup, d)
+		r.Condition(Omitted + d.String())
+	}
+}
+
 // Host records the family of the address that the tool sent to, where it is not that of most tests.
 func (r *Reading) Host(address string) {
 	if strings.Contains(address, ":") && !strings.HasPrefix(address, "::ffff:") {

@@ -252,7 +252,7 @@ func (doc *iperf3Doc) read(batch *adapter.Batch) error {
 			return err
 		}
 		r.Workload = w
-		batch.Warmup = max(batch.Warmup, adapter.Seconds(t.Omit))
+		batch.Omit(&r, t.Omit)
 	}
 	switch {
 	case doc.Start.Test == nil && strings.HasPrefix(doc.Error, "interrupt - the server has terminated"):

@@ -128,8 +128,8 @@ func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	if r.both && r.failure == "" && r.udp {
 		batch.LeaveOut("the jitter of a bidirectional test")
 	}
-	batch.Warmup = max(batch.Warmup, adapter.Seconds(r.omit))
 	out := &adapter.Reading{Window: adapter.Seconds(r.seconds), Started: r.started, Run: r.cookie}
+	batch.Omit(out, r.omit)
 	out.Host(r.host)
 	out.Condition(r.conditions...)
 	labelled(batch, out, r.title)

@@ -29,7 +29,7 @@ type httpReport struct {
 	// good and bad are responses with and without success, failed are requests without a response, failure is why the first failed.
 	good, bad, failed float64
 	failure           string
-	// perSecond is the rate of good responses, where the tool does not say its seconds.
+	// perSecond is the rate of good responses, where the tool prints it with more digits than its seconds.
 	perSecond float64
 	// paced is the rate per second that the client was held to.
 	paced float64
@@ -46,8 +46,8 @@ func (p httpReport) reading() adapter.Reading {
 	r.Window = adapter.Seconds(p.seconds)
 	r.Workload = p.workload(&r)
 	if p.paced > 0 {
-		r.Warn(adapter.Paced, "the client was held to %.4g requests per second: its request rate is not a capacity", p.paced)
-		r.Condition(fmt.Sprintf("rate=%.4g", p.paced))
+		r.Warn(adapter.Paced, "the client was held to %v requests per second: its request rate is not a capacity", p.paced)
+		r.Condition(fmt.Sprintf("rate=%v", p.paced))
 	}
 	if p.unsaid {
 		r.Warn(adapter.Paced, "%s does not say its rate: unless that was 0, its request rate is not a capacity", p.tool)
@@ -77,10 +77,10 @@ func (p httpReport) reading() adapter.Reading {
 
 // rate is that of good responses.
 func (p httpReport) rate() float64 {
-	if p.seconds > 0 {
-		return p.good / p.seconds
+	if p.perSecond > 0 || p.seconds == 0 {
+		return p.perSecond
 	}
-	return p.perSecond
+	return p.good / p.seconds
 }
 
 // contradicts says how many requests were under way at a time by rate and mean time, if that is not near to as many connections.

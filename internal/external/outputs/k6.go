@@ -71,7 +71,9 @@ func decodeK6(b []byte) (adapter.Batch, error) {
 		share := failed["rate"] + failed["value"]
 		p.bad = requests["count"] * min(max(share, 0), 1)
 		p.good = requests["count"] - p.bad
-		p.perSecond = requests["rate"] * (1 - min(max(share, 0), 1))
+		if p.seconds == 0 {
+			p.perSecond = requests["rate"] * (1 - min(max(share, 0), 1))
+		}
 		p.connections = int(min(max(doc.values("vus_max")["value"], doc.values("vus_max")["max"]), 1e6))
 		received := doc.values("data_received")
 		if requests["count"] > 0 {

@@ -67,27 +67,30 @@ func decodeK8s(b []byte) (adapter.Batch, error) {
 	}
 	batch := adapter.Batch{Tool: "k8s-netperf", Environment: "kubernetes"}
 	drivers := map[string]string{}
-	err := adapter.Documents(b, func(raw json.RawMessage) error {
-		var r k8sRow
-		if err := json.Unmarshal(raw, &r); err != nil {
-			return err
-		}
-		for _, flag := range adapter.Unread(raw, "hostNetwork", "service", "local", "virt", "externalServer") {
-			if strings.HasSuffix(flag, "=true") {
-				r.flags = append(r.flags, flag)
-			}
-		}
-		batch.Tool = strings.TrimSpace("k8s-netperf " + r.Version)
-		batch.Fact(facts.Kernel, r.Metadata.Kernel)
-		batch.Fact("platform", r.Metadata.Platform)
-		batch.Fact("kubernetes", r.Metadata.K8s)
-		batch.Fact("cluster.network", r.Metadata.SDN)
-		if r.Metadata.MTU > 0 {
-			batch.Fact("cluster.mtu", strconv.Itoa(r.Metadata.MTU))
-		}
-		return r.read(&batch, drivers)
-	})
+	err := adapter.Documents(b, func(raw json.RawMessage) error { return readK8sItem(raw, &batch, drivers) })
 	return batch, err
+}
+
+// readK8sItem reads a scenario of the JSON, or a row of the CSV by the same keys.
+func readK8sItem(raw json.RawMessage, batch *adapter.Batch, drivers map[string]string) error {
+	var r k8sRow
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return adapter.Typed(err)
+	}
+	for _, flag := range adapter.Unread(raw, "hostNetwork", "service", "local", "virt", "externalServer") {
+		if strings.HasSuffix(flag, "=true") || strings.HasPrefix(flag, "pair=") {
+			r.flags = append(r.flags, flag)
+		}
+	}
+	batch.Tool = strings.TrimSpace("k8s-netperf " + r.Version)
+	batch.Fact(facts.Kernel, r.Metadata.Kernel)
+	batch.Fact("platform", r.Metadata.Platform)
+	batch.Fact("kubernetes", r.Metadata.K8s)
+	batch.Fact("cluster.network", r.Metadata.SDN)
+	if r.Metadata.MTU > 0 {
+		batch.Fact("cluster.mtu", strconv.Itoa(r.Metadata.MTU))
+	}
+	return r.read(batch, drivers)
 }
 
 // tcpAndUDP are the drivers that send what a profile's name says. ib_write_bw writes by RDMA whatever the profile.

@@ -2,7 +2,9 @@ package outputs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,60 +23,12 @@ func matchK8sCSV(b []byte) bool {
 	return k8sHead.Match(line) && bytes.Contains(line, []byte("Throughput Metric"))
 }
 
-// k8sColumns put the text of a cell into a row, by the column's title.
-var k8sColumns = map[string]func(r *k8sRow, text string) error{
-	"Driver":       func(r *k8sRow, s string) error { r.Driver = s; return nil },
-	"Profile":      func(r *k8sRow, s string) error { r.Profile = s; return nil },
-	"UDN Info":     func(r *k8sRow, s string) error { r.UDN = s; return nil },
-	"Bridge Info":  func(r *k8sRow, s string) error { r.Bridge = s; return nil },
-	"SRIOV Info":   func(r *k8sRow, s string) error { r.SRIOV = s; return nil },
-	"Macvlan Info": func(r *k8sRow, s string) error { r.Macvlan = s; return nil },
-
-	"Localnet Info":   func(r *k8sRow, s string) error { r.Localnet = s; return nil },
-	"Pair":            func(r *k8sRow, s string) error { r.flags = append(r.flags, "pair="+s); return nil },
-	"VM mode":         k8sFlag(func(r *k8sRow) *bool { return &r.Virt }),
-	"Same node":       k8sFlag(func(r *k8sRow) *bool { return &r.Local }),
-	"Host Network":    k8sFlag(func(r *k8sRow) *bool { return &r.HostNetwork }),
-	"Service":         k8sFlag(func(r *k8sRow) *bool { return &r.Service }),
-	"External Server": k8sFlag(func(r *k8sRow) *bool { return &r.External }),
-	"Duration":        k8sCount(func(r *k8sRow) *int { return &r.Duration }),
-	"Parallelism":     k8sCount(func(r *k8sRow) *int { return &r.Parallelism }),
-	"# of Samples":    k8sCount(func(r *k8sRow) *int { return &r.Samples }),
-	"Message Size":    k8sCount(func(r *k8sRow) *int { return &r.MessageSize }),
-	"Burst":           k8sCount(func(r *k8sRow) *int { return &r.Burst }),
-
-	"Throughput Metric":        func(r *k8sRow, s string) error { r.Unit = s; return nil },
-	"Latency Metric":           func(r *k8sRow, s string) error { r.LatencyUnit = s; return nil },
-	"Avg Throughput":           k8sAmount(func(r *k8sRow) **float64 { return &r.Throughput }),
-	"99%tile Observed Latency": k8sAmount(func(r *k8sRow) **float64 { return &r.Latency }),
-}
-
-func k8sFlag(at func(*k8sRow) *bool) func(*k8sRow, string) error {
-	return func(r *k8sRow, s string) error {
-		if s != "true" && s != "false" {
-			return fmt.Errorf("%s is neither true nor false", adapter.Quoted(s))
-		}
-		*at(r) = s == "true"
-		return nil
-	}
-}
-
-func k8sCount(at func(*k8sRow) *int) func(*k8sRow, string) (err error) {
-	return func(r *k8sRow, s string) (err error) {
-		*at(r), err = adapter.Count(s)
-		return err
-	}
-}
-
-func k8sAmount(at func(*k8sRow) **float64) func(*k8sRow, string) error {
-	return func(r *k8sRow, s string) error {
-		if s == "" || s == "NaN" { // a mean of nothing
-			return nil
-		}
-		v, err := adapter.Amount(s)
-		*at(r) = &v
-		return err
-	}
+// k8sColumns are the keys of the JSON by the titles of the columns.
+var k8sColumns = map[string]string{
+	"Pair": "pair", "Driver": "driver", "Profile": "profile", "UDN Info": "udnInfo", "Bridge Info": "bridgeInfo", "SRIOV Info": "sriovInfo", "Macvlan Info": "macvlanInfo",
+	"Localnet Info": "localnetInfo", "VM mode": "virt", "Same node": "local", "Host Network": "hostNetwork", "Service": "service",
+	"External Server": "externalServer", "Duration": "duration", "Parallelism": "parallelism", "# of Samples": "samples", "Message Size": "messageSize",
+	"Burst": "burst", "Throughput Metric": "tputMetric", "Latency Metric": "ltcyMetric", "Avg Throughput": "throughput", "99%tile Observed Latency": "latency",
 }
 
 // decodeK8sCSV reads what k8s-netperf --csv writes into result-*.csv: a row for each scenario. Columns came with time.
@@ -88,7 +42,6 @@ func decodeK8sCSV(b []byte) (adapter.Batch, error) {
 	if err != nil {
 		return batch, err
 	}
-	titles = slices.Clone(titles)
 	drivers := map[string]string{}
 	var faults adapter.Faults
 	for len(batch.Readings) < adapter.MaxReadings {
@@ -103,22 +56,37 @@ func decodeK8sCSV(b []byte) (adapter.Batch, error) {
 			continue
 		}
 		number, _ := lines.FieldPos(0)
-		var row k8sRow
+		item := map[string]any{}
 		for i, text := range cells {
-			put := k8sColumns[titles[i]]
-			if put == nil && text == "true" {
-				row.flags = append(row.flags, strings.ReplaceAll(titles[i], " ", "-")+"=true")
-			}
-			if put == nil {
-				continue
-			}
-			if err := put(&row, strings.TrimSpace(text)); err != nil {
+			value, err := k8sCell(strings.TrimSpace(text))
+			if err != nil {
 				faults.Add(number, "%s: %s", titles[i], err)
 			}
+			if titles[i] == "Pair" { // a number that is a name
+				value = text
+			}
+			item[cmp.Or(k8sColumns[titles[i]], strings.ReplaceAll(titles[i], " ", "-"))] = value
 		}
-		if err := row.read(&batch, drivers); err != nil {
+		raw, err := json.Marshal(item)
+		if err == nil {
+			err = readK8sItem(raw, &batch, drivers)
+		}
+		if err != nil {
 			faults.Add(number, "%s", err)
 		}
 	}
 	return batch, fmt.Errorf("more than %d trials", adapter.MaxReadings)
+}
+
+// k8sCell returns the value of a cell: a flag, a number or a word, nil for a mean of nothing.
+func k8sCell(text string) (any, error) {
+	switch {
+	case text == "" || text == "NaN":
+		return nil, nil
+	case text == "true" || text == "false":
+		return text == "true", nil
+	case text[0] >= '0' && text[0] <= '9' || text[0] == '-':
+		return adapter.Amount(text)
+	}
+	return text, nil
 }

@@ -1,4 +1,5 @@
-// Package outputs reads what tools print that never send for us: benchmarks of clusters, and load generators.
+// Package outputs reads what tools print that never send for us: benchmarks of clusters, and load generators. Those of wrk and hey are
+// here for the reader that all load generators for HTTP share.
 package outputs
 
 import "github.com/cnibench/cnibench/internal/external/adapter"

@@ -1,4 +1,4 @@
-// Package wrk sends HTTP requests by wrk and reads what wrk and wrk2 print.
+// Package wrk sends HTTP requests by wrk; package outputs reads what wrk and wrk2 print.
 //
 // wrk corrects its latencies for coordinated omission: it adds the times of requests that it would have sent while it
 // waited. Rate times mean latency is therefore not the number of requests under way.
@@ -9,13 +9,14 @@ import (
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/external/outputs"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // Tool is wrk: HTTP in a closed loop. The server is ours.
 var Tool = adapter.Tool{
-	Formats: []adapter.Format{{Name: "wrk", About: "what wrk and wrk2 print, best with --latency", Match: match, Decode: text.Decode}},
+	Formats: []adapter.Format{outputs.Wrk},
 	Sender: &adapter.Sender{
 		Tool:        plan.Tool{Name: "wrk", Kinds: []plan.Spec{plan.HTTP{}}, Lacks: lacks, WholeSeconds: true, Ports: 1, LooseTimes: true},
 		Client:      client,
