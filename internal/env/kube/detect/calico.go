@@ -46,7 +46,7 @@ func (d *detective) calico(w workloadSpec) {
 	d.calicoClaims(inst)
 }
 
-// theDefault returns the object of a kind that is called default, nil if there is none.
+// theDefault returns the object of a kind that is called default; nil if no object is.
 func (d *detective) theDefault(kind string) map[string]any {
 	for _, o := range d.objects(kind) {
 		if text(o, "metadata", "name") == "default" {
