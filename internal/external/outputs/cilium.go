@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -60,14 +59,11 @@ func decodeCilium(b []byte) (adapter.Batch, error) {
 		if err != nil || r == nil {
 			return err
 		}
-		labels := maps.Clone(file.Labels)
-		if labels == nil {
-			labels = item.Labels
-		}
-		maps.Copy(labels, item.Labels)
-		for label, value := range labels {
-			if !slices.Contains([]string{"scenario", "node", "test_type", "metric"}, label) && value != "" {
-				r.Condition(label + "=" + value)
+		for _, labels := range []map[string]string{file.Labels, item.Labels} {
+			for label, value := range labels {
+				if !slices.Contains([]string{"scenario", "node", "test_type", "metric"}, label) && value != "" {
+					r.Condition(label + "=" + value)
+				}
 			}
 		}
 		return item.read(r, kind)
@@ -82,18 +78,15 @@ func (item ciliumItem) read(r *adapter.Reading, kind string) error {
 			return fmt.Errorf("%s is negative", name)
 		}
 	}
-	v := item.Data["Throughput"]
-	switch {
+	switch v := item.Data["Throughput"]; {
 	case kind == "Latency" && item.Unit == "us":
 		for name, member := range map[string]string{"Perc50": "p50", "Perc90": "p90", "Perc99": "p99"} {
 			r.Time(metric.RTT, member, item.Data[name]*1e3)
 		}
-	case kind == "TransactionRate" && item.Unit == "ops/s" && v > 0:
-		r.Put(metric.TransactionRate, v)
-	case kind == "Throughput" && item.Unit == "Mb/s" && v > 0:
-		r.Put(metric.Goodput, v*1e6)
-	case kind != "Latency" && v == 0:
-		r.Fail("error", "netperf reported no throughput")
+	case kind == "TransactionRate" && (item.Unit == "ops/s" || v == 0):
+		ciliumRate(r, metric.TransactionRate, v)
+	case kind == "Throughput" && (item.Unit == "Mb/s" || v == 0):
+		ciliumRate(r, metric.Goodput, v*1e6)
 	default:
 		return fmt.Errorf("unknown metric %s in %s", adapter.Quoted(kind), adapter.Quoted(item.Unit))
 	}

@@ -62,9 +62,13 @@ func (c *ciliumTests) row(titles, cells []string) error {
 			d, err = time.ParseDuration(word)
 			r.Time(metric.RTT, member, float64(d))
 		case strings.HasSuffix(title, "OP/s"):
-			err = ciliumRate(r, metric.TransactionRate, word, 1)
+			var v float64
+			v, err = adapter.Amount(word)
+			ciliumRate(r, metric.TransactionRate, v)
 		case strings.HasSuffix(title, "Mb/s"):
-			err = ciliumRate(r, metric.Goodput, word, 1e6)
+			var v float64
+			v, err = adapter.Amount(word)
+			ciliumRate(r, metric.Goodput, v*1e6)
 		}
 		if err != nil {
 			return fmt.Errorf("column %s: %w", title, err)
@@ -73,16 +77,10 @@ func (c *ciliumTests) row(titles, cells []string) error {
 	return nil
 }
 
-// ciliumRate puts a rate in so many base units. One of 0 is one that netperf did not have.
-func ciliumRate(r *adapter.Reading, name, text string, unit float64) error {
-	v, err := adapter.Amount(text)
-	switch {
-	case err != nil:
-		return err
-	case v == 0:
+// ciliumRate puts a rate. One of 0 is one that netperf did not have.
+func ciliumRate(r *adapter.Reading, name string, v float64) {
+	if v == 0 {
 		r.Fail("error", "netperf reported no throughput")
-	default:
-		r.Put(name, v*unit)
 	}
-	return nil
+	r.Put(name, v)
 }

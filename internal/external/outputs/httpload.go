@@ -22,7 +22,7 @@ type httpReport struct {
 	// threads and connections are those of the client; body is the mean length of a body in bytes, and whole says that headers are
 	// counted in it. reconnect is a connection for each request.
 	threads, connections int
-	// usual are the connections that the tool has unless it is told otherwise.
+	// usual are the connections that the tool has by default.
 	usual            int
 	body             float64
 	whole, reconnect bool

@@ -42,10 +42,8 @@ func carrierOf(kind string, n *position.Node) (c carrier, ok bool) {
 		at := spec.At("chart", "spec")
 		c := carrier{chart: path.Base(at.ScalarAt("chart")), version: at.ScalarAt("version"), values: spec.At("values"), from: spec.At("valuesFrom")}
 		// A chartRef names an object that has the chart's address: mostly it is called as the chart, or the release is.
-		for _, name := range []string{spec.ScalarAt("chartRef", "name"), spec.ScalarAt("releaseName"), n.ScalarAt("metadata", "name")} {
-			if spec.At("chartRef") != nil && !configures(c.chart) {
-				c.chart = name
-			}
+		if c.chart = cmp.Or(spec.ScalarAt("chartRef", "name"), c.chart); spec.At("chartRef") != nil && !configures(c.chart) {
+			c.chart = cmp.Or(spec.ScalarAt("releaseName"), n.ScalarAt("metadata", "name"))
 		}
 		return c, true
 	case "HelmChartProxy": // Cluster API

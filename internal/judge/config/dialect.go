@@ -23,7 +23,7 @@ type others struct {
 	// gke is the DaemonSet of GKE Dataplane V2.
 	gke     value
 	ignored []string
-	// proxyDaemon is the DaemonSet of kube-proxy, its text the mode that its flags name. noProxy is what says that there is none.
+	// proxyDaemon is the DaemonSet of kube-proxy, its text the mode that its flags name. noProxy is the setting that leaves it out.
 	proxyDaemon, noProxy value
 	// pluginBut is what the plugins of a configuration list make otherwise.
 	pluginBut []string
