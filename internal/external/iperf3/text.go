@@ -353,7 +353,7 @@ func (r *textRun) read(out *adapter.Reading) error {
 		received, sent = append(received, totals["receiver"+way]), append(sent, totals["sender"+way])
 	}
 	if slices.ContainsFunc(received, func(words []string) bool { return words == nil }) {
-		return errors.New("the receiver's total is missing: the output is cut off, or a server's, or of UDP before 3.2, which prints it with -J alone")
+		return errors.New("the receiver's total is missing: the output is cut off, a server's, or of UDP before 3.2 (use -J)")
 	}
 	if r.udp {
 		return r.datagrams(out, received, sent)
