@@ -124,7 +124,9 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	case "NetworkAttachmentDefinition":
 		content := n.At("spec", "config")
 		relevant = content != nil && content.Kind == position.Scalar && j.within(s, "config", content, j.conflist)
-		j.pluginBut = append(j.pluginBut, "it is a further network of pods, whose first device another CNI makes")
+		if further := "it is a further network of pods, whose first device another CNI makes"; !slices.Contains(j.pluginBut, further) {
+			j.pluginBut = append(j.pluginBut, further)
+		}
 	case "ConfigMap":
 		relevant = j.configMap(s, n)
 	case "Deployment", "DaemonSet", "StatefulSet", "Job", "Pod":

@@ -148,7 +148,7 @@ func TestShownConfiguration(t *testing.T) {
 		}
 		judged++
 		multus := r.Profile == "sriov" // its recipe configures Multus, and not the CNI of the pods' first device
-		if got.Inconclusive() != multus || len(got.Measured) != 1 || got.Measured[0].Profile != r.Profile || len(got.Measured[0].But) > 0 {
+		if got.Inconclusive() != multus || len(got.Measured) != 1 || got.Measured[0].Profile != r.Profile || len(got.Measured[0].But) > 0 != multus {
 			t.Errorf("amounts to %+v", got.Measured)
 		}
 	})
