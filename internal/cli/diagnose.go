@@ -39,6 +39,8 @@ const (
 	// diagnoseResolver is measured on clusters, which have a resolver of their own.
 	diagnoseResolver = ",dns(server=cluster,rate=100,timeout=1s)"
 	diagnoseBudget   = 55 * time.Second
+	// diagnoseLeast is left for trials where the search for packet sizes has waited long: a path that a policy closes never answers.
+	diagnoseLeast = 25 * time.Second
 	// longTrip is a round trip of which a trial holds a few only.
 	longTrip = 120 * time.Millisecond
 )
@@ -109,6 +111,7 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	s := p.newStory(false, a.quiet)
 	p.shared = true
 	var evidence diagnose.Evidence
+	began := time.Now()
 	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
 		e, found, err := a.open(ctx, want, lab, s.step)
 		if err != nil {
@@ -119,9 +122,10 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 		}
 		e, trip := begin(ctx, e, found, &evidence, s.step)
 		want = far(found, trip)
+		want.Budget = max(want.Budget, time.Since(began)+diagnoseLeast)
 		return e, want, nil
 	}
-	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: time.Now(), Progress: s.event}, s)
+	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: began, Progress: s.event}, s)
 	s.clear()
 	err = errors.Join(err, out.Close())
 	switch {

@@ -61,7 +61,7 @@ func (e *Evidence) filters() (all []string, packets int64) {
 }
 
 func unreachable(e *Evidence) []Statement {
-	if len(e.Paths) == 0 {
+	if len(e.Paths) == 0 && len(e.Refused) == 0 {
 		return unknown("no trial was measured")
 	}
 	rules, dropped := e.filters()
@@ -98,7 +98,7 @@ func unreachable(e *Evidence) []Statement {
 		}
 	}
 	for _, path := range Paths {
-		if why := e.Refused[path.String()]; strings.Contains(why, "did not pass its proof") && (path == HostPath || e.Paths[HostPath] != nil) {
+		if why := e.Refused[path.String()]; strings.Contains(why, "did not pass its proof") {
 			return fault(side(path), path.String(), "%s", why)
 		}
 	}
