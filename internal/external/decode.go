@@ -114,8 +114,10 @@ func unixLines(b []byte) []byte { return bytes.ReplaceAll(b, []byte("\r\n"), []b
 // decodeAs reads b in the format f, or what a log has within it in the format called inLog, "" for any.
 func decodeAs(f adapter.Format, b []byte, inLog string) (Batch, error) {
 	looks := f.Match == nil || f.Match(b)
-	if parts := texts(f, b, inLog); looks && len(parts) > 1 {
-		return joined(parts, nil)
+	if looks {
+		if parts := texts(f, b, inLog); len(parts) > 1 {
+			return joined(parts, nil)
+		}
 	}
 	batch, err := f.Decode(b)
 	batch, err = checked(f, batch, err)

@@ -142,7 +142,8 @@ func windowsDiffer(batches []Batch) {
 		if r.Workload.Spec == nil || r.Failure != nil || r.Repetition > 0 || whole == 0 || math.Abs(r.Window.Seconds()/whole.Seconds()-1) > near {
 			return
 		}
-		windows[caseOf(r)] = append(windows[caseOf(r)], r)
+		k := caseOf(r)
+		windows[k] = append(windows[k], r)
 	})
 	for _, runs := range windows {
 		least, most := runs[0].Window, runs[0].Window
@@ -160,20 +161,19 @@ func windowsDiffer(batches []Batch) {
 
 // warmupsDiffer drops what runs discarded from their conditions, unless runs of one case differ in it.
 func warmupsDiffer(batches []Batch) {
-	omitted := map[plan.Case]map[string]bool{}
+	omitted := map[plan.Case][]string{}
 	isOmit := func(condition string) bool { return strings.HasPrefix(condition, adapter.Omitted) }
 	each(batches, func(r *Reading) {
 		if r.Workload.Spec == nil {
 			return
 		}
-		if omitted[caseOf(r)] == nil {
-			omitted[caseOf(r)] = map[string]bool{}
-		}
-		what := ""
+		k, what := caseOf(r), ""
 		if i := slices.IndexFunc(r.Conditions, isOmit); i >= 0 {
 			what = r.Conditions[i]
 		}
-		omitted[caseOf(r)][what] = true
+		if !slices.Contains(omitted[k], what) {
+			omitted[k] = append(omitted[k], what)
+		}
 	})
 	each(batches, func(r *Reading) {
 		if r.Workload.Spec == nil || len(omitted[caseOf(r)]) < 2 {

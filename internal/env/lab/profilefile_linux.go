@@ -286,7 +286,7 @@ func (b *builder) plugin(ctx context.Context, k, j int) error {
 		return err
 	}
 	p := &b.spec.Nodes[k].Pods[j]
-	device, err := deviceOf(pod.NS, own.Device)
+	device, err := link.DeviceIn(pod.NS, own.Device)
 	if err != nil {
 		return fmt.Errorf("ADD of %s left no device: %w", pod.Name, err)
 	}
@@ -304,11 +304,6 @@ func (b *builder) plugin(ctx context.Context, k, j int) error {
 	return nil
 }
 
-// deviceOf returns one device of a namespace.
-func deviceOf(ns *netns.NS, name string) (link.Device, error) {
-	return link.At(ns, func(h *link.Handle) (link.Device, error) { return h.Device(name) })
-}
-
 // joinOwn runs the commands for other nodes on all nodes, and learns the addresses of tunnels that the file's daemons made.
 func (b *builder) joinOwn(ctx context.Context) error {
 	for k, n := range b.inst.Nodes {
@@ -321,7 +316,7 @@ func (b *builder) joinOwn(ctx context.Context) error {
 			}
 		}
 		if t := b.spec.Profile.Tunnel; n.own != nil && t != nil && !n.TunnelAddr.IsValid() {
-			device, err := deviceOf(n.NS, t.Devices[0])
+			device, err := link.DeviceIn(n.NS, t.Devices[0])
 			if err != nil {
 				return fmt.Errorf("%s: tunnel of the profile file: %w", n.Name, err)
 			}

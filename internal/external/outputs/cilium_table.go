@@ -61,14 +61,14 @@ func (c *ciliumTests) row(titles, cells []string) error {
 			var d time.Duration
 			d, err = time.ParseDuration(word)
 			r.Time(metric.RTT, member, float64(d))
-		case strings.HasSuffix(title, "OP/s"):
+		case strings.HasSuffix(title, "OP/s"), strings.HasSuffix(title, "Mb/s"):
+			name, unit := metric.TransactionRate, 1.0
+			if strings.HasSuffix(title, "Mb/s") {
+				name, unit = metric.Goodput, 1e6
+			}
 			var v float64
 			v, err = adapter.Amount(word)
-			ciliumRate(r, metric.TransactionRate, v)
-		case strings.HasSuffix(title, "Mb/s"):
-			var v float64
-			v, err = adapter.Amount(word)
-			ciliumRate(r, metric.Goodput, v*1e6)
+			ciliumRate(r, name, v*unit)
 		}
 		if err != nil {
 			return fmt.Errorf("column %s: %w", title, err)

@@ -40,14 +40,16 @@ func carrierOf(kind string, n *position.Node) (c carrier, ok bool) {
 		return carrier{chart: cilium, values: spec}, true
 	case "HelmRelease": // Flux
 		at := spec.At("chart", "spec")
-		c := carrier{chart: path.Base(at.ScalarAt("chart")), version: at.ScalarAt("version"), values: spec.At("values"), from: spec.At("valuesFrom")}
-		// A chartRef names an object that has the chart's address: mostly it is called as the chart, or the release is.
-		if c.chart = cmp.Or(spec.ScalarAt("chartRef", "name"), c.chart); spec.At("chartRef") != nil && !configures(c.chart) {
-			c.chart = cmp.Or(spec.ScalarAt("releaseName"), n.ScalarAt("metadata", "name"))
+		c = carrier{chart: path.Base(at.ScalarAt("chart")), version: at.ScalarAt("version"), values: spec.At("values"), from: spec.At("valuesFrom")}
+		if ref := spec.At("chartRef"); ref != nil { // an object that has the chart's address: mostly it is called as the chart, or the release is
+			c.chart = cmp.Or(ref.ScalarAt("name"), c.chart)
+			if !configures(c.chart) {
+				c.chart = cmp.Or(spec.ScalarAt("releaseName"), n.ScalarAt("metadata", "name"))
+			}
 		}
 		return c, true
 	case "HelmChartProxy": // Cluster API
-		c := carrier{chart: spec.ScalarAt("chartName"), version: spec.ScalarAt("version"), values: spec.At("valuesTemplate"), key: "valuesTemplate"}
+		c = carrier{chart: spec.ScalarAt("chartName"), version: spec.ScalarAt("version"), values: spec.At("valuesTemplate"), key: "valuesTemplate"}
 		if strings.Contains(spec.ScalarAt("valuesTemplate"), "{{") {
 			c.elsewhere = "the Cluster that the template reads"
 		}

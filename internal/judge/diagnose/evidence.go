@@ -172,14 +172,9 @@ func barred(kind string, r *result.Record) bool {
 }
 
 func (t *Trials) add(kind string, r *result.Record) {
+	paced := r.Workload.Traits().Rate > 0 && slices.Contains([]string{"crr", "dns", resolver}, kind)
 	for _, o := range []*sample.Observation{r.Client, r.Server} {
-		t.Prober.add(o)
-		if o != nil && r.Workload.Traits().Rate > 0 && slices.Contains([]string{"crr", "dns", resolver}, kind) {
-			t.Prober.Paced++
-			if float64(o.CPU.WaitedNs) > heldMuch*float64(o.ElapsedNs) {
-				t.Prober.Held++
-			}
-		}
+		t.Prober.add(o, paced)
 		if o != nil && o.Host != nil {
 			for name, n := range o.Host.SNMP {
 				if !strings.HasPrefix(kind, "stream") || damaged(name) {
@@ -228,7 +223,13 @@ func (t *Trials) add(kind string, r *result.Record) {
 	}
 }
 
-func (p *Prober) add(o *sample.Observation) {
+func (p *Prober) add(o *sample.Observation, paced bool) {
+	if o != nil && paced {
+		p.Paced++
+		if float64(o.CPU.WaitedNs) > heldMuch*float64(o.ElapsedNs) {
+			p.Held++
+		}
+	}
 	if o == nil || o.Host == nil {
 		return
 	}

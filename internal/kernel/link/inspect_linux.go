@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Device is what the kernel says about one device. IPv6 addresses that every device gives itself, fe80::/10, are left
@@ -60,11 +61,11 @@ func (h *Handle) Devices() ([]Device, error) {
 	return devices, nil
 }
 
-// Device returns one device.
-func (h *Handle) Device(name string) (Device, error) {
-	list, err := h.Devices()
-	if i := slices.IndexFunc(list, func(d Device) bool { return d.Name == name }); i >= 0 {
-		return list[i], err
+// DeviceIn returns one device of a namespace.
+func DeviceIn(ns *netns.NS, name string) (Device, error) {
+	list, err := At(ns, (*Handle).Devices)
+	if d, ok := each.First(list, func(d Device) bool { return d.Name == name }); ok {
+		return d, err
 	}
 	return Device{}, errors.Join(err, fmt.Errorf("no device %s", name))
 }

@@ -38,10 +38,11 @@ func (p Plant) Found(nodes []string) bool {
 // Wrong returns what is wrong with faults among so many nodes of the lab, "" for nothing.
 func Wrong(plants []Plant, nodes int) string {
 	var wrong []string
+	known := LabNodes(nodes)
 	at := map[string]bool{}
 	for _, p := range plants {
 		for _, name := range []string{p.Node, p.Peer} {
-			if name != "" && !slices.Contains(LabNodes(nodes), name) {
+			if name != "" && !slices.Contains(known, name) {
 				wrong = append(wrong, fmt.Sprintf("%s: there is no node %q among %d", p.At(), name, nodes))
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Cost is what is planted in the namespaces of one variant of the lab.
@@ -35,11 +36,8 @@ type Cost struct {
 }
 
 // Nodes are the namespaces of the nodes of an instance.
-func Nodes(inst *lab.Instance) (all []*netns.NS) {
-	for _, n := range inst.Nodes {
-		all = append(all, n.NS)
-	}
-	return all
+func Nodes(inst *lab.Instance) []*netns.NS {
+	return each.Of(inst.Nodes, func(n *lab.Node) *netns.NS { return n.NS })
 }
 
 // Lab is the lab with a cost.

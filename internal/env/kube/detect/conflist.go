@@ -136,7 +136,7 @@ func (d *detective) standalone() {
 	case d.planted():
 	default:
 		d.Title = "unknown CNI"
-		if !d.mayRead() {
+		if !d.mayReadDaemonSets() {
 			d.Title = "CNI not determined"
 		}
 		d.unproven("the CNI: no known DaemonSet was found, and /etc/cni/net.d was not read on any node")

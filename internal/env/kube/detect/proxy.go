@@ -48,7 +48,7 @@ func (d *detective) proxy() {
 			p.Mode = ""
 		}
 		d.doubt("rules of kube-proxy are on the nodes (%s), and no pod of its own was found", strings.Join(groups, "; "))
-	case d.mayRead() && len(d.hosts()) > 0 && slices.ContainsFunc(d.hosts(), func(h seenAtEnd) bool { return h.Chains != nil }):
+	case d.mayReadDaemonSets() && len(d.hosts()) > 0 && slices.ContainsFunc(d.hosts(), func(h seenAtEnd) bool { return h.Chains != nil }):
 		p.Runs, p.Source = no, "no pod named kube-proxy, and none of its rules on "+few(nodesOf(d.hosts()))
 	default:
 		p.Runs, p.Source = Unknown, "no pod named kube-proxy was found; it may run outside of pods, as in K3s"
@@ -128,8 +128,8 @@ func proxyTrace(h seenAtEnd) string {
 	return ""
 }
 
-// mayRead reports whether DaemonSets could be read.
-func (d *detective) mayRead() bool {
+// mayReadDaemonSets reports whether DaemonSets could be read.
+func (d *detective) mayReadDaemonSets() bool {
 	return !slices.ContainsFunc(d.Snapshot.Unproven, func(u string) bool { return strings.Contains(u, "daemonsets") })
 }
 

@@ -81,7 +81,7 @@ func podMTU(_ context.Context, s *scene) finding {
 		want = strconv.Itoa(s.inst.Spec.Lab.MTU)
 	}
 	look := func(ns *netns.NS) (string, error) {
-		d, err := device(ns, nic)
+		d, err := link.DeviceIn(ns, nic)
 		return strconv.Itoa(d.MTU), err
 	}
 	if s.want.Attach == nil && !s.want.Unsaid {
@@ -235,7 +235,7 @@ func gatewayMAC(_ context.Context, s *scene) finding {
 		if s.want.plugged {
 			holder = holderOf(pod.Node.NS, s.want.gatewayOf(pod.Node), holder)
 		}
-		d, err := device(pod.Node.NS, holder)
+		d, err := link.DeviceIn(pod.Node.NS, holder)
 		if err != nil {
 			return failed("that of "+holder, err)
 		}
@@ -286,7 +286,7 @@ func proxyARP(_ context.Context, s *scene) finding {
 
 func hostMAC(_ context.Context, s *scene) finding {
 	return collect(s.want.Attach.HostMAC, s.allPods(), podName, func(p *lab.Pod) (string, error) {
-		d, err := device(p.Node.NS, p.HostDevice)
+		d, err := link.DeviceIn(p.Node.NS, p.HostDevice)
 		return d.MAC.String(), err
 	})
 }
@@ -295,11 +295,11 @@ func hostMAC(_ context.Context, s *scene) finding {
 func netkitPair(_ context.Context, s *scene) finding {
 	const want = "netkit without MAC, netkit without MAC"
 	return collect(want, s.allPods(), podName, func(p *lab.Pod) (string, error) {
-		inPod, err := device(p.NS, nic)
+		inPod, err := link.DeviceIn(p.NS, nic)
 		if err != nil {
 			return "", err
 		}
-		onNode, err := device(p.Node.NS, p.HostDevice)
+		onNode, err := link.DeviceIn(p.Node.NS, p.HostDevice)
 		describe := func(d link.Device) string {
 			if slices.Max(append(d.MAC, 0)) == 0 {
 				return d.Kind + " without MAC"
@@ -313,7 +313,7 @@ func netkitPair(_ context.Context, s *scene) finding {
 func bridgePorts(bridge string) inspection {
 	return func(_ context.Context, s *scene) finding {
 		return collect(bridge, s.allPods(), podName, func(p *lab.Pod) (string, error) {
-			d, err := device(p.Node.NS, p.HostDevice)
+			d, err := link.DeviceIn(p.Node.NS, p.HostDevice)
 			if d.Master == "" {
 				d.Master = "none"
 			}
@@ -347,7 +347,7 @@ func tunnelDevice(t *tunnel) inspection {
 		}
 		want := describe(model)
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
-			d, err := device(n.NS, t.device)
+			d, err := link.DeviceIn(n.NS, t.device)
 			return describe(d), err
 		})
 	}
@@ -373,7 +373,7 @@ func tunnelEntries(t *tunnel, some bool, list func(*link.Handle, string) ([]link
 			macs := map[netip.Addr]string{}
 			for _, other := range s.inst.Nodes {
 				if some && other != n {
-					d, err := device(other.NS, t.device)
+					d, err := link.DeviceIn(other.NS, t.device)
 					if err != nil {
 						return "", err
 					}

@@ -39,8 +39,8 @@ func (s *scene) sealedFrames(frames []capture.Frame) []capture.Frame {
 	of := func(f *capture.Frame, from, to *lab.Node) bool {
 		return f.IP.Source == from.Addr && f.IP.Destination == to.Addr
 	}
-	return slices.DeleteFunc(slices.Clone(frames), func(f capture.Frame) bool {
-		return f.Outgoing || f.UDP == nil || f.UDP.DestinationPort != port || !of(&f, nodes[0], nodes[1]) && !of(&f, nodes[1], nodes[0])
+	return each.Where(frames, func(f capture.Frame) bool {
+		return !f.Outgoing && f.UDP != nil && f.UDP.DestinationPort == port && (of(&f, nodes[0], nodes[1]) || of(&f, nodes[1], nodes[0]))
 	})
 }
 

@@ -146,7 +146,7 @@ func largestMerged(ctx context.Context, s *scene) finding {
 	limit := s.fullFrame()
 	want := fmt.Sprintf("above %d", limit)
 	// Until a trial, what a macvlan or ipvlan sends is limited to a segment, and comes one by one.
-	if d, err := device(s.pod(0, 0).NS, nic); err == nil && d.Kind != "veth" && d.GSOMaxSegs == 1 {
+	if d, err := link.DeviceIn(s.pod(0, 0).NS, nic); err == nil && d.Kind != "veth" && d.GSOMaxSegs == 1 {
 		return finding{want: "sent one by one", got: "sent one by one"}
 	}
 	t, err := s.bulk(ctx)
@@ -176,12 +176,12 @@ func wireMAC(path plan.Path) inspection {
 		if s.want.Attach == nil || !s.want.Attach.OwnMAC {
 			owner = node
 		}
-		d, err := device(owner.NS, s.sender(path, owner))
+		d, err := link.DeviceIn(owner.NS, s.sender(path, owner))
 		if err != nil {
 			return failed("that of "+owner.Name, err)
 		}
 		if owner != node {
-			below, err := device(node.NS, nic)
+			below, err := link.DeviceIn(node.NS, nic)
 			if err != nil {
 				return failed("that of "+owner.Name, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
+	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/profilefile"
 )
@@ -297,7 +298,7 @@ node:
 			t.Errorf("%s has no %s: %v", command, want, err)
 		}
 	}
-	d, err := device(inst.Nodes[0].Pods[0].NS, nic)
+	d, err := link.DeviceIn(inst.Nodes[0].Pods[0].NS, nic)
 	if err != nil || d.MTU != 1400 {
 		t.Errorf("MTU %d, %v", d.MTU, err)
 	}

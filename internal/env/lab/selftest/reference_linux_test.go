@@ -121,7 +121,7 @@ func newReferencePod(t *testing.T, inst *lab.Instance, pod *lab.Pod, dir, data s
 // underlay is the nodes' own network.
 func underlay(t *testing.T, inst *lab.Instance) netip.Prefix {
 	t.Helper()
-	d, err := device(inst.Nodes[0].NS, nic)
+	d, err := link.DeviceIn(inst.Nodes[0].NS, nic)
 	if err != nil || len(d.Addresses) == 0 {
 		t.Fatalf("the node's NIC: %+v, %v", d, err)
 	}
@@ -264,7 +264,7 @@ func TestReferencePlugins(t *testing.T) {
 					if _, err := p.call("DEL"); err != nil {
 						t.Error(err)
 					}
-					if _, err := device(p.pod.NS, nic); err == nil {
+					if _, err := link.DeviceIn(p.pod.NS, nic); err == nil {
 						t.Errorf("%s still has %s after DEL", p.pod.Name, nic)
 					}
 				}

@@ -219,11 +219,6 @@ func devices(ns *netns.NS, fn func(*link.Handle, link.Device) error) error {
 	return nil
 }
 
-// device returns one device of a namespace.
-func device(ns *netns.NS, name string) (link.Device, error) {
-	return link.At(ns, func(h *link.Handle) (link.Device, error) { return h.Device(name) })
-}
-
 // routes returns the routes of a namespace without those of the kernel.
 func routes(ns *netns.NS) ([]link.Route, error) {
 	return link.At(ns, (*link.Handle).Routes)

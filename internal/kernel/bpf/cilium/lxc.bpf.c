@@ -272,9 +272,10 @@ SEC("tc")
 int policy(struct __sk_buff *skb)
 {
 	pull(skb);
-	if (skb->protocol == bpf_htons(L3_PROTO))
-		bpf_tail_call(skb, &cilium_calls, CALL_ARRIVE);
-	return drop(skb, DIR_INGRESS, skb->protocol == bpf_htons(L3_PROTO) ? DROP_MISSED_TAIL_CALL : DROP_UNKNOWN_L3);
+	if (skb->protocol != bpf_htons(L3_PROTO))
+		return drop(skb, DIR_INGRESS, DROP_UNKNOWN_L3);
+	bpf_tail_call(skb, &cilium_calls, CALL_ARRIVE);
+	return drop(skb, DIR_INGRESS, DROP_MISSED_TAIL_CALL);
 }
 
 /* arrive looks up the flow of a packet for this pod. */
