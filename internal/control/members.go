@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -59,9 +60,28 @@ func (m Members) Prepare(ctx context.Context, e Ends, ask Prepare) error {
 // neighbours may report it sooner.
 const settling = 2 * time.Second
 
+// LostError is the error of a job that is to continue without a member: the agent of the one with this rank is gone, and Before
+// is what the first member saw of the steps until then.
+type LostError struct {
+	Rank   int
+	Before *sample.Observation
+	Err    error
+}
+
+func (e *LostError) Error() string { return e.Err.Error() }
+func (e *LostError) Unwrap() error { return e.Err }
+
+// Without returns the members and their ends but for one that is not the first.
+func (m Members) Without(rank int, e Ends) (Members, Ends) {
+	m.Servers = slices.Delete(slices.Clone(m.Servers), rank-1, rank)
+	e.Servers = slices.Delete(slices.Clone(e.Servers), rank-1, rank)
+	return m, e
+}
+
 // Run starts all members, the first last, calls running, and waits for them all. It returns what all saw together. When one
-// fails the others are given up; the error is that of the member that is lost, if one is.
-func (m Members) Run(ctx context.Context, running func()) (*sample.Observation, error) {
+// fails the others are given up; the error is that of the member that is lost, if one is. It is a *LostError if the others are
+// to continue and can.
+func (m Members) Run(ctx context.Context, continues bool, running func()) (*sample.Observation, error) {
 	all := m.all()
 	for rank := len(all) - 1; rank >= 0; rank-- {
 		if err := all[rank].Start(ctx, 0); err != nil {
@@ -83,29 +103,30 @@ func (m Members) Run(ctx context.Context, running func()) (*sample.Observation, 
 			ended <- end{rank, o, err}
 		}()
 	}
-	seen := make([]*sample.Observation, len(all))
+	seen, done := make([]*sample.Observation, len(all)), make([]bool, len(all))
 	var failed error
+	lost := 0
 	for range all {
 		e := <-ended
-		seen[e.rank] = e.seen
-		switch {
-		case e.err == nil:
-		case failed == nil:
+		seen[e.rank], done[e.rank] = e.seen, true
+		if e.err != nil && (failed == nil || isLost(e.err) && !isLost(failed)) {
 			failed = &SideError{sideOf(e.rank), e.err}
-			if !isLost(failed) {
-				time.AfterFunc(settling, stop)
+			time.AfterFunc(settling, stop)
+			if lost = e.rank; isLost(failed) && continues && lost > 0 {
+				_ = m.Client.Finish(ctx) // without its account the trial fails
 			}
-		case isLost(e.err) && !isLost(failed):
-			failed = &SideError{sideOf(e.rank), e.err}
 		}
-		if isLost(failed) {
-			return nil, failed
+		if isLost(failed) && (!continues || lost == 0 || done[0]) {
+			break
 		}
 	}
-	if failed != nil {
-		return nil, failed
+	switch before := seen[0]; {
+	case failed == nil:
+		return sample.Gather(seen), nil
+	case continues && isLost(failed) && before != nil && before.Job != nil && before.Job.Loss != nil:
+		return nil, &LostError{lost, before, failed}
 	}
-	return sample.Gather(seen), nil
+	return nil, failed
 }
 
 // isLost says whether an error is that of an agent that is gone.

@@ -42,6 +42,7 @@ var jobKind = kind{name: "job", about: "steps of a job over several nodes: all-r
 	field("service", "service", "time that a member works for each request (microservice)", spans(0, job.MaxService), func(s *jobSpec) *time.Duration { return &s.Service }),
 	field("compute", "compute", "share of a step in which members compute, under the baseline", shares("compute share", 0, maxCompute, "0% to 95%", shape.Share), func(s *jobSpec) *float64 { return &s.Compute }),
 	field("pause", "pause", "time in which members compute in each step", spans(0, maxPause), func(s *jobSpec) *time.Duration { return &s.Pause }),
+	field("lost", "lost", "what follows when a member other than the first is lost: the trial ends, or the others continue without it", oneOf(job.Losses()...), func(s *jobSpec) *string { return &s.Lost }),
 	field("congestion", "congestion", "TCP congestion control", algorithms, func(s *jobSpec) *string { return &s.Congestion }),
 	byWindow,
 }}

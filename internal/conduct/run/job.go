@@ -2,8 +2,13 @@ package run
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
@@ -18,12 +23,40 @@ func jointly(ctx context.Context, c *conductor, e control.Ends, j job) (seen, er
 		return seen{}, err
 	}
 	churn := c.churning(j)
-	whole, err := members.Run(ctx, func() { churn.begin(ctx) })
+	whole, err := members.Run(ctx, j.workload.Traits().Job.Continues(), func() { churn.begin(ctx) })
+	if lost, ok := errors.AsType[*control.LostError](err); ok {
+		whole, err = c.without(ctx, e, j, members, lost)
+	}
 	changes, err := churn.end(err)
 	if err != nil {
 		return seen{}, err
 	}
 	return seen{client: whole, windowNs: whole.ElapsedNs, churn: changes, apart: sides.Apart()}, nil
+}
+
+// without measures the rest of a job's window without the member that was lost. A second loss fails the trial.
+func (c *conductor) without(ctx context.Context, e control.Ends, j job, all control.Members, lost *control.LostError) (*sample.Observation, error) {
+	known := time.Now()
+	before := lost.Before.Job
+	loss := before.Loss
+	loss.Name, loss.Before, loss.Exchange, loss.Members = e.Servers[lost.Rank-1].Name, before.Step, before.Exchange, len(before.Members)
+	smaller, err := j.workload.Without("lost").With("members", strconv.Itoa(len(e.Servers)))
+	if err != nil {
+		return nil, errors.Join(lost, err)
+	}
+	j.workload = smaller.Normalize()
+	j.window = max(j.window-time.Duration(loss.AfterNs), j.window/10, time.Millisecond)
+	left, ends := all.Without(lost.Rank, e)
+	if err := left.Prepare(ctx, ends, c.ask(j)); err != nil {
+		return nil, fmt.Errorf("%w; the others did not continue: %w", lost, err)
+	}
+	whole, err := left.Run(ctx, false, func() {})
+	if err != nil {
+		return nil, fmt.Errorf("%w; the others did not continue: %w", lost, err)
+	}
+	loss.RegroupNs = max(0, int64(time.Since(known))-whole.ElapsedNs)
+	whole.Job.Loss = loss
+	return whole, nil
 }
 
 // measuredBy returns the case that measures what k is a share of. The steps of all profiles have the compute time of the

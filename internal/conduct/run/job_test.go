@@ -2,6 +2,7 @@ package run
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,45 @@ func TestLostMemberFailsTheStep(t *testing.T) {
 		} else if failed && (r.Error.Kind != control.KindGone || !strings.Contains(r.Error.Message, "canal/b2")) {
 			t.Errorf("%+v", r.Error)
 		}
+	}
+}
+
+// TestJobContinues: without the lost member the others measure the rest of the window, and the steps of both groups have names of
+// their own.
+func TestJobContinues(t *testing.T) {
+	w := newWorld("host", "canal")
+	ordinary := stepping(map[string]int64{"host": 20, "canal": 20})
+	w.script = func(name string, p control.Prepare) (*sample.Observation, *control.Error) {
+		o, err := ordinary(name, p)
+		switch {
+		case len(p.Seat.Members) < 4 || !strings.HasPrefix(name, "canal/"):
+			return o, err
+		case name == "canal/b2":
+			return nil, controltest.Die
+		case p.Seat.Rank > 0:
+			return nil, &control.Error{Kind: "peer gone", Message: "member 2 is lost"}
+		}
+		o.Job.Loss = &sample.Loss{Step: 21, AfterNs: int64(p.Window) / 2}
+		return o, err
+	}
+	_, c, _ := perform(t, w, jobPlan(t, "job(lost=continue)"), Options{})
+	for _, r := range trials(c) {
+		if r.Profile != "canal" {
+			continue
+		}
+		_, whole := r.Metrics["step_time.p50"]
+		if r.Status != result.OK || whole || r.Metrics["step_time_before.mean"] < 1e6 || r.Metrics["step_time_after.mean"] < 1e6 || r.Metrics["service_demand"] != 0 {
+			t.Fatalf("%+v, %v", r.Error, r.Metrics)
+		}
+		if !slices.ContainsFunc(r.Warnings, func(x sample.Warning) bool {
+			return x.ID == "member-lost" && strings.Contains(x.Message, "canal/b2 was lost in step 21, 5.00 ms into the window: 20 steps of 4 members before it and 20 of 3 after it are apart")
+		}) {
+			t.Errorf("%+v", r.Warnings)
+		}
+	}
+	asked := w.asked["canal/b3"]
+	if last := asked[len(asked)-1]; last.Seat.Rank != 2 || last.Workload.String() != "job(members=3)" || last.Window >= asked[0].Window {
+		t.Errorf("%s, %v of %v", last.Workload, last.Window, asked[0].Window)
 	}
 }
 

@@ -165,6 +165,9 @@ func (c *conductor) limit(k plan.Case) time.Duration {
 		delay += restLimit
 	}
 	own := c.span(k.Workload)
+	if k.Workload.Traits().Job.Continues() { // without a member that has become silent
+		delay += own.warmup + grace
+	}
 	return own.warmup + own.window + delay + grace
 }
 

@@ -40,7 +40,7 @@ type side interface {
 // openSide prepares the side that p describes. finished closes when the other side has ended.
 func openSide(ctx context.Context, p control.Prepare, finished <-chan struct{}) (side, error) {
 	if p.Workload.Traits().Job.Members > 0 {
-		m, err := member.Prepare(ctx, p)
+		m, err := member.Prepare(ctx, p, finished)
 		if err != nil {
 			return nil, err // a nil *member.Trial would not be a nil side
 		}

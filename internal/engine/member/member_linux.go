@@ -51,9 +51,11 @@ type Trial struct {
 	port   int
 	links  []*link // by rank; nil for this member itself
 	stop   atomic.Bool
-	ended  sync.WaitGroup
-	closed sync.Once
-	stands stands
+	// finished closes when the controller wants what there is: a member that no other has missed is lost.
+	finished <-chan struct{}
+	ended    sync.WaitGroup
+	closed   sync.Once
+	stands   stands
 }
 
 // stands is what Stands tells: the number of the step, and a bit for each member that is waited for.
@@ -62,10 +64,10 @@ type stands struct {
 }
 
 // Prepare listens for the members before this one, and dials those behind it, which listen already. Every error is a
-// *load.Error.
-func Prepare(ctx context.Context, o control.Prepare) (*Trial, error) {
+// *load.Error. finished may be nil.
+func Prepare(ctx context.Context, o control.Prepare, finished <-chan struct{}) (*Trial, error) {
 	is := o.Workload.Traits()
-	t := &Trial{o: o, shape: is.Job, pause: is.Interval, listen: -1, port: o.Port}
+	t := &Trial{o: o, finished: finished, shape: is.Job, pause: is.Interval, listen: -1, port: o.Port}
 	if why := t.wrong(); why != "" {
 		return nil, &load.Error{Kind: kindUsage, Op: "prepare", Err: errors.New(why)}
 	}
@@ -255,7 +257,7 @@ func (t *Trial) Stands() string {
 }
 
 // Run plays steps until the first member ends the window, and returns what this member saw. edge is called at both edges of the
-// window. Every error is a *load.Error. The connections stay open until Close.
+// window. The first member of a job that continues without a lost member returns the account of the steps before the loss. Every error is a *load.Error. The connections stay open until Close.
 func (t *Trial) Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
 	if err := t.accept(ctx); err != nil {
 		return nil, t.over(ctx, err)
@@ -271,9 +273,15 @@ func (t *Trial) Run(ctx context.Context, edge func(end bool)) (*sample.Observati
 	})
 	select {
 	case err = <-result:
+	case <-t.finished:
+		t.stop.Store(true)
+		err = <-result
 	case <-ctx.Done():
 		t.stop.Store(true)
 		err = <-result
+	}
+	if o := p.bereft(err); o != nil && ctx.Err() == nil {
+		return o, nil
 	}
 	if err != nil {
 		return nil, t.over(ctx, err)

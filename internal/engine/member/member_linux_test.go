@@ -34,7 +34,7 @@ func gang(t *testing.T, workload string, window time.Duration) []*Trial {
 			side = control.SideClient
 		}
 		m, err := Prepare(t.Context(), control.Prepare{Side: side, Workload: w, Address: "127.0.0.1", Window: window, Warmup: time.Millisecond,
-			Seat: &control.Seat{Rank: rank, Members: peers}, Setup: time.Minute})
+			Seat: &control.Seat{Rank: rank, Members: peers}, Setup: time.Minute}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,6 +156,41 @@ func TestLostMemberIsNamed(t *testing.T) {
 	}
 }
 
+// TestLostMemberLeavesAnAccount: where a job continues, the first member tells of the steps before: it missed the member, or the
+// controller says that one is silent.
+func TestLostMemberLeavesAnAccount(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		all := gang(t, "job(pattern=shuffle,size=100000,lost=continue)", time.Hour)
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		finished := make(chan struct{})
+		all[0].finished = finished
+		own, lose := context.WithCancel(ctx)
+		var seen *sample.Observation
+		var first, other error
+		var wait sync.WaitGroup
+		wait.Go(func() { seen, first = all[0].Run(ctx, func(bool) {}); lose() })
+		wait.Go(func() { _, other = all[1].Run(own, func(bool) {}) })
+		wait.Go(func() { _, _ = all[3].Run(own, func(bool) {}) })
+		wait.Go(func() { _, _ = all[2].Run(own, func(bool) {}); _ = all[2].Close() })
+		for look := time.NewTicker(time.Millisecond); all[0].stands.step.Load() < 20 && ctx.Err() == nil; {
+			<-look.C
+		}
+		if silent {
+			close(finished)
+		} else {
+			lose()
+		}
+		wait.Wait()
+		if first != nil || seen.Job.Loss == nil || other == nil {
+			t.Fatalf("silent %v: the first ended in %v with %+v, another in %v", silent, first, seen, other)
+		}
+		if loss := seen.Job.Loss; loss.Step < 20 || loss.AfterNs <= 0 || seen.Job.Step.Count() == 0 || seen.Job.Step.Count() >= int64(loss.Step) {
+			t.Errorf("silent %v: lost in step %d after %d ns, %d steps before", silent, loss.Step, loss.AfterNs, seen.Job.Step.Count())
+		}
+	}
+}
+
 // TestStands: a member that waits says for whom.
 func TestStands(t *testing.T) {
 	all := gang(t, "job(members=3,size=1000)", time.Hour)
@@ -190,13 +225,13 @@ func TestPrepareRefuses(t *testing.T) {
 		{Workload: w, Seat: &control.Seat{Members: peers}},
 	} {
 		var known *load.Error
-		if _, err := Prepare(t.Context(), o); !errors.As(err, &known) || known.Kind != load.KindUsage {
+		if _, err := Prepare(t.Context(), o, nil); !errors.As(err, &known) || known.Kind != load.KindUsage {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
 	var known *load.Error
 	peers[1] = control.Peer{Name: "node-2", Address: "127.0.0.1", Port: 1}
-	_, err = Prepare(t.Context(), control.Prepare{Workload: w, Window: time.Second, Seat: &control.Seat{Members: peers}})
+	_, err = Prepare(t.Context(), control.Prepare{Workload: w, Window: time.Second, Seat: &control.Seat{Members: peers}}, nil)
 	if !errors.As(err, &known) || known.Kind != "connection refused" || !strings.Contains(err.Error(), "member 1 (node-2)") {
 		t.Errorf("without a listener: %v", err)
 	}

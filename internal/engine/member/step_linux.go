@@ -304,6 +304,22 @@ func (p *player) observe() *sample.Observation {
 	return o
 }
 
+// bereft returns the account of the steps before a member was lost, nil if this trial ended otherwise or must not continue.
+func (p *player) bereft(err error) *sample.Observation {
+	var known *load.Error
+	lost := errors.Is(err, errStopped) || errors.As(err, &known) && known.Kind == kindGone
+	if !lost || !p.t.shape.Continues() || p.t.o.Seat.Rank != 0 {
+		return nil
+	}
+	p.job.Loss = &sample.Loss{Step: p.t.stands.step.Load()}
+	o := &sample.Observation{Side: p.t.o.Side, Operations: uint64(p.job.Step.Count()), Job: &p.job}
+	if p.begin.at > 0 {
+		p.job.Loss.AfterNs = p.now() - p.begin.at
+		o.ElapsedNs = p.job.Loss.AfterNs
+	}
+	return o
+}
+
 func (p *player) now() int64 { return thread.Monotonic() }
 
 // start begins a step: from now on data may come over all connections, and after the pause the member may send.

@@ -48,6 +48,7 @@ const (
 	churnBehind     = "churn-behind"
 	restLost        = "rest-lost"
 	straggler       = "straggler"
+	lostMember      = "member-lost"
 )
 
 // Thresholds of the checks, as shares.
@@ -105,6 +106,7 @@ var checks = []check{
 	{absentBackend, (*trial).absentBackend},
 	{churnBehind, (*trial).churnBehind},
 	{straggler, findStraggler},
+	{lostMember, memberLost},
 }
 
 func (t *trial) check() []sample.Warning {

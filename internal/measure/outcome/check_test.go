@@ -56,6 +56,13 @@ var cases = []spoiled{
 	{fewOperations, "client: only 1999", "http", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Operations = 1999 }},
 	{fewOperations, "", "http", Conditions{}, func(_ *plan.Workload, c, _ *sample.Observation) { c.Operations = 2000 }},
 	{idleBackend, "2 of 5 backends answered none of 100 connections", "http", Conditions{Backends: 5}, nil},
+	{lostMember, "c was lost in step 9, 20.0 ms into the window: 7 steps of 4 members before it and 40 of 4 after it are apart", "rr", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) {
+		*w, *c = jobOf("job(lost=continue)"), *jobSeen()
+		c.Job.Loss = &sample.Loss{Name: "c", Step: 9, AfterNs: 20e6, Before: sample.NewHistogram(), Members: 4}
+		for range 7 {
+			c.Job.Loss.Before.Record(2e6)
+		}
+	}},
 	{straggler, "75% of their time waiting for c alone", "rr", Conditions{}, func(w *plan.Workload, c, _ *sample.Observation) {
 		*w, *c = jobOf("job(pattern=shuffle)"), *jobSeen()
 		c.Job.ChoiceNs, c.Job.Members[2].LateNs, c.Job.Members[2].Waits = 120e6, 90e6, 100

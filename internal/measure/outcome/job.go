@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -15,6 +16,10 @@ func steps(t *trial) {
 		return
 	}
 	account, shape := c.Job, t.is.Job
+	if loss := account.Loss; loss != nil {
+		apart(t, loss)
+		return
+	}
 	t.metrics[metric.StepRate] = c.perSecond(float64(c.Operations))
 	t.distribution(metric.StepTime, account.Step)
 	t.distribution(metric.ExchangeTime, account.Exchange)
@@ -30,6 +35,33 @@ func steps(t *trial) {
 	_, share := latest(t)
 	t.put(metric.WaitedShare, share, account.ChoiceNs > 0)
 	jobDemand(t)
+}
+
+// apart derives what a job that lost a member has: the steps before and those of the smaller group after. They have names of
+// their own, so that no summary of whole trials holds them.
+func apart(t *trial, loss *sample.Loss) {
+	t.metrics[metric.RegroupTime] = float64(loss.RegroupNs)
+	for family, h := range map[string]*sample.Histogram{metric.StepTimeBefore: loss.Before, metric.StepTimeAfter: t.client.Job.Step} {
+		if h != nil && h.Count() > 0 {
+			t.metrics[family+".mean"] = h.Mean()
+			median, ok := h.Percentile(0.5)
+			t.put(family+".p50", float64(median), ok)
+		}
+	}
+}
+
+// memberLost says which member was lost and when.
+func memberLost(t *trial) string {
+	if t.client == nil || t.client.Job == nil || t.client.Job.Loss == nil {
+		return ""
+	}
+	loss, account := t.client.Job.Loss, t.client.Job
+	at := "in the warm-up"
+	if loss.AfterNs > 0 {
+		at = number.WithUnit("ns", float64(loss.AfterNs)) + " into the window"
+	}
+	return fmt.Sprintf("%s was lost in step %d, %s: %d steps of %d members before it and %d of %d after it are apart", loss.Name, loss.Step, at,
+		loss.Before.Count(), loss.Members, account.Step.Count(), len(account.Members))
 }
 
 // latest returns the member of a job that others waited for longest, and the share of their time.

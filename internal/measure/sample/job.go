@@ -16,6 +16,25 @@ type Job struct {
 	Members []Member `json:"members"`
 	// Elsewhere are the counters of the machines beside that of the observation, one each.
 	Elsewhere []*HostDelta `json:"elsewhere,omitempty"`
+	// Loss is the member that was lost, with the steps before. The account is then of the steps after, of a smaller group. It is
+	// nil if none was lost.
+	Loss *Loss `json:"loss,omitempty"`
+}
+
+// Loss is the account of a member that was lost, by the clock of the first, after which the others continued.
+type Loss struct {
+	// Name is that of the member's endpoint.
+	Name string `json:"name"`
+	// Step is the number of the step that failed, from 1 at the start of the warm-up. AfterNs is when, from the start of the
+	// window; 0 in the warm-up.
+	Step    uint64 `json:"step"`
+	AfterNs int64  `json:"after_ns"`
+	// RegroupNs is how long it took until the window of the smaller group began, its warm-up included, by the controller's clock.
+	RegroupNs int64 `json:"regroup_ns"`
+	// Before and Exchange are the distributions of the steps that were complete in the window before, of so many Members.
+	Before   *Histogram `json:"before"`
+	Exchange *Histogram `json:"exchange"`
+	Members  int        `json:"members"`
 }
 
 // Member is what one member of a job did within the window.

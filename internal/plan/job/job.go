@@ -35,6 +35,12 @@ const (
 	viaFanOut   = "fan-out"
 )
 
+// What follows when a member is lost, the default first.
+const (
+	lostEnds      = "end"
+	lostContinues = "continue"
+)
+
 // Bounds of a Shape.
 const (
 	LeastMembers = 2
@@ -88,6 +94,9 @@ func Ways() []string {
 	return slices.Concat(each.Of(patterns, func(p pattern) []string { return p.ways })...)
 }
 
+// Losses returns what may follow when a member is lost, the default first.
+func Losses() []string { return []string{lostEnds, lostContinues} }
+
 // Shape is one step of a job. The zero value is not a step.
 type Shape struct {
 	Pattern string
@@ -104,7 +113,12 @@ type Shape struct {
 	// (microservice).
 	Fanout  int
 	Service time.Duration
+	// Lost is what follows when a member other than the first is lost, one of Losses.
+	Lost string
 }
+
+// Continues reports whether the others go on in a smaller group when a member is lost.
+func (s Shape) Continues() bool { return s.Lost == lostContinues }
 
 func (s Shape) pattern() pattern {
 	found, _ := each.First(patterns, func(p pattern) bool { return p.name == s.Pattern })
@@ -120,7 +134,7 @@ func (s Shape) WithDefaults() Shape {
 	if s.Pattern == requests {
 		s.Size, s.Fanout = cmp.Or(s.Size, 1<<10), cmp.Or(s.Fanout, 2)
 	}
-	s.Size = cmp.Or(s.Size, 1<<20)
+	s.Size, s.Lost = cmp.Or(s.Size, 1<<20), cmp.Or(s.Lost, lostEnds)
 	return s
 }
 
@@ -141,6 +155,8 @@ func (s Shape) Faults() []string {
 	refuse(s.Skew != 0 && s.Pattern != shuffles, "skew is for shuffle, and this is %s", s.Pattern)
 	refuse(s.Fanout != 0 && s.Pattern != requests, "fanout is for microservice, and this is %s", s.Pattern)
 	refuse(s.Service != 0 && s.Pattern != requests, "service is for microservice, and this is %s", s.Pattern)
+	refuse(s.Continues() && s.Pattern == requests, "a tree of requests without a member is another tree: want lost=%s for %s", lostEnds, s.Pattern)
+	refuse(s.Continues() && s.Members <= LeastMembers, "%d members cannot lose one and continue: want %d or more", s.Members, LeastMembers+1)
 	cut := s.Pattern == shuffles || s.Pattern == allReduces && s.Via == viaRing
 	refuse(cut && s.Size < s.Members, "size %d is less than a byte for each of %d members", s.Size, s.Members)
 	depth := s.Depth(s.Members - 1)

@@ -196,6 +196,11 @@ func TestFaultsAreAllNamed(t *testing.T) {
 	if got := fmt.Sprint(deep.Faults()); !strings.Contains(got, "tree of depth 15: want at most 6") {
 		t.Error(got)
 	}
+	for _, s := range []Shape{{Members: 2, Lost: lostContinues}, {Pattern: requests, Lost: lostContinues}} {
+		if got := s.WithDefaults().Faults(); len(got) != 1 {
+			t.Errorf("%+v without a member: %q", s, got)
+		}
+	}
 	small := Shape{Members: 8, Size: 7}.WithDefaults()
 	if got := fmt.Sprint(small.Faults()); !strings.Contains(got, "less than a byte for each of 8 members") {
 		t.Error(got)

@@ -127,11 +127,14 @@ const (
 	Loss        = "loss"        // family: loss.socket_buffer, loss.backlog, loss.qdisc, loss.device, loss.path
 )
 
-// Metrics of jobs. StepTime, ExchangeTime and HopTime are families. Those of HopTime begin with the depth: hop_time.1.p50.
+// Metrics of jobs. StepTime, ExchangeTime and HopTime are families. StepTimeBefore and StepTimeAfter are of a job that lost a member. Those of HopTime begin with the depth: hop_time.1.p50.
 const (
 	StepTime           = "step_time"
 	ExchangeTime       = "exchange_time"
 	HopTime            = "hop_time"
+	StepTimeBefore     = "step_time_before"
+	StepTimeAfter      = "step_time_after"
+	RegroupTime        = "regroup_time"
 	StepRate           = "step_rate"
 	AlgorithmBandwidth = "algorithm_bandwidth"
 	BusBandwidth       = "bus_bandwidth"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,11 +95,38 @@ func TestKilledMemberIsNamed(t *testing.T) {
 	for _, lost := range []int{0, 2} {
 		m, _ := members(t, l, "ptp", crossNode, "job(members=4)", time.Hour)
 		victim := append([]*control.Client{m.Client}, m.Servers...)[lost]
-		_, err := m.Run(t.Context(), func() { _ = victim.Close() })
+		_, err := m.Run(t.Context(), false, func() { _ = victim.Close() })
 		var said *control.Error
 		if want := fmt.Sprintf("ptp/node-%d/pod-1", lost+1); !errors.As(err, &said) || said.Kind != control.KindGone || !strings.Contains(err.Error(), want) {
 			t.Errorf("member %d was killed: %v", lost, err)
 		}
+	}
+}
+
+// TestJobContinues: when a member is killed the first tells of the steps before, and the others play the rest in a smaller group.
+func TestJobContinues(t *testing.T) {
+	l := raised(t, plan.Lab{Nodes: 4}, "ptp")
+	if err := l.Instance("ptp").Err; err != nil {
+		t.Skipf("not in this lab: %v", err)
+	}
+	m, ends := members(t, l, "ptp", crossNode, "job(members=4,lost=continue)", time.Hour)
+	victim := m.Servers[1].Hello().PID
+	_, err := m.Run(t.Context(), true, func() { time.AfterFunc(100*time.Millisecond, func() { _ = syscall.Kill(victim, syscall.SIGKILL) }) })
+	lost, ok := errors.AsType[*control.LostError](err)
+	if !ok || lost.Rank != 2 || lost.Before.Job.Loss == nil || !strings.Contains(err.Error(), "ptp/node-3/pod-1") {
+		t.Fatalf("member 2 was killed: %v", err)
+	}
+	left, ends := m.Without(lost.Rank, ends)
+	w, err := plan.ParseWorkload("job(members=3)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := left.Prepare(t.Context(), ends, control.Prepare{Workload: w, Window: 50 * time.Millisecond, Setup: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := left.Run(t.Context(), false, func() {})
+	if err != nil || whole.Operations == 0 || len(whole.Job.Members) != 3 || whole.Job.Members[2].Name != "ptp/node-4/pod-1" {
+		t.Errorf("the others: %+v, %v", whole, err)
 	}
 }
 
