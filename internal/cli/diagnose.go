@@ -38,15 +38,34 @@ const (
 	diagnoseWorkloads = "ping,rr,dns(rate=200,timeout=1s),crr(rate=1000),stream,stream(reverse=true),stream(protocol=udp,rate=5M,message=64)"
 	// diagnoseResolver is measured on clusters, which have a resolver of their own.
 	diagnoseResolver = ",dns(server=cluster,rate=100,timeout=1s)"
-	diagnoseBudget   = 55 * time.Second
-	// diagnoseLeast is left for trials where the search for packet sizes has waited long: a path that a policy closes never answers.
-	diagnoseLeast = 25 * time.Second
+	// diagnoseBudget is what the trials may take with what comes before them, diagnoseLeast what is left for them where that has waited
+	// long: a path that a policy closes never answers.
+	diagnoseBudget, diagnoseLeast = 55 * time.Second, 25 * time.Second
 	// longTrip is a round trip of which a trial holds a few only.
 	longTrip = 120 * time.Millisecond
 )
 
+// The parts of a diagnosis, each with its end, so that the whole takes two minutes: a cluster's pods stand and each path has had settleTime
+// for a first connection, packet sizes are tried, the trials are over, messages are compared. Then counters are read, and the pods go.
+const (
+	settleTime = 45 * time.Second
+	openEnd    = 65 * time.Second
+	sizesEnd   = 75 * time.Second
+	trialsEnd  = 85 * time.Second
+	messageEnd = 100 * time.Second
+)
+
+// spent returns what had passed of a diagnosis when its environment stood. Pods that wait longer, as for an image, do not count: they
+// would leave no time to measure.
+func spent(opening time.Duration) time.Duration { return min(opening, openEnd) }
+
+// budget is what the trials may take, with what of the diagnosis was spent before them.
+func budget(before time.Duration) time.Duration {
+	return min(max(diagnoseBudget, before+diagnoseLeast), trialsEnd)
+}
+
 // nearWorkloads are not measured over a longTrip.
-var nearWorkloads = []string{"ping", "stream", "stream(reverse=true)"}
+var nearWorkloads = []string{"ping", "stream", "stream(reverse)"}
 
 // diagnosis is one invocation of diagnose.
 type diagnosis struct {
@@ -109,7 +128,7 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 		return err
 	}
 	s := p.newStory(false, a.quiet)
-	p.shared = true
+	p.shared, p.settle = true, settleTime
 	var evidence diagnose.Evidence
 	began := time.Now()
 	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
@@ -120,9 +139,10 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 		if cni, ok := profile.Lookup(found.Profiles[0].Profile()); ok {
 			evidence.Encapsulation = cni.Encapsulation
 		}
-		e, trip := begin(ctx, e, found, &evidence, s.step)
-		want = far(found, trip)
-		want.Budget = max(want.Budget, time.Since(began)+diagnoseLeast)
+		x := examination{start: time.Now().Add(-spent(time.Since(began))), evidence: &evidence, say: s.step}
+		e, met := x.begin(ctx, e, found)
+		want = fitted(found, met)
+		want.Budget = x.start.Sub(began) + budget(time.Since(x.start))
 		return e, want, nil
 	}
 	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: began, Progress: s.event}, s)
@@ -221,10 +241,12 @@ func (x examined) Close(ctx context.Context) error {
 	return x.Environment.Close(ctx)
 }
 
-// far fits a plan to the longest round trip of its paths: a trial lasts three of them, and the answer still comes in time.
-func far(p plan.Plan, trip time.Duration) plan.Plan {
+// fitted fits a plan to its paths: a trial lasts three of the longest round trips, and the answer still comes in time. Trials on a path
+// that does not answer wait for nothing, and one of each is enough.
+func fitted(p plan.Plan, met run.Met) plan.Plan {
+	trip := met.Trip
 	switch {
-	case trip > longTrip:
+	case trip > longTrip || met.Closed:
 		p.Repetitions = 1
 		p.Workloads = slices.DeleteFunc(slices.Clone(p.Workloads), func(w plan.Workload) bool {
 			return slices.Contains(nearWorkloads, w.String()) // which tell nothing in so few round trips
@@ -236,20 +258,32 @@ func far(p plan.Plan, trip time.Duration) plan.Plan {
 	return p
 }
 
-// begin examines an environment before it is measured, and returns its longest round trip.
-func begin(ctx context.Context, e env.Environment, p plan.Plan, evidence *diagnose.Evidence, say func(string, ...any)) (env.Environment, time.Duration) {
+// examination is what a diagnosis looks at beside its trials.
+type examination struct {
+	// start is when the diagnosis began.
+	start    time.Time
+	evidence *diagnose.Evidence
+	say      func(string, ...any)
+}
+
+// begin examines an environment before it is measured, and returns what it met.
+func (x examination) begin(ctx context.Context, e env.Environment, p plan.Plan) (env.Environment, run.Met) {
 	site, ok := e.At(p.Profiles[0]).(env.Looker)
 	if !ok {
-		evidence.Missing = append(evidence.Missing, "counters and packet sizes: this environment cannot be looked into")
-		return e, 0
+		x.evidence.Missing = append(x.evidence.Missing, "counters and packet sizes: this environment cannot be looked into")
+		return e, run.Met{}
 	}
-	say("reading counters and trying packet sizes")
+	x.say("reading counters and trying packet sizes")
 	routes := each.Of(p.Paths, func(path plan.Path) plan.Route { return plan.Single(p.Profiles[0], path) })
-	trip, observed := run.Observe(ctx, site, routes)
-	return examined{e, func(end context.Context) {
+	first, stop := context.WithDeadline(ctx, x.start.Add(sizesEnd))
+	defer stop()
+	met, observed := run.Observe(first, site, routes)
+	return examined{e, func(context.Context) {
 		if ctx.Err() == nil {
-			say("comparing messages")
-			observed(context.WithoutCancel(ctx), evidence)
+			x.say("comparing messages")
+			last, stop := context.WithDeadline(context.WithoutCancel(ctx), x.start.Add(messageEnd))
+			defer stop()
+			observed(last, x.evidence)
 		}
-	}}, trip
+	}}, met
 }

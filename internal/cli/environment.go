@@ -76,5 +76,5 @@ func opened[E env.Environment](e E, want plan.Plan, err error) (env.Environment,
 }
 
 func (p *program) clusterOptions(say func(string, ...any)) clusters.Options {
-	return clusters.Options{Kubeconfig: p.kubeconfig, Version: buildVersion(), Charts: p.charts, Say: say, Leaves: p.leaves, Shared: p.shared}
+	return clusters.Options{Kubeconfig: p.kubeconfig, Version: buildVersion(), Charts: p.charts, Say: say, Leaves: p.leaves, Shared: p.shared, Settle: p.settle}
 }

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,8 @@ type program struct {
 	charts string
 	// shared says that clusters get a Service with several backends, for what is found out about them.
 	shared bool
+	// settle bounds the wait for a first connection on each path of a cluster, 0 for the default.
+	settle time.Duration
 	// parting is what to say when the program ends at once.
 	parting parting
 	// running is true once a command has its arguments: an error before that is a mistake in using it.

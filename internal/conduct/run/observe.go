@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -21,7 +22,7 @@ import (
 )
 
 const (
-	// lookTime bounds one look, sizeTime a search for packet sizes (sizes that vanish take 0.75 s each) with the messages after it.
+	// lookTime bounds one look, sizeTime a search for packet sizes (sizes that vanish take 0.75 s each), and messages.
 	lookTime = 15 * time.Second
 	sizeTime = 60 * time.Second
 	// sizePort and contentPort are ports that no server of a trial listens on. They are two, since an Echo in a pod may outlive the
@@ -44,10 +45,15 @@ type examination struct {
 	missing []string
 }
 
-// Observe reads the accounts of all places of routes, tries packet sizes and the backends of a Service, and returns the longest round
-// trip that it met. After the trials the returned function sends messages, reads the accounts again and fills in the evidence, which
-// says what could not be read.
-func Observe(ctx context.Context, site env.Looker, routes []plan.Route) (trip time.Duration, end func(context.Context, *diagnose.Evidence)) {
+// Met is what Observe met before the trials: the longest round trip, and whether a path did not answer at all, either way.
+type Met struct {
+	Trip   time.Duration
+	Closed bool
+}
+
+// Observe reads the accounts of all places of routes, tries packet sizes and the backends of a Service, and returns what it met. After
+// the trials the returned function sends messages, reads the accounts again and fills in the evidence, which says what could not be read.
+func Observe(ctx context.Context, site env.Looker, routes []plan.Route) (Met, func(context.Context, *diagnose.Evidence)) {
 	x := &examination{site: site, routes: routes}
 	for _, r := range routes {
 		places, err := site.Places(r)
@@ -65,16 +71,19 @@ func Observe(ctx context.Context, site env.Looker, routes []plan.Route) (trip ti
 	wait.Go(func() { x.sizes(ctx) })
 	wait.Go(func() { x.backends = x.dialled(ctx) })
 	wait.Wait()
-	longest := int64(0)
+	longest, silent := int64(0), map[plan.Path]int{}
 	for _, s := range x.ways {
 		longest = max(longest, s.Trip, s.Connect)
+		if s.Silence() {
+			silent[s.Path]++
+		}
 	}
 	for _, b := range x.backends {
 		if b.Name == "" && len(b.Times) > 0 {
 			longest = max(longest, b.Times[0])
 		}
 	}
-	return time.Duration(longest), x.end
+	return Met{time.Duration(longest), slices.Contains(slices.Collect(maps.Values(silent)), 2)}, x.end
 }
 
 func (x *examination) end(ctx context.Context, e *diagnose.Evidence) {
@@ -84,7 +93,7 @@ func (x *examination) end(ctx context.Context, e *diagnose.Evidence) {
 		}
 	})
 	e.Sizes, e.Backends = x.ways, x.backends
-	after := x.accounts(ctx)
+	after := x.accounts(context.WithoutCancel(ctx)) // each look has a limit of its own
 	for _, p := range x.places {
 		before, had := x.before[p.Name]
 		now, has := after[p.Name]

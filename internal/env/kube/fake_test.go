@@ -140,7 +140,7 @@ func nodes3() []corev1.Node { return []corev1.Node{node("n1", "z"), node("n2", "
 
 // allPaths are options for every path.
 func allPaths() Options {
-	return Options{Cluster: plan.Cluster{Image: "cnibench.local/cnibench:1"}, Paths: plan.Paths, Host: true, Backends: []int{2, 3}, Ready: 5 * time.Second}
+	return Options{Cluster: plan.Cluster{Image: "cnibench.local/cnibench:1"}, Paths: plan.Paths, Host: true, Backends: []int{2, 3}, Waits: Waits{Ready: 5 * time.Second}}
 }
 
 // left returns the names of what is in the cluster besides its nodes.

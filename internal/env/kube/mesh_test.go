@@ -23,7 +23,7 @@ func meshOptions(which string, listed ...string) Options {
 		from, to, _ := strings.Cut(text, " ")
 		p.Listed = append(p.Listed, mesh.Line{Pair: mesh.Pair{From: from, To: to}, Number: i + 1})
 	}
-	return Options{Cluster: plan.Cluster{Image: "cnibench.local/cnibench:1"}, Paths: []plan.Path{plan.ZeroPath, betweenPods}, Sends: Sends{Pairs: p}, Ready: 5 * time.Second}
+	return Options{Cluster: plan.Cluster{Image: "cnibench.local/cnibench:1"}, Paths: []plan.Path{plan.ZeroPath, betweenPods}, Sends: Sends{Pairs: p}, Waits: Waits{Ready: 5 * time.Second}}
 }
 
 // meshNodes are n nodes of two zones.

@@ -40,8 +40,13 @@ type Options struct {
 	Tools []string
 	// Say reports slow steps. (optional)
 	Say func(format string, args ...any)
-	// Ready bounds the wait for the pods, image pulls included; default three minutes. (optional)
-	Ready time.Duration
+	Waits
+}
+
+// Waits bound what is waited for. (optional)
+type Waits struct {
+	// Ready is for the pods, image pulls included; default three minutes. Settle is for a first connection on each path; default 90 s.
+	Ready, Settle time.Duration
 }
 
 // Sends is what the workloads send.
@@ -71,7 +76,7 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 // withDefaults returns o with its defaults filled in.
 func (o Options) withDefaults() Options {
 	o.TTL = cmp.Or(o.TTL, defaultTTL)
-	o.Ready = cmp.Or(o.Ready, defaultReady)
+	o.Ready, o.Settle = cmp.Or(o.Ready, defaultReady), cmp.Or(o.Settle, defaultSettle)
 	o.LoadBalancerTimeout = cmp.Or(o.LoadBalancerTimeout, plan.DefaultBalancerTimeout)
 	o.TrafficPolicy = cmp.Or(o.TrafficPolicy, condition.TrafficCluster)
 	if o.Say == nil {

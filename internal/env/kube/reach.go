@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// settleLimit bounds the wait until the nodes have put the Services into force, which comes after their creation: kube-proxy
+	// defaultSettle bounds the wait until the nodes have put the Services into force, which comes after their creation: kube-proxy
 	// has been seen to take 75 s on a busy machine.
-	settleLimit = 90 * time.Second
+	defaultSettle = 90 * time.Second
 	// hangUpLimit is how long what took connections may take to end when its input has; then its stream is cut.
 	hangUpLimit = 5 * time.Second
 	// answering is what a pod says when its ports answer, and nothing before that.
@@ -35,14 +35,15 @@ const (
 
 // unreachedError says that no connection came about on a route before its first trial.
 type unreachedError struct {
-	// Target is what was dialled, Why what came of it.
+	// Target is what was dialled, Why what came of it within Limit.
 	Target, Why string
+	Limit       time.Duration
 	// Policies are the NetworkPolicies that select an end of the path.
 	Policies []string
 }
 
 func (e *unreachedError) Error() string {
-	s := fmt.Sprintf("no connection to %s within %s: %s", e.Target, settleLimit, e.Why)
+	s := fmt.Sprintf("no connection to %s within %s: %s", e.Target, e.Limit, e.Why)
 	if len(e.Policies) > 0 {
 		s += "; NetworkPolicies select its ends: " + strings.Join(e.Policies, ", ")
 	}
@@ -132,7 +133,7 @@ func (c *Cluster) tryAll(ctx context.Context, calls []call) (map[plan.Route]erro
 	for _, one := range calls {
 		if why := failed[one.client+" "+one.target]; why != "" {
 			ends := append([]string{one.client}, one.servers...)
-			silent[one.Route] = &unreachedError{Target: one.target, Why: why, Policies: c.policies(ctx, ends...)}
+			silent[one.Route] = &unreachedError{Target: one.target, Why: why, Limit: c.options.Settle, Policies: c.policies(ctx, ends...)}
 		}
 	}
 	return silent, ctx.Err()
@@ -193,10 +194,10 @@ func (c *Cluster) answer(ctx context.Context, calls []call) (hangUp func(), err 
 
 // dialAll has a pod dial targets, and returns those that it did not reach, with the reason.
 func (c *Cluster) dialAll(ctx context.Context, client string, targets []string) map[string]string {
-	const limit = settleLimit + helloLimit
+	limit := c.options.Settle + helloLimit
 	ctx, stop := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer from pod %s for %s", client, limit))
 	defer stop()
-	argv := []string{program, "hold", "--reach", "--for", settleLimit.String()}
+	argv := []string{program, "hold", "--reach", "--for", c.options.Settle.String()}
 	out, err := c.Exec(ctx, client, append(argv, targets...))
 	failed := map[string]string{}
 	if err == nil {

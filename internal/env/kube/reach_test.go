@@ -130,7 +130,7 @@ func TestHangUp(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		cluster := &Cluster{exec: silent}
+		cluster := &Cluster{exec: silent, options: Options{}.withDefaults()}
 		hangUp, err := cluster.answer(t.Context(), calls)
 		if err == nil || !strings.Contains(err.Error(), "no word for "+helloLimit.String()) {
 			t.Errorf("nothing answers: %v", err)

@@ -105,6 +105,9 @@ func unreachable(e *Evidence) []Statement {
 	return cleared("every path that is served answered")
 }
 
+// Silence says whether no datagram was answered.
+func (s Size) Silence() bool { return strings.Contains(s.Failed, "no answer from") }
+
 // oneWay says that what one end begins does not get through, "" if it does. The trials begin at the other end.
 func (s Size) oneWay() string {
 	failed := 0
@@ -112,7 +115,7 @@ func (s Size) oneWay() string {
 		failed += n
 	}
 	switch {
-	case strings.Contains(s.Failed, "no answer from"):
+	case s.Silence():
 		return fmt.Sprintf("%s: no answer to datagrams from %s to %s", s.Path, s.From, s.To)
 	case failed > len(s.Content.Dials.Times):
 		return fmt.Sprintf("%s: %d of %d new connections from %s to %s failed (%s), and datagrams pass", s.Path, failed, failed+len(s.Content.Dials.Times), s.From, s.To,

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/env/image"
@@ -34,6 +35,8 @@ type Options struct {
 	// Shared makes a Service with several backends, which no trial uses, and keeps the pods for the whole run: both are for runs
 	// that look into what they measure. (optional)
 	Shared bool
+	// Settle bounds the wait for a first connection on each path; 0 is the default of package kube. (optional)
+	Settle time.Duration
 	// Beside raises what is compared with the clusters, from the detected names and kube-proxy's mode. It is called before
 	// anything is made in a cluster. With it a cluster is refused whose profile is not of the catalogue, or that does not
 	// serve every path of the plan. (optional)
