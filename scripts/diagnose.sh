@@ -78,7 +78,7 @@ clean_starved() { kill $burners; }
 # unloaded switches off what leaves checksums to a NIC: the packets then have them.
 unloaded() { for place in node-1 node-2 node-1/pod-1 node-2/pod-1; do at $place ethtool -K eth0 tx off; done; }
 # corrupt PLACE PROTOCOL [DEVICE [HOOK [C]]]: a program at a hook of eth0 or another device flips the last bit of one of 50 packets. C defines
-# EVERY, LEAST (bytes), WRONG (it writes the checksum instead), PORT (to that alone) or TO (the first half of an address). Protocol 0 is TCP and UDP.
+# EVERY, LEAST (bytes), WRONG (it writes the checksum instead), DROP (it drops the packet instead), PORT (to that alone) or TO (the first half of an address). Protocol 0 is TCP and UDP.
 corrupt() {
 	cat >"$dir/flip.c" <<-'END'
 		#include <linux/bpf.h>
@@ -109,6 +109,9 @@ corrupt() {
 			if ((type != 8 && type != 0xdd86) || (PROTO ? proto != PROTO : proto != 6 && proto != 17) || rnd() % EVERY || s->len < LEAST ||
 				(PORT && port != __builtin_bswap16(PORT)) || (TO && to != __builtin_bswap16(TO)))
 				return TC_ACT_UNSPEC;
+		#ifdef DROP
+			return TC_ACT_SHOT;
+		#endif
 		#ifdef WRONG
 			put(s, at + (proto == 6 ? 16 : 6), &sum, 2, 0);
 		#else
@@ -124,7 +127,8 @@ corrupt() {
 	at "$1" sh -c "tc qdisc show dev ${3:-eth0} | grep -q clsact || tc qdisc add dev ${3:-eth0} clsact"
 	at "$1" tc filter add dev "${3:-eth0}" "${4:-ingress}" pref 1 bpf da obj "$dir/flip.o" sec tc
 }
-# later PLACE US [PROTOCOL [DEVICE]]: what eth0 or another device receives, or of one protocol of IPv4, is taken by a program over a pair of devices, held, and put back. It needs no netem.
+# later PLACE US [PROTOCOL [DEVICE [C]]]: what eth0 or another device receives, or of one protocol of IPv4, is taken by a program over a pair of devices, held, and put back. C defines TO (to the first half of an
+# address alone) or DNS (questions alone). It needs no netem.
 later() {
 	cat >"$dir/hold.c" <<-'END'
 		#define _GNU_SOURCE
@@ -179,6 +183,18 @@ later() {
 			}
 			unsigned char proto = 0;
 			get(s, 23, &proto, 1);
+		#ifdef TO
+			unsigned short half = 0;
+			get(s, 30, &half, 2);
+			if (half != __builtin_bswap16(TO))
+				return TC_ACT_UNSPEC;
+		#endif
+		#ifdef DNS
+			unsigned words = 0;
+			get(s, 44, &words, 4);
+			if (words != __builtin_bswap32(0x01000001))
+				return TC_ACT_UNSPEC;
+		#endif
 			return PROTO && proto != PROTO ? TC_ACT_UNSPEC : to(HELD, 0);
 		}
 		__attribute__((section("in"), used)) int enter(struct __sk_buff *s) {
@@ -191,7 +207,7 @@ later() {
 	at "$1" ip link add held type veth peer name hold
 	at "$1" sh -c 'ip link set held up; ip link set hold up; sysctl -qw net.ipv6.conf.held.disable_ipv6=1 net.ipv6.conf.hold.disable_ipv6=1'
 	index() { "$program" lab exec --lab "$lab" "$1" -- ip -o link show "$2" | sed 's/:.*//'; }
-	clang -O2 -g -target bpf -DPROTO="${3:-0}" -DHELD="$(index "$1" held)" -DDEVICE="$(index "$1" "${4:-eth0}")" -I/usr/include/"$(uname -m)"-linux-gnu -c "$dir/turn.c" -o "$dir/turn.o" || exit 1
+	clang -O2 -g -target bpf -DPROTO="${3:-0}" -DHELD="$(index "$1" held)" -DDEVICE="$(index "$1" "${4:-eth0}")" ${5:-} -I/usr/include/"$(uname -m)"-linux-gnu -c "$dir/turn.c" -o "$dir/turn.o" || exit 1
 	for device in ${4:-eth0}:out held:in; do
 		at "$1" tc qdisc add dev ${device%:*} clsact
 		at "$1" tc filter add dev ${device%:*} ingress bpf da obj "$dir/turn.o" sec ${device#*:}
@@ -247,7 +263,19 @@ plant_pod_200() { later node-2/pod-1 200000; }
 plant_backend_400() { later node-1/pod-2 400000; }
 plant_tcp_late() { later node-2/pod-1 50000 6; }
 plant_udp_400() { later node-2/pod-1 400000 17; }
-for name in tunnel_late pod_200 backend_400 tcp_late udp_400; do eval "clean_$name() { kill \$holder; }"; done
+plant_tcp_node() { later node-2 50000 6; }
+plant_udp_node() { later node-2 30000 17; }
+plant_service_late() { later node-1 20000 6 "$(veth node-1/pod-1)" -DTO=0x0a60; }
+plant_dns_200() { later node-2/pod-1 200000 17 eth0 -DDNS; }
+plant_dns_2000() { later node-2/pod-1 2000000 17 eth0 -DDNS; }
+plant_sum_inner() { unloaded; corrupt node-2 6 flannel.1 egress "-DWRONG -DEVERY=1 -DLEAST=1000"; }
+plant_sum_udp_pod() { unloaded; corrupt node-1/pod-1 17 eth0 egress "-DWRONG -DEVERY=1"; }
+plant_sum_udp_node() { unloaded; corrupt node-1 17 eth0 egress "-DWRONG -DEVERY=1"; }
+plant_offload() { unloaded; for place in node-1 node-2 node-1/pod-1 node-2/pod-1; do at $place ethtool -K eth0 rx off gro off; done; }
+plant_bpf_drop() { corrupt node-2 0 "$(veth node-2/pod-1)" ingress "-DDROP -DEVERY=50"; }
+plant_blackhole() { at node-1 ip route add blackhole "$(address node-2/pod-1)/32"; }
+plant_syn_service() { drop node-1 PREROUTING -p tcp --syn -d 10.96.0.0/12; }
+for name in tunnel_late pod_200 backend_400 tcp_late udp_400 tcp_node udp_node service_late dns_200 dns_2000; do eval "clean_$name() { kill \$holder; }"; done
 drop() { place=$1; shift; at "$place" iptables -t mangle -I "$@" -j DROP; }
 plant_large() { drop node-2 PREROUTING -i eth0 -m length --length 1000: -m statistic --mode random --probability 0.05; }
 plant_udp() { drop node-2 PREROUTING -i eth0 -p udp -m statistic --mode random --probability 0.02; }
@@ -322,5 +350,17 @@ fault pod_200 cilium-native cni round-trip 'a pod receives 200 ms later'
 fault backend_400 flannel-vxlan service backend 'one of two backends receives 400 ms later'
 fault tcp_late canal cni round-trip 'a pod receives TCP 50 ms later'
 fault udp_400 flannel-vxlan cni names 'a pod receives UDP 400 ms later'
+fault tcp_node flannel-vxlan node round-trip 'a node receives TCP 50 ms later'
+fault udp_node flannel-vxlan node round-trip 'a node receives UDP 30 ms later, VXLAN among it'
+fault service_late calico-vxlan service service 'TCP to Services alone is 20 ms later'
+fault dns_200 canal cni names 'questions of DNS to a pod are 200 ms later'
+fault dns_2000 canal cni names 'questions of DNS to a pod are 2 s later'
+fault sum_inner flannel-vxlan cni checksum 'TCP packets of 1,000 bytes and more inside VXLAN have a wrong checksum, one way'
+fault sum_udp_pod flannel-host-gw cni checksum 'all UDP that a pod sends has a wrong checksum'
+fault sum_udp_node flannel-host-gw node checksum 'all UDP that a node sends has a wrong checksum'
+fault offload flannel-vxlan fine '' 'nothing, with all checksums and gro by software'
+fault bpf_drop canal cni loss 'a program drops 2 % of what a pod sends'
+fault blackhole flannel-host-gw cni unreachable 'a node has a blackhole route to a pod'
+fault syn_service calico-vxlan service unreachable 'new TCP connections to Services are dropped'
 fault starved canal prober starved 'three busy loops on the CPU of the load'
 exit $bad
