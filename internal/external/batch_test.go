@@ -51,6 +51,8 @@ func TestLabel(t *testing.T) {
 		{"gives a failed trial its workload", []Reading{failed}, Label{Profile: "a", Path: podPath, Workload: rr}, []string{"a pod-to-pod/cross-node rr"}, ""},
 		{"does not merge profiles", []Reading{reading("a", podPath, rr, 0), reading("b", podPath, rr, 0)}, Label{Profile: "c"}, nil, "one profile for all trials, but the file names several: a, b"},
 		{"does not merge paths", []Reading{reading("a", podPath, rr, 0), reading("a", hostPath, rr, 0)}, Label{Path: podPath}, nil, "one path"},
+		{"does not replace a path", []Reading{reading("a", hostPath, rr, 0)}, Label{Path: podPath}, nil, "its path is host-to-host/cross-node, as it says itself"},
+		{"does not drop settings", []Reading{reading("a", podPath, plan.Workload{Spec: plan.RR{Flows: 4}}, 0)}, Label{Workload: rr}, nil, "rr(flows=4), as it says itself"},
 		{"does not turn a stream into rr", []Reading{reading("a", podPath, stream, 0)}, Label{Workload: rr}, nil, "its workload is stream, not rr"},
 		{"does not turn tcp into udp", []Reading{reading("a", podPath, rr, 0)}, Label{Workload: plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}}, nil, "not rr(udp)"},
 		{"wants a profile and a path", []Reading{reading("", plan.Path{}, rr, 0)}, Label{}, nil, "does not name the profile or the path"},

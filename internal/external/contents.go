@@ -25,8 +25,8 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	var c result.Contents
 	var err error
 	batches = slices.Clone(batches)
-	onceEach(batches)
 	factsDiffer(batches)
+	onceEach(batches)
 	settleRates(batches)
 	settleSizes(batches)
 	windowsDiffer(batches)

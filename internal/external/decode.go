@@ -145,6 +145,9 @@ func checked(f adapter.Format, batch Batch, err error) (Batch, error) {
 	}
 	if err != nil {
 		way := cmp.Or(advice.Of(err), csvWay)
+		if strings.Contains(err.Error(), adapter.OtherLocale) {
+			way = "measure again with LC_ALL=C, or " + csvWay
+		}
 		if f.Name == outputs.Numbers.Formats[0].Name {
 			way = advice.Of(err)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/measure/sample"
@@ -52,14 +53,28 @@ func (l Label) apply(b *Batch) error {
 	for i := range b.Readings {
 		if r := &b.Readings[i]; w.Spec != nil && r.Workload == w {
 			r.Sizes, r.RateAssumed = adapter.SizeRange{}, false // the label names them
-			r.Warnings = slices.DeleteFunc(r.Warnings, func(x sample.Warning) bool { return x.ID == adapter.Assumed })
+			r.Warnings = slices.DeleteFunc(r.Warnings, isAssumed)
 		}
 	}
 	return err
 }
 
+// loses returns whether a reading, of which nothing was assumed, has settings of its workload that the one that was said has not.
+func loses(r *Reading, said any) bool {
+	settings := func(w any) []string {
+		_, in, _ := strings.Cut(strings.TrimSuffix(fmt.Sprint(w), ")"), "(")
+		return strings.Split(in, ",")
+	}
+	kept := append(settings(said), "")
+	return !slices.ContainsFunc(r.Warnings, isAssumed) &&
+		slices.ContainsFunc(settings(r.Workload), func(s string) bool { return !slices.Contains(kept, s) })
+}
+
+func isAssumed(w sample.Warning) bool { return w.ID == adapter.Assumed }
+
 // put sets the part of a label that is called what, unless the label does not say it: where it is missing if it is
-// missing anywhere, else in place of the one that is there.
+// missing anywhere, else in place of the one that is there. What was measured is not replaced: a path, and the settings of a workload
+// of which nothing was assumed.
 func put[T comparable](b *Batch, what string, said T, part func(*Reading) *T) error {
 	var none T
 	if said == none {
@@ -79,9 +94,18 @@ func put[T comparable](b *Batch, what string, said T, part func(*Reading) *T) er
 			"leave out --"+what+" for this file")
 	}
 	for i := range b.Readings {
-		if at := part(&b.Readings[i]); !missing || *at == none {
-			*at = said
+		r := &b.Readings[i]
+		at := part(r)
+		switch {
+		case missing && *at != none || *at == said:
+			continue
+		case *at == none:
+		case what == "path", what == "workload" && loses(r, said):
+			return advice.With(fmt.Errorf("its %s is %v, as it says itself, and not %v", what, *at, said), "leave out --"+what+" for this file")
+		default:
+			b.LeaveOut("the %s that the file names, %v: %v takes its place", what, *at, said)
 		}
+		*at = said
 	}
 	return nil
 }

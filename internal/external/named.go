@@ -21,7 +21,7 @@ type relative struct {
 
 // relatives are tried where no format is found, those that are first before the formats.
 var relatives = []relative{
-	{looks: pattern.New(`(?m)^(?:Client connecting to|Server listening on) .*(?:TCP|UDP) port \d+\b`), what: "the output of iperf 2, which is not supported", instead: "measure by iperf3 -J", first: true},
+	{looks: pattern.New(`(?m)^(?:Client connecting to|Server listening on) .*(?:TCP|UDP) port \d+\b|^\[ *(?:\d+|SUM)\] +\d+\.(?:\d|\d{4})- *\d+\.(?:\d|\d{4}) +sec `), what: "the output of iperf 2, which is not supported", instead: "measure by iperf3 -J", first: true},
 	{looks: pattern.New(`(?m)^\d{14}(?:\.\d+)?,[0-9a-f.:]+,\d+,[0-9a-f.:]+,\d+,\d+,[\d.]+-[\d.]+,\d+,\d+`), what: "the CSV of iperf 2, which is not supported", instead: "measure by iperf3 -J"},
 	{looks: pattern.New(`(?m)^Fortio \S+ running at `), what: "the text of fortio, of which only the JSON is supported", instead: "load with fortio load -json FILE"},
 	{looks: pattern.New(`(?m)^(?:Bombarding http|Statistics +Avg +Stdev +Max\r?$)`), what: "the text of bombardier, of which only the JSON is supported", instead: "load with bombardier -o json -p r"},
@@ -37,15 +37,15 @@ var relatives = []relative{
 	{looks: pattern.New(`(?m)^ *[\d.]+ MB / +[\d.]+ sec = +[\d.]+ Mbps|^megabytes=[\d.]+ real_seconds=`), what: "the output of nuttcp, which is not supported", instead: "measure by iperf3 -J"},
 	{looks: pattern.New(`^PK\x03\x04[\s\S]{0,200}\[Content_Types\]`), what: "a spreadsheet"},
 	{looks: pattern.New("^PK\x03\x04"), what: "a zip archive", instead: "unpack it and give its files", other: true},
-	{looks: pattern.New(`(?m)^NTTTCP for `), what: "the output of ntttcp, which is not supported", instead: "measure by iperf3 -J"},
+	{looks: pattern.New(`(?m)^NTTTCP for |^<ntttcp[rs]? `), what: "the output of ntttcp, which is not supported", instead: "measure by iperf3 -J"},
 	{looks: pattern.New(`(?m)^Ethr done,|^\[ *ID\] +Protocol +Interval +`), what: "the output of ethr, which is not supported", instead: "measure by iperf3 -J"},
 	{looks: pattern.New(`"raw_values"[\s\S]*"x_values"|"x_values"[\s\S]*"raw_values"`), what: "a data file of flent, which is not supported", instead: "measure by netperf or iperf3 -J"},
-	{looks: pattern.New(`(?m)xmt/rcv/%loss = |^\S+ +: \[\d+\], \d+ bytes, [\d.]+ ms|^\S+ : (?:[\d.]+|-)(?: (?:[\d.]+|-))*$`), what: "the output of fping, which is not supported", instead: "measure by ping"},
+	{looks: pattern.New(`(?m)xmt/rcv/%loss = |^\S+ +: \[\d+\], \d+ bytes, [\d.]+ ms|^\S+ : (?:[\d.]+|-)(?: (?:[\d.]+|-))*$|^\{"(?:resp|summary)": ?\{"host":`), what: "the output of fping, which is not supported", instead: "measure by ping"},
 	{looks: pattern.New(`(?m)^HPING `), what: "the output of hping3, which is not supported", instead: "measure by ping, or by netperf -t TCP_CRR"},
 	{looks: pattern.New(`^Type,Name,Request Count,`), what: "the CSV of locust, which is not supported", instead: "load with oha or wrk"},
 	{looks: pattern.New(`"latencyDistribution"[\s\S]*"percentage"`), what: "the JSON of ghz, which loads gRPC; no workload does"},
 	{looks: pattern.New(`(?m)^====== [A-Z]+[\s\S]*requests completed in `), what: "the output of redis-benchmark; no workload asks Redis"},
-	{looks: pattern.New(`(?m)^HOST: .*Loss% +Snt`), what: "the output of mtr, which is not supported", instead: "measure by ping"},
+	{looks: pattern.New(`(?m)^HOST: .*Loss% +Snt|^Mtr_Version,|^\s*"mtr": \{|\{"report": ?\{"mtr"`), what: "the output of mtr, which is not supported", instead: "measure by ping"},
 	{looks: pattern.New(`^(?:Role|Type),Driver,Profile,`), what: "the CPU or the losses of k8s-netperf, of which only JSON and the rates of result-*.csv are supported", instead: "give result-*.csv, or run it with --json"},
 	{looks: pattern.New(`(?m)Scenario +\| +Test +\| +Num Samples`), what: "the table of an old cilium connectivity perf, which does not say the path", instead: "measure with a newer one"},
 	{looks: pattern.New(`(?m)^# (?:HELP|TYPE) [a-z_:]+ `), what: "metrics for Prometheus, which count since a program began and not over a test"},

@@ -1,6 +1,7 @@
 package external
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -23,9 +24,14 @@ func each(batches []Batch, do func(*Reading)) {
 }
 
 // onceEach keeps one reading of each run: iperf3 3.16 and 3.17 write a run twice, and its server may have written it, too. That of the
-// client is kept, which has its series.
+// client is kept, which has its series. A run without a name is another's copy where it began at the same time with the same numbers.
 func onceEach(batches []Batch) {
 	kept := map[string]*Reading{}
+	each(batches, func(r *Reading) {
+		if r.Run == "" && r.Repetition == 0 && !r.Started.IsZero() {
+			r.Run = fmt.Sprint(r.Started, r.Profile, r.Path, r.Workload, r.Conditions, r.Metrics)
+		}
+	})
 	each(batches, func(r *Reading) {
 		if best := kept[r.Run]; r.Run != "" && (best == nil || best.Client == nil && r.Client != nil) {
 			kept[r.Run] = r

@@ -99,6 +99,13 @@ func TestUnlikeRuns(t *testing.T) {
 	if got, _ := cases(t, []Batch{decoded(t, x, read("outputs/testdata/qperf/qp_twice.txt"))}); len(got) != 2 || !strings.HasSuffix(got[1], "##") {
 		t.Errorf("one test twice: %s", got)
 	}
+	kube := Label{Profile: "x"}
+	suite := read("outputs/testdata/k8s-netperf/across_az.json")
+	once, _ := cases(t, []Batch{decoded(t, kube, suite)})
+	twice, said := cases(t, []Batch{decoded(t, kube, suite), decoded(t, kube, suite)})
+	if len(once) == 0 || strings.Join(once, "\n") != strings.Join(twice, "\n") || !strings.Contains(said.Facts[FactLeftOut], "there twice") {
+		t.Errorf("a document that is given twice: %s, where once it is %s", twice, once)
+	}
 	got, h := cases(t, []Batch{decoded(t, x, paced)})
 	if len(got) != 1 || !strings.Contains(h.Facts[FactLeftOut], "fqrate=20000000") {
 		t.Errorf("the line of what is left out: %q", h.Facts[FactLeftOut])

@@ -34,6 +34,9 @@ func within(b []byte, name string) (parts []part, without []string) {
 	}
 	for _, s := range sources(string(b)) {
 		found := partsOf([]byte(s.text), name)
+		if len(found) == 0 { // behind the prefix, all lines may have a further one
+			found = partsOf([]byte(withoutCommon(s.text)), name)
+		}
 		for i := range found {
 			found[i].source = s.prefix
 		}

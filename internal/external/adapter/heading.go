@@ -3,6 +3,7 @@ package adapter
 import (
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
@@ -17,6 +18,8 @@ var (
 		`(?:\b(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +)?(?:\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* +\d{1,2}|\b\d{1,2} +(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)?[ ,]*(?:\d{4} +)?\d{1,2}:\d{2}:\d{2}(?:[.,]\d+)?(?: *(?:AM|PM))?(?: +[A-Z]{3,4})?(?: +\d{4})?`)
 	// noise are the words of kubectl and of shells between runs.
 	noise = pattern.New(`(?i)^(?:defaulted container|pod/\S+ (?:condition met|created)|pod "|if you don't see|command terminated|unable to use a tty|warning:|all done|done|sleep(?:ing)?\b|wait(?:ing)?\b|starting\b|time="|bombarding\b|\+ (?:sleep|date|echo|true|set|wait|for|\(\()\b)`)
+	// held is a command of iperf3 whose sender is held to a rate.
+	held  = pattern.New(`\biperf3?\b.* ((?:-b|--bitrate|--bandwidth|--fq-rate)[ =]*[1-9]\S*)`)
 	level = pattern.New(`^\[?(?i:info|debug|notice|log|inf)\]?:? `)
 	words = pattern.New(`[\pL\pN]`)
 )
@@ -43,6 +46,9 @@ const longestAbove = 60
 func (r *Reading) Above(heading string) {
 	if heading != "" {
 		r.Condition("above=" + strings.ToValidUTF8(heading[:min(len(heading), longestAbove)], ""))
+	}
+	if m := held.FindStringSubmatch(heading); m != nil && r.Workload.Spec != nil && r.Workload.Traits().Protocol == plan.TCP {
+		r.Warn(Paced, "the command above has %s: the sender was held to that", m[1])
 	}
 }
 

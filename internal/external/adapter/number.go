@@ -15,6 +15,9 @@ var (
 	commaNumber = pattern.New(`^[+-]?[\d., ']*\d,\d[\d., ']*$`)
 )
 
+// OtherLocale is what Number says of a number with a decimal comma.
+const OtherLocale = "is of another locale"
+
 // Number reads a decimal number with a point. It refuses hex, "inf" and "1_000", and names the fault of numbers of other
 // locales.
 func Number(s string) (float64, error) {
@@ -23,7 +26,7 @@ func Number(s string) (float64, error) {
 	case s == "":
 		return 0, fmt.Errorf("there is no number")
 	case commaNumber.MatchString(s):
-		return 0, fmt.Errorf("%s is of another locale: want a decimal point and no thousands separators", Quoted(s))
+		return 0, fmt.Errorf("%s "+OtherLocale+": want a decimal point and no thousands separators", Quoted(s))
 	case strings.ContainsAny(s[:1], "=@") || strings.ContainsAny(s[:1], "+-") && len(s) > 1 && strings.ContainsAny(s[1:], "+-*/("):
 		return 0, fmt.Errorf("%s is a formula: write its value", Quoted(s))
 	default:

@@ -63,16 +63,19 @@ type RunText[R Run] struct {
 func (t RunText[R]) Decode(b []byte) (Batch, error) {
 	batch := Batch{Tool: t.Tool}
 	var faults Faults
-	run, first, begun, number := t.New(), 1, false, 0
+	run, first, begun, number, sound := t.New(), 1, false, 0, 0
 	var heading string // of the run and of those behind it up to the next heading, and what has come since
 	var above []string
 	end := func() {
-		if r, err := run.End(&batch); err != nil {
+		r, err := run.End(&batch)
+		switch {
+		case err != nil && len(faults) == sound: // what a faulty line lacks is not a fault of its own
 			faults.Add(first, "the run that begins here: %s", err)
-		} else if r != nil {
+		case err == nil && r != nil:
 			r.Above(heading)
 			batch.Readings = append(batch.Readings, *r)
 		}
+		sound = len(faults)
 	}
 	for line := range strings.Lines(string(b)) {
 		number++

@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	textRow      = pattern.New(`(?m)^\[ *(\d+|SUM)\](\[[TR]X-[CS]\])? +(\d+\.\d+)- *(\d+\.\d+) +sec +(.*)$`)
-	textStarting = pattern.New(`^Starting Test: protocol: (TCP|UDP), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds(?:, (\d+) (bytes|blocks) to send)?(?:.*, tos (\d+))?`)
+	textRow      = pattern.New(`(?m)^\[ *(\d+|SUM)\](\[[TR]X-[CS]\])? +(\d+[.,]\d+)- *(\d+[.,]\d+) +sec +(.*)$`)
+	textStarting = pattern.New(`^Starting Test: protocol: (\w+), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds(?:, (\d+) (bytes|blocks) to send)?(?:.*, tos (\d+))?`)
 	textHost     = pattern.New(`^\[ *\d+\] local \S+ port \d+ connected to (\S+) port`)
 	textLost     = pattern.New(`^(-?\d+)/(\d+)$`)
 	// textSetting is a line of -V or, in bytes a second, of -d. The default MSS has a word behind it.
@@ -26,7 +26,7 @@ var (
 	// textTitled is the first line of a run with -T, which stands before each of its lines.
 	textTitled = pattern.New(`(?m)^(\S.{0,99}?):  Connecting to host `)
 	// textOwn are the lines between runs that are iperf3's own.
-	textOwn = pattern.New(`^(?:$|-+$|- -|Usage: iperf3|iperf|Server|Connecting|Linux |Time:|Control connection|Accepted|Test Complete|CPU |\[|snd_|rcv_|Cookie|TCP MSS|send_parameters:|Setting |[{}]$|"\w+":)`)
+	textOwn = pattern.New(`^(?:$|-+$|- -|Usage: iperf3|iperf|Server|Connecting|Linux |Time:|Control connection|Accepted|Test Complete|CPU |\[ *(?:\d+|ID|SUM)\]|snd_|rcv_|Cookie|TCP MSS|send_parameters:|Setting |[{}]$|"\w+":)`)
 	// textBandwidth is -b among the parameters that -d prints before a test.
 	textBandwidth = pattern.New(`^"bandwidth":\s+(\d+),$`)
 )
@@ -139,6 +139,9 @@ func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 	err := r.read(out)
 	if out.Failure == nil {
 		out.Client = r.series()
+		if r.cookie == "" && !r.debug {
+			evenly(out)
+		}
 	}
 	return out, err
 }
@@ -150,7 +153,9 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 	}
 	line = strings.TrimSpace(strings.TrimPrefix(line, r.title+":"))
 	if m := textStarting.FindStringSubmatch(line); m != nil {
-		r.udp = m[1] == "UDP"
+		if r.udp = m[1] == "UDP"; !r.udp && m[1] != "TCP" {
+			return notCarried(m[1])
+		}
 		r.flows, _ = strconv.Atoi(m[2]) // digits only; one too large is refused with the workload
 		r.block, _ = strconv.Atoi(m[3])
 		r.omit, _ = strconv.ParseFloat(m[4], 64)

@@ -18,7 +18,7 @@ import (
 )
 
 var (
-	netperfBanner = pattern.New(`(?m)^(?:MIGRATED )?(TCP STREAM|TCP MAERTS|TCP SENDFILE|UDP STREAM|UDP UNIDIRECTIONAL SEND|TCP REQUEST/RESPONSE|` +
+	netperfBanner = pattern.New(`(?m)^(?:MIGRATED )?(SCTP [A-Z]+(?: MANY)?|TCP STREAM|TCP MAERTS|TCP SENDFILE|UDP STREAM|UDP UNIDIRECTIONAL SEND|TCP REQUEST/RESPONSE|` +
 		`UDP REQUEST/RESPONSE|TCP Connect/Request/Response|OMNI [A-Za-z|]*|OMNI) ?TEST (?:from|to) `)
 	netperfKey     = pattern.New(`(?m)^(THROUGHPUT|PROTOCOL|DIRECTION|[A-Z0-9]+_LATENCY|TRANSACTION_RATE|[A-Z]+(?:_[A-Z0-9]+)+)=(.*)$`)
 	netperfNumbers = pattern.New(`^ *[0-9][0-9. -]*$`)
@@ -249,14 +249,20 @@ var netperfDirections = map[string]plan.Workload{
 
 // read makes a reading of a run.
 func (r *netperfRun) read(batch *adapter.Batch, out *adapter.Reading) (err error) {
+	if strings.HasPrefix(r.banner, "SCTP") {
+		return errors.New("a test of SCTP: no workload has that")
+	}
 	w, known := netperfKinds[r.banner]
 	if !known {
 		w, known = netperfDirections[r.keys["DIRECTION"]]
 		known = known && r.keys["PROTOCOL"] != ""
 		if known {
-			// A protocol that the kind does not have is a fault of the workload.
-			if w, err = w.With("protocol", strings.ToLower(r.keys["PROTOCOL"])); err != nil {
-				return err
+			protocol := plan.Protocol(strings.ToLower(r.keys["PROTOCOL"]))
+			if protocol != plan.TCP && protocol != plan.UDP {
+				return fmt.Errorf("protocol %s is neither TCP nor UDP", adapter.Quoted(r.keys["PROTOCOL"]))
+			}
+			if w, err = w.With("protocol", string(protocol)); err != nil {
+				return err // the kind does not have it
 			}
 		}
 	}
