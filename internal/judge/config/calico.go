@@ -99,6 +99,9 @@ func (j *judge) judgeCalico() {
 			agentRefuses(j, g, "is not one of "+strings.Join(words, ", "))
 		}
 	}
+	if c.inst != nil {
+		j.installationRefusals(c.inst)
+	}
 	if len(j.pools) == 0 && j.nodePool != nil && c.inst == nil {
 		j.pools = append(j.pools, j.nodePool)
 	}
@@ -117,6 +120,41 @@ func (j *judge) judgeCalico() {
 	j.kubeProxyBeside(c.dataplane == "BPF" && !j.managed(c), c.at, "dataplane "+c.dataplane)
 	j.calicoNetwork(c)
 	j.calicoProfile(c)
+}
+
+// providerOf are the clouds whose plugins an Installation may name besides Calico's.
+var providerOf = map[string]string{"Calico": "", "AmazonVPC": "EKS", "AzureVNET": "AKS", "GKE": "GKE"}
+
+// installationRefusals asks what the operator asks of an Installation.
+func (j *judge) installationRefusals(inst *values) {
+	plugin, provider, bgp := inst.at("cni.type"), inst.at("kubernetesProvider"), inst.at("calicoNetwork.bgp")
+	of, known := providerOf[plugin.text]
+	switch {
+	case !known:
+		agentRefuses(j, plugin, "is not one of Calico, GKE, AmazonVPC, AzureVNET")
+	case of != "" && provider.text != "" && provider.text != of:
+		agentRefuses(j, plugin, "with kubernetesProvider: "+provider.text)
+	}
+	calicos := plugin.is("Calico")
+	for _, g := range inst.below("calicoNetwork.ipPools") {
+		pool, isEncapsulation := strings.CutSuffix(g.path, ".encapsulation")
+		six := strings.Contains(inst.at(pool+".cidr").text, ":")
+		switch {
+		case !isEncapsulation || g.text == "":
+		case !calicos && !g.is("None"):
+			agentRefuses(j, g, "with cni.type: "+plugin.text)
+		case six && strings.HasPrefix(g.text, "IPIP"):
+			agentRefuses(j, g, "for a pool of IPv6")
+		case inst.at("cni.ipam.type").is("HostLocal") && strings.HasPrefix(g.text, "VXLAN"):
+			agentRefuses(j, g, "with cni.ipam.type: HostLocal")
+		}
+	}
+	switch vpp := inst.at("calicoNetwork.linuxDataplane"); {
+	case !calicos && bgp.given() && bgp.is("Enabled"):
+		agentRefuses(j, bgp, "with cni.type: "+plugin.text)
+	case vpp.is("VPP") && !bgp.is("Enabled"):
+		agentRefuses(j, vpp, "without bgp: Enabled")
+	}
 }
 
 // calicoDataplane decides between the Installation and the FelixConfiguration.
@@ -288,6 +326,9 @@ func (j *judge) calicoNetwork(c calicoState) {
 			at = bgp
 		}
 		j.find("bgp-needed", at, "encapsulation %s (%s) with bgp: Disabled (%s)", c.encapsulation, c.pool.source(), bgp.source())
+	}
+	if mesh := j.bgp.at("nodeToNodeMeshEnabled"); mesh.is("false") && j.peers == 0 && c.encapsulation != "" && !strings.HasPrefix(c.encapsulation, "VXLAN") {
+		j.find("bgp-mesh", mesh, "nodeToNodeMeshEnabled: false, encapsulation %s, and no BGPPeer is given", c.encapsulation)
 	}
 	if strings.HasSuffix(c.encapsulation, "CrossSubnet") {
 		j.find("cross-subnet", c.pool, "encapsulation %s", c.encapsulation)

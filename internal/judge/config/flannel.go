@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -53,6 +54,7 @@ func (j *judge) judgeFlannel() {
 			j.find("not-used", g, "%s: %s with backend %s", g.path, g.text, kind.text)
 		}
 	}
+	j.flannelRefusals()
 	j.flannelWire(component, b, kind)
 	var but []string
 	if g := j.netconf.at("Backend.DirectRouting"); g.on() && (kind.is("vxlan") || kind.is("ipip")) {
@@ -77,6 +79,26 @@ func (j *judge) judgeFlannel() {
 	}
 }
 
+// flannelRefusals asks what flannel asks of its networks: each node takes a subnet, and four must fit.
+func (j *judge) flannelRefusals() {
+	for _, family := range []struct {
+		enable, network, length string
+		longest                 int
+	}{{"EnableIPv4", "Network", "SubnetLen", 30}, {"EnableIPv6", "IPv6Network", "IPv6SubnetLen", 126}} {
+		on, network, length := j.netconf.at(family.enable), j.netconf.at(family.network), j.netconf.at(family.length)
+		p, err := netip.ParsePrefix(network.text)
+		switch n := length.number(); {
+		case on.on() && network.text == "":
+			agentRefuses(j, on, "without "+family.network)
+		case on.given() && !on.on(), network.text == "", n == 0:
+		case n > family.longest:
+			agentRefuses(j, length, fmt.Sprintf("is longer than %d", family.longest))
+		case err == nil && n < p.Bits()+2:
+			agentRefuses(j, length, "does not fit four times into "+network.text)
+		}
+	}
+}
+
 // flannelWire says how packets travel between nodes.
 func (j *judge) flannelWire(component string, b backend, kind value) {
 	encapsulation, encryption := b.encapsulation, "none"
@@ -94,7 +116,9 @@ func (j *judge) flannelWire(component string, b backend, kind value) {
 		g.text = fmt.Sprint(pods)
 		j.wireMTU(component, g)
 	}
-	j.underlay(j.netconf.at("Backend.MTU"))
+	if slices.Contains(b.reads, "MTU") {
+		j.underlay(j.netconf.at("Backend.MTU"))
+	}
 	j.wireMTU(component, j.podMTU)
 }
 

@@ -21,8 +21,11 @@ type objects struct {
 	agentImage value
 	// installation, felix and pools are Calico's objects. nodePool is calico-node's default pool.
 	installation, felix *values
-	pools               []*values
-	nodePool            *values
+	// bgp is the BGPConfiguration called default, peers counts BGPPeers.
+	bgp      *values
+	peers    int
+	pools    []*values
+	nodePool *values
 	// endpoint is the ConfigMap kubernetes-services-endpoint.
 	endpoint *values
 	// netconf is flannel's net-conf.json. canal says that Calico enforces policies over flannel; podMTU is canal's.
@@ -113,6 +116,12 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 		}
 		one(j, "FelixConfiguration", s, n, n.At("spec"))
 		relevant = readInto(&j.felix, felixDefaults, s, "spec", n.At("spec"))
+	case "BGPConfiguration":
+		if name == "default" {
+			readInto(&j.bgp, values{}, s, "spec", n.At("spec"))
+		}
+	case "BGPPeer":
+		j.peers++
 	case "IPPool":
 		var pool *values
 		relevant = readInto(&pool, poolDefaults, s, "spec", n.At("spec"))
@@ -315,11 +324,7 @@ func (j *judge) conflist(s source, n *position.Node) bool {
 	}
 	for _, p := range plugins {
 		types = append(types, p.ScalarAt("type"))
-		for _, rate := range []string{"ingressRate", "egressRate"} {
-			if text := p.ScalarAt(rate); p.ScalarAt("type") == "bandwidth" && text != "" && text != "0" {
-				j.pluginBut = append(j.pluginBut, "bandwidth holds each pod to "+rate+": "+text+" bit/s, which is what a benchmark then measures")
-			}
-		}
+		j.pluginSettings(s, p)
 		if c, _ := profile.CNIOfPlugin(p.ScalarAt("type")); c.Name == azure {
 			v := &values{}
 			v.read(s, "", p)
@@ -329,6 +334,35 @@ func (j *judge) conflist(s source, n *position.Node) bool {
 	j.plugins = append(j.plugins, types...)
 	j.conflists = append(j.conflists, len(j.Documents))
 	return true
+}
+
+// modesOf are the words of plugins that have a mode; the first is that of the profile.
+var modesOf = map[string][]string{"macvlan": {"bridge", "private", "vepa", "passthru"}, "ipvlan": {"l2", "l3", "l3s"}}
+
+// pluginSettings reads what a plugin of a list is told that changes what is measured, or that it refuses.
+func (j *judge) pluginSettings(s source, p *position.Node) {
+	v := &values{}
+	v.read(s, "", p)
+	modes, mode := modesOf[p.ScalarAt("type")], v.at("mode")
+	switch {
+	case modes == nil || mode.text == "" || mode.text == modes[0]:
+	case slices.Contains(modes, mode.text):
+		j.pluginBut = append(j.pluginBut, "mode "+mode.text+" in place of "+modes[0])
+	default:
+		agentRefuses(j, mode, "is not one of "+strings.Join(modes, ", "))
+	}
+	for _, way := range []string{"ingress", "egress"} {
+		rate, burst := v.at(way+"Rate"), v.at(way+"Burst")
+		switch {
+		case p.ScalarAt("type") != "bandwidth":
+		case rate.number() > 0 && burst.number() == 0:
+			agentRefuses(j, rate, "without "+burst.path)
+		case rate.number() > 0:
+			j.pluginBut = append(j.pluginBut, "bandwidth holds each pod to "+rate.path+": "+rate.text+" bit/s, which is what a benchmark then measures")
+		case burst.number() > 0:
+			agentRefuses(j, burst, "without "+rate.path)
+		}
+	}
 }
 
 // bare reads a document without a kind: its keys tell what it is. What they do not tell are values of a chart.

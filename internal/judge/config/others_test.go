@@ -70,7 +70,15 @@ func TestWordsAndNames(t *testing.T) {
 	manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: calico-config}\ndata: {calico_backend: vxlan, veth_mtu: \"1500\"}\n---\n" +
 		calicoNode("CALICO_IPV4POOL_IPIP", "Never", "CALICO_IPV4POOL_VXLAN", "Always")
 	for _, c := range []judged{
+		{"pools of another plugin", installation("ipPools: [{cidr: 10.0.0.0/16, encapsulation: VXLAN}]\nbgp: Enabled") + "  cni: {type: AmazonVPC}\n  kubernetesProvider: AKS\n", "agent-refuses agent-refuses agent-refuses", ""},
+		{"IPIP over IPv6, and VPP", installation("linuxDataplane: VPP\nbgp: Disabled\nipPools: [{cidr: 10.0.0.0/16, encapsulation: VXLAN}, {cidr: 'fd00::/48', encapsulation: IPIP}]"), "agent-refuses agent-refuses", ""},
 		{"words of an Installation", installation("linuxDataplane: eBPF\nbgp: disabled\nipPools: [{cidr: 10.0.0.0/16, encapsulation: Vxlan}]"), "agent-refuses agent-refuses agent-refuses", ""},
+		{"no mesh", "apiVersion: crd.projectcalico.org/v1\nkind: BGPConfiguration\nmetadata: {name: default}\nspec: {nodeToNodeMeshEnabled: false}\n" +
+			ipPool("{cidr: 10.0.0.0/16, ipipMode: Always}"), "bgp-mesh", "calico-ipip"},
+		{"subnets that do not fit", `{"Network": "10.0.0.0/16", "SubnetLen": 17, "EnableIPv6": true, "Backend": {"Type": "vxlan"}}`, "agent-refuses agent-refuses", "flannel-vxlan"},
+		{"an MTU that host-gw does not read", `{"Network": "10.0.0.0/16", "Backend": {"Type": "host-gw", "MTU": 1450}}`, "not-used", "flannel-host-gw"},
+		{"a rate without a burst", `{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "bridge"}, {"type": "bandwidth", "ingressRate": 1000000}]}`, "agent-refuses", "bridge"},
+		{"a mode of macvlan", `{"cniVersion": "1.0.0", "name": "n", "type": "macvlan", "mode": "bridges"}`, "agent-refuses", "macvlan"},
 		{"the MTU of calico-config", manifest, "mtu-too-large", "calico-vxlan"},
 		{"a number without a name", agentConfig("cluster-id=1"), "agent-value", "cilium-native"},
 		{"a number and a name", agentConfig("cluster-id=1 cluster-name=a"), "", "cilium-native"},
@@ -87,7 +95,7 @@ func TestWordsAndNames(t *testing.T) {
 
 // TestWhatPluginsChange: plugins behind the one that connects pods, and networks beside the first, are said.
 func TestWhatPluginsChange(t *testing.T) {
-	limited := `{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "bridge"}, {"type": "bandwidth", "ingressRate": 1000000}]}`
+	limited := `{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "bridge"}, {"type": "bandwidth", "ingressRate": 1000000, "ingressBurst": 200000}]}`
 	second := "apiVersion: k8s.cni.cncf.io/v1\nkind: NetworkAttachmentDefinition\nmetadata: {name: n}\nspec: {config: '{\"cniVersion\": \"1.0.0\", \"type\": \"macvlan\"}'}\n"
 	for text, want := range map[string]string{limited: "ingressRate: 1000000 bit/s", second: "a further network of pods"} {
 		r, err := Check([]Input{{Name: "f", Text: text}}, Known{})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -102,6 +103,16 @@ var valueRefusals = []refusal{
 		}
 		return id, "cluster-id: " + id.text + " with the default of cluster-name"
 	}},
+	{"agent-value", 10, 18, nodePorts(ciliumState.servesNodePorts)},
+	{"agent-value", 19, 0, nodePorts(func(ciliumState) bool { return true })},
+	{"agent-value", 18, 0, refuses("bpf-lb-mode-annotation", func(c ciliumState) bool { return c.at("bpf-lb-mode").is("hybrid") }, "with bpf-lb-mode: hybrid")},
+	{"agent-value", 10, 0, func(c ciliumState) (value, string) {
+		if g := c.at("bpf-lb-maglev-table-size"); c.nodePort && c.at("bpf-lb-algorithm").is("maglev") && g.text != "" && !slices.Contains(maglevSizes, g.number()) {
+			return g, fmt.Sprintf("bpf-lb-maglev-table-size: %s is not one of the primes %s", g.text, strings.Trim(fmt.Sprint(maglevSizes), "[]"))
+		}
+		return value{}, ""
+	}},
+	{"agent-value", 16, 0, words("datapath-mode", "veth", "netkit", "netkit-l2", "lb-only", "auto")},
 	{"address-family", 10, 0, func(c ciliumState) (value, string) {
 		g := c.at("enable-ipv4")
 		if g.on() || c.at("enable-ipv6").on() {
@@ -112,6 +123,36 @@ var valueRefusals = []refusal{
 	{"address-family", 13, 0, refuses("enable-nat46x64-gateway", func(c ciliumState) bool {
 		return !c.at("enable-ipv4").on() || !c.at("enable-ipv6").on()
 	}, "without both enable-ipv4 and enable-ipv6")},
+}
+
+// maglevSizes are those that the table of Maglev can have.
+var maglevSizes = []int{251, 509, 1021, 2039, 4093, 8191, 16381, 32749, 65521, 131071}
+
+func (c ciliumState) servesNodePorts() bool { return c.nodePort }
+
+// nodePorts refuses words and ranges of the load balancer for NodePorts, where the agent reads them.
+func nodePorts(read func(c ciliumState) bool) func(ciliumState) (value, string) {
+	checks := []func(ciliumState) (value, string){
+		words("bpf-lb-algorithm", "random", "maglev"), words("bpf-lb-mode", "snat", "dsr", "hybrid"), words("bpf-lb-dsr-dispatch", "opt", "ipip", "geneve"),
+		func(c ciliumState) (value, string) {
+			g := c.at("node-port-range")
+			low, high, _ := strings.Cut(g.text, ",")
+			from, err := strconv.Atoi(strings.TrimSpace(low))
+			to, err2 := strconv.Atoi(strings.TrimSpace(high))
+			if g.text == "" || err == nil && err2 == nil && from < to {
+				return g, ""
+			}
+			return g, "node-port-range: " + g.text + " is not a smaller and a larger port"
+		},
+	}
+	return func(c ciliumState) (value, string) {
+		for _, check := range checks {
+			if at, saw := check(c); saw != "" && read(c) {
+				return at, saw
+			}
+		}
+		return value{}, ""
+	}
 }
 
 var masqueradeRefusals = []refusal{
