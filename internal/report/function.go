@@ -94,6 +94,19 @@ func fewNames(names []string) string {
 	return joinNames(names)
 }
 
+// anyOf names up to four of which each may be meant.
+func anyOf(names []string) string {
+	const most = 4
+	last := names[len(names)-1]
+	switch {
+	case len(names) == 1:
+		return last
+	case len(names) > most:
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" or %d more", len(names)-most)
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + last
+}
+
 // Validated says of which profiles the cost was compared with a real cluster's; "" where the lab measured none.
 func (a Answer) Validated() string {
 	var real []string

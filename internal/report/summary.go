@@ -190,9 +190,7 @@ func (n Need) answerList() (lines []Item, line, brief string) {
 		return []Item{{Name: "answer", Text: text}}, text, text
 	}
 	first := number.Clean(n.Choice[0].Cell.Profile)
-	if len(n.Near) > 0 {
-		first += " or " + fewNames(n.Near)
-	}
+	first = anyOf(append([]string{first}, n.Near...))
 	line, brief = first, first
 	add := func(name string, s compare.Standing, x compare.Comparison) {
 		long, short := distanceText(x)

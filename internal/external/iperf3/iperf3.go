@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -313,20 +312,6 @@ func notCarried(protocol string) error {
 	return fmt.Errorf("protocol %s is neither TCP nor UDP", adapter.Quoted(protocol))
 }
 
-// pacedByFQ records the rate that --fq-rate held a sender to, in bit/s a stream, if there was one.
-func pacedByFQ(r *adapter.Reading, rate float64) {
-	if rate > 0 {
-		r.Warn(adapter.Paced, "fq held the sender to %.4g bit/s a stream", rate)
-		r.Condition(fmt.Sprintf("fqrate=%.0f", rate))
-	}
-}
-
-// held records the rate that -b held a TCP sender to, in bit/s a stream.
-func held(r *adapter.Reading, rate float64) {
-	r.Warn(adapter.Paced, "the sender was held to %.4g bit/s a stream", rate)
-	r.Condition(fmt.Sprintf("target_bitrate=%.0f", rate))
-}
-
 // labelled records the words of the user's that -T or --extra-data put beside a run: they may say what was measured.
 func labelled(batch *adapter.Batch, r *adapter.Reading, title string) {
 	if title != "" {
@@ -360,79 +345,8 @@ func (doc *iperf3Doc) datagramLoad(s *plan.Stream, r *adapter.Reading) error {
 	return nil
 }
 
-// defaultRate is what a UDP client sends without -b, in bit/s a stream.
-const defaultRate = 1 << 20
-
 // leftCPU is what both forms have of the CPU.
 const leftCPU = "cpu_utilization_percent, which is of the iperf3 processes and not of the machines"
-
-// leftFQ is a condition that iperf3 prints in JSON since 3.13, and with -d.
-const leftFQ = "whether fq paced the sender (--fq-rate), which iperf3 prints in JSON since 3.13, and with -d"
-
-// near is how far what was sent may be from the rate that was asked for.
-const near = 0.002
-
-// rounded returns the rate next to another whose first digit is a multiple of step.
-func rounded(rate, step float64) float64 {
-	step *= math.Pow(10, math.Floor(math.Log10(max(rate, 1))))
-	return math.Round(rate/step) * step
-}
-
-// evenly warns of a TCP sender whose rate was the same in all intervals and has two digits, as -b and --fq-rate have it, where the
-// output does not say whether they were given.
-func evenly(r *adapter.Reading) {
-	const least, apart = 3, 0.03
-	each := r.Metrics[metric.Goodput] / float64(max(r.Workload.Traits().Flows, 1))
-	rate, steady := rounded(each, 0.5), 0
-	if r.Client == nil || r.Workload.Traits().Protocol != plan.TCP || math.Abs(each/rate-1) > near || slices.ContainsFunc(r.Warnings, isPaced) {
-		return
-	}
-	for _, row := range r.Client.Intervals[1:] { // the first has a burst
-		sent := 8e9 * float64(row.Bytes) / float64(row.EndNs-row.StartNs)
-		if math.Abs(sent/r.Metrics[metric.Goodput]-1) > apart {
-			return
-		}
-		steady++
-	}
-	if steady < least {
-		return
-	}
-	r.Warn(adapter.Paced, "the rate is %.4g bit/s a stream in all intervals: -b, --fq-rate or a shaper may have held the sender, which this output does not say", rate)
-	for i := range r.Warnings {
-		r.Warnings[i].Message = strings.TrimSuffix(r.Warnings[i].Message, unlimited)
-	}
-}
-
-// unlimited ends what is assumed of a TCP sender whose rate is not known.
-const unlimited = ", no rate limit"
-
-func isPaced(w sample.Warning) bool { return w.ID == adapter.Paced }
-
-// assumeRate finds the rate that the output does not name from what was sent in bit/s, 0 if that is unknown: iperf3's default,
-// or one with two digits of which the second is 0 or 5, as -b has it, else as fast as possible. The last datagram of a stream may
-// be one too many: its share of the rate is last.
-func assumeRate(s *plan.Stream, r *adapter.Reading, offered float64, flows int, last float64) {
-	const furthest = 0.04
-	each := offered / float64(max(flows, 1))
-	is := func(rate float64) bool {
-		return offered > 0 && each > rate*(1-near) && each < rate*(1+near)+min(last, furthest*rate)
-	}
-	asked := rounded(each, 0.5)
-	if !is(asked) || last > near*each {
-		asked = rounded(each, 1) // in a wide margin, only a rate of one digit is not a chance
-	}
-	switch {
-	case is(defaultRate) || offered > 0 && math.Abs(each/defaultRate-1) < 5*near:
-		s.Rate = defaultRate * float64(max(flows, 1))
-		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed: %d bit/s a stream, which iperf3 sends without -b", defaultRate)
-		r.Warn(adapter.Paced, "the sender was held to %d bit/s a stream, iperf3's default: its goodput is not a capacity", defaultRate)
-	case is(asked):
-		s.Rate, r.RateAssumed = asked*float64(max(flows, 1)), true
-		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed from what was sent: %.4g Mbit/s a stream", asked/1e6)
-	default:
-		r.Warn(adapter.Assumed, "the output does not name the intended rate; assumed: as fast as possible")
-	}
-}
 
 // way is one direction of a test: what arrived, which row counts its datagrams, and what was sent, nil if that is unknown.
 type way struct{ received, counted, sent *iperf3Sum }

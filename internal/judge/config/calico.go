@@ -100,7 +100,7 @@ func (j *judge) judgeCalico() {
 		}
 	}
 	if c.inst != nil {
-		j.installationRefusals(c.inst)
+		installationRefusals(j, c.inst)
 	}
 	if len(j.pools) == 0 && j.nodePool != nil && c.inst == nil {
 		j.pools = append(j.pools, j.nodePool)
@@ -126,7 +126,7 @@ func (j *judge) judgeCalico() {
 var providerOf = map[string]string{"Calico": "", "AmazonVPC": "EKS", "AzureVNET": "AKS", "GKE": "GKE"}
 
 // installationRefusals asks what the operator asks of an Installation.
-func (j *judge) installationRefusals(inst *values) {
+func installationRefusals(j *judge, inst *values) {
 	plugin, provider, bgp := inst.at("cni.type"), inst.at("kubernetesProvider"), inst.at("calicoNetwork.bgp")
 	of, known := providerOf[plugin.text]
 	switch {

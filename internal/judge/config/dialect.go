@@ -27,6 +27,9 @@ type others struct {
 	proxyDaemon, noProxy value
 	// pluginBut is what the plugins of a configuration list make otherwise.
 	pluginBut []string
+	// bgp is the BGPConfiguration called default, peers counts the BGPPeers.
+	bgp   *values
+	peers int
 }
 
 // dialect is how a CNI is configured by variables, flags, values of its chart or a file of its own.

@@ -54,7 +54,7 @@ func (j *judge) judgeFlannel() {
 			j.find("not-used", g, "%s: %s with backend %s", g.path, g.text, kind.text)
 		}
 	}
-	j.flannelRefusals()
+	flannelRefusals(j)
 	j.flannelWire(component, b, kind)
 	var but []string
 	if g := j.netconf.at("Backend.DirectRouting"); g.on() && (kind.is("vxlan") || kind.is("ipip")) {
@@ -80,7 +80,7 @@ func (j *judge) judgeFlannel() {
 }
 
 // flannelRefusals asks what flannel asks of its networks: each node takes a subnet, and four must fit.
-func (j *judge) flannelRefusals() {
+func flannelRefusals(j *judge) {
 	for _, family := range []struct {
 		enable, network, length string
 		longest                 int

@@ -21,11 +21,8 @@ type objects struct {
 	agentImage value
 	// installation, felix and pools are Calico's objects. nodePool is calico-node's default pool.
 	installation, felix *values
-	// bgp is the BGPConfiguration called default, peers counts BGPPeers.
-	bgp      *values
-	peers    int
-	pools    []*values
-	nodePool *values
+	pools               []*values
+	nodePool            *values
 	// endpoint is the ConfigMap kubernetes-services-endpoint.
 	endpoint *values
 	// netconf is flannel's net-conf.json. canal says that Calico enforces policies over flannel; podMTU is canal's.
@@ -324,7 +321,7 @@ func (j *judge) conflist(s source, n *position.Node) bool {
 	}
 	for _, p := range plugins {
 		types = append(types, p.ScalarAt("type"))
-		j.pluginSettings(s, p)
+		pluginSettings(j, s, p)
 		if c, _ := profile.CNIOfPlugin(p.ScalarAt("type")); c.Name == azure {
 			v := &values{}
 			v.read(s, "", p)
@@ -340,7 +337,7 @@ func (j *judge) conflist(s source, n *position.Node) bool {
 var modesOf = map[string][]string{"macvlan": {"bridge", "private", "vepa", "passthru"}, "ipvlan": {"l2", "l3", "l3s"}}
 
 // pluginSettings reads what a plugin of a list is told that changes what is measured, or that it refuses.
-func (j *judge) pluginSettings(s source, p *position.Node) {
+func pluginSettings(j *judge, s source, p *position.Node) {
 	v := &values{}
 	v.read(s, "", p)
 	modes, mode := modesOf[p.ScalarAt("type")], v.at("mode")
