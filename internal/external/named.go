@@ -41,6 +41,7 @@ var relatives = []relative{
 	{looks: pattern.New(`(?m)^Ethr done,|^\[ *ID\] +Protocol +Interval +`), what: "the output of ethr, which is not supported", instead: "measure by iperf3 -J"},
 	{looks: pattern.New(`"raw_values"[\s\S]*"x_values"|"x_values"[\s\S]*"raw_values"`), what: "a data file of flent, which is not supported", instead: "measure by netperf or iperf3 -J"},
 	{looks: pattern.New(`(?m)xmt/rcv/%loss = |^\S+ +: \[\d+\], \d+ bytes, [\d.]+ ms|^\S+ : (?:[\d.]+|-)(?: (?:[\d.]+|-))*$|^\{"(?:resp|summary)": ?\{"host":`), what: "the output of fping, which is not supported", instead: "measure by ping"},
+	{looks: pattern.New(`(?m)\bnetperf .*-P ?0\b`), what: "the output of netperf -P 0, whose rows do not say the test", instead: "measure without -P 0"},
 	{looks: pattern.New(`(?m)^HPING `), what: "the output of hping3, which is not supported", instead: "measure by ping, or by netperf -t TCP_CRR"},
 	{looks: pattern.New(`^Type,Name,Request Count,`), what: "the CSV of locust, which is not supported", instead: "load with oha or wrk"},
 	{looks: pattern.New(`"latencyDistribution"[\s\S]*"percentage"`), what: "the JSON of ghz, which loads gRPC; no workload does"},

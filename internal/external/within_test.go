@@ -183,6 +183,7 @@ func TestRelatives(t *testing.T) {
 		{"{\"report\": {\"mtr\": {\"src\": \"client\", \"dst\": \"10.42.1.5\"}}}\n", "", "mtr", "by ping"},
 		{"{\"resp\": {\"host\": \"10.42.1.5\", \"seq\": 0, \"size\": 64, \"rtt\": 0.34}}\n", "", "fping", "by ping"},
 		{"<ntttcpr computername=\"node-a\" version=\"5.33\"></ntttcpr>\n", "", "ntttcp", "iperf3 -J"},
+		{"+ netperf -H 10.42.1.5 -t TCP_STREAM -P 0\n131072  16384  16384    10.00    9412.05\n", "", "netperf -P 0", "without -P 0"},
 		{"HPING 10.42.1.5 (eth0 10.42.1.5): S set, 40 headers + 0 data bytes\n", "", "hping3", "by ping"},
 		{"NTTTCP for Linux 1.4.0\n16:22:00 INFO:   throughput     :9.51Gbps\n", "", "ntttcp", "iperf3 -J"},
 		{"[ ID]   Protocol    Interval      Bits/s\n[  6]     TCP      000-001 sec     9.41G\nEthr done, duration: 10s.\n", "", "ethr", "iperf3 -J"},

@@ -19,7 +19,9 @@ var (
 	// noise are the words of kubectl and of shells between runs.
 	noise = pattern.New(`(?i)^(?:defaulted container|pod/\S+ (?:condition met|created)|pod "|if you don't see|command terminated|unable to use a tty|warning:|all done|done|sleep(?:ing)?\b|wait(?:ing)?\b|starting\b|time="|bombarding\b|\+ (?:sleep|date|echo|true|set|wait|for|\(\()\b)`)
 	// held is a command of iperf3 whose sender is held to a rate.
-	held  = pattern.New(`\biperf3?\b.* ((?:-b|--bitrate|--bandwidth|--fq-rate)[ =]*[1-9]\S*)`)
+	held = pattern.New(`\biperf3?\b.* ((?:-b|--bitrate|--bandwidth|--fq-rate)[ =]*[1-9]\S*)`)
+	// named is a line that a script prints before a run: a word, or words before a colon.
+	named = pattern.New(`^[A-Za-z][\w./+-]*(?:(?: [\w./+()-]+)*:)?$`)
 	level = pattern.New(`^\[?(?i:info|debug|notice|log|inf)\]?:? `)
 	words = pattern.New(`[\pL\pN]`)
 )

@@ -66,6 +66,7 @@ func (t RunText[R]) Decode(b []byte) (Batch, error) {
 	run, first, begun, number, sound := t.New(), 1, false, 0, 0
 	var heading string // of the run and of those behind it up to the next heading, and what has come since
 	var above []string
+	var last string // line that is not blank
 	end := func() {
 		r, err := run.End(&batch)
 		switch {
@@ -94,10 +95,14 @@ func (t RunText[R]) Decode(b []byte) (Batch, error) {
 				}
 			}
 			begun, first = !again, number
+			if len(above) == 0 && t.Foreign == nil && named.MatchString(last) {
+				AddName(&above, Heading(last))
+			}
 			heading, above = cmp.Or(strings.Join(above, " "), heading), nil
 		} else if IsMarked(line) || t.Foreign != nil && t.Foreign(run, line) {
 			AddName(&above, Heading(line))
 		}
+		last = cmp.Or(line, last)
 		if len(batch.Readings) >= MaxReadings {
 			return Batch{}, fmt.Errorf("more than %d trials", MaxReadings)
 		}

@@ -451,7 +451,7 @@ func leaveOutKeys(batch *adapter.Batch, keys map[string]string) {
 // classic reads the table of numbers, whose columns depend on the test.
 func (r *netperfRun) classic(batch *adapter.Batch, out *adapter.Reading, w *plan.Workload) error {
 	if len(r.rows) == 0 {
-		return errors.New("it ends before its numbers: the output is cut off")
+		return errors.New("it has no row of numbers: the output is cut off, or in another form")
 	}
 	first, unit := r.rows[0], r.classicUnit()
 	switch {

@@ -120,6 +120,9 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	case "BGPPeer":
 		j.peers++
 	case "IPPool":
+		if group := n.ScalarAt("apiVersion"); group != "" && !strings.Contains(group, "projectcalico.org") {
+			break // of whereabouts, Antrea or Kube-OVN
+		}
 		var pool *values
 		relevant = readInto(&pool, poolDefaults, s, "spec", n.At("spec"))
 		j.pools = append(j.pools, pool)

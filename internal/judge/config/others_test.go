@@ -73,6 +73,8 @@ func TestWordsAndNames(t *testing.T) {
 		{"pools of another plugin", installation("ipPools: [{cidr: 10.0.0.0/16, encapsulation: VXLAN}]\nbgp: Enabled") + "  cni: {type: AmazonVPC}\n  kubernetesProvider: AKS\n", "agent-refuses agent-refuses agent-refuses", ""},
 		{"IPIP over IPv6, and VPP", installation("linuxDataplane: VPP\nbgp: Disabled\nipPools: [{cidr: 10.0.0.0/16, encapsulation: VXLAN}, {cidr: 'fd00::/48', encapsulation: IPIP}]"), "agent-refuses agent-refuses", ""},
 		{"words of an Installation", installation("linuxDataplane: eBPF\nbgp: disabled\nipPools: [{cidr: 10.0.0.0/16, encapsulation: Vxlan}]"), "agent-refuses agent-refuses agent-refuses", ""},
+		{"a pool of whereabouts", "apiVersion: whereabouts.cni.cncf.io/v1alpha1\nkind: IPPool\nmetadata: {name: p}\nspec: {range: 10.0.0.0/24}\n---\n" +
+			`{"cniVersion": "1.0.0", "name": "n", "type": "macvlan"}`, "", "macvlan"},
 		{"no mesh", "apiVersion: crd.projectcalico.org/v1\nkind: BGPConfiguration\nmetadata: {name: default}\nspec: {nodeToNodeMeshEnabled: false}\n" +
 			ipPool("{cidr: 10.0.0.0/16, ipipMode: Always}"), "bgp-mesh", "calico-ipip"},
 		{"subnets that do not fit", `{"Network": "10.0.0.0/16", "SubnetLen": 17, "EnableIPv6": true, "Backend": {"Type": "vxlan"}}`, "agent-refuses agent-refuses", "flannel-vxlan"},

@@ -82,7 +82,7 @@ func (c ciliumState) asksEBPF() bool {
 func words(option string, known ...string) func(ciliumState) (value, string) {
 	return func(c ciliumState) (value, string) {
 		g, stated := c.leaf(option)
-		if !stated || g.text == "" || slices.ContainsFunc(known, g.is) {
+		if !stated || g.text == "" || slices.Contains(known, g.text) || option == "kube-proxy-replacement" && slices.ContainsFunc(known, g.is) {
 			return g, ""
 		}
 		return g, fmt.Sprintf("%s: %s, and cilium-agent 1.%d knows %s", option, g.text, c.minor, strings.Join(known, ", "))

@@ -35,6 +35,7 @@ func TestRefusals(t *testing.T) {
 		{"agent-value", "routing-mode=tunnel auto-direct-node-routes= tunnel-protocol=ipip", 14, 20},
 		{"agent-value", "bpf-lb-algorithm=roundrobin", 10, 20},
 		{"agent-value", "bpf-lb-mode=direct", 10, 20},
+		{"agent-value", "bpf-lb-mode=DSR", 10, 20},
 		{"agent-value", "bpf-lb-dsr-dispatch=vxlan", 10, 20},
 		{"agent-value", "bpf-lb-mode=direct kube-proxy-replacement= enable-bpf-masquerade=", 19, 20},
 		{"agent-value", "node-port-range=32000,30000", 10, 20},
