@@ -59,7 +59,7 @@ func (l Label) apply(b *Batch) error {
 	return err
 }
 
-// loses returns whether a reading, of which nothing was assumed, has settings of its workload that the one that was said has not.
+// loses returns whether a reading, of which nothing was assumed, has settings of its workload that the label has not.
 func loses(r *Reading, said any) bool {
 	settings := func(w any) []string {
 		_, in, _ := strings.Cut(strings.TrimSuffix(fmt.Sprint(w), ")"), "(")

@@ -339,7 +339,7 @@ func (j *judge) conflist(s source, n *position.Node) bool {
 // modesOf are the words of plugins that have a mode; the first is that of the profile.
 var modesOf = map[string][]string{"macvlan": {"bridge", "private", "vepa", "passthru"}, "ipvlan": {"l2", "l3", "l3s"}}
 
-// pluginSettings reads what a plugin of a list is told that changes what is measured, or that it refuses.
+// pluginSettings reads the settings of a plugin that change what is measured, or that it refuses.
 func pluginSettings(j *judge, s source, p *position.Node) {
 	v := &values{}
 	v.read(s, "", p)
