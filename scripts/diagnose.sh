@@ -264,7 +264,11 @@ plant_backend_400() { later node-1/pod-2 400000; }
 plant_tcp_late() { later node-2/pod-1 50000 6; }
 plant_udp_400() { later node-2/pod-1 400000 17; }
 plant_tcp_node() { later node-2 50000 6; }
-plant_udp_node() { later node-2 30000 17; }
+# Packets of a tunnel that are put together would not pass the program that holds them.
+plant_udp_node() {
+	for node in node-1 node-2; do for device in eth0 flannel.1; do at $node ethtool -K $device gso off tso off gro off; done; done
+	later node-2 30000 17
+}
 plant_service_late() { later node-1 20000 6 "$(veth node-1/pod-1)" -DTO=0x0a60; }
 plant_dns_200() { later node-2/pod-1 200000 17 eth0 -DDNS; }
 plant_dns_2000() { later node-2/pod-1 2000000 17 eth0 -DDNS; }

@@ -67,10 +67,10 @@ func unreachable(e *Evidence) []Statement {
 	rules, dropped := e.filters()
 	for _, path := range Paths {
 		dead, alive := e.Paths[path].dead()
-		// A stream hangs for other reasons, too, and no echo of a long way comes in time. The resolver has a rule of its own.
+		// A stream hangs for other reasons, too, and no echo of a long way comes in time. Names have a rule of their own.
 		far := e.far(path) || path.ByService() && e.far(PodPath) // which is a part of the way
 		dead = slices.DeleteFunc(dead, func(k string) bool {
-			return strings.HasPrefix(k, "stream") || k == resolver || far && slices.Contains([]string{"ping", "rr", "crr"}, k)
+			return strings.HasPrefix(k, "stream") || k == resolver || k == "dns" && slices.Contains(alive, "udp") || far && slices.Contains([]string{"ping", "rr", "crr"}, k)
 		})
 		if len(dead) == 0 {
 			continue

@@ -229,6 +229,37 @@ func TestJudge(t *testing.T) {
 			p := e.Paths[PodPath]
 			p.Names["dns"], p.Stalled, p.Succeeded["dns"] = Lossy{Sent: 312, Lost: 3}, map[string]uint64{"dns": 2}, 3
 		}, CNI, "names", "3 of 312 names waited"},
+		"names of pods are 200 ms late, other datagrams are not, beside a busy machine": {func(e *Evidence) {
+			for _, p := range []plan.Path{PodPath, ServicePath} {
+				e.Paths[p].Values["dns resolution_time.min"] = []float64{200e6, 201e6, 200e6}
+			}
+			for _, p := range all {
+				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 3*time.Second, 9*time.Second
+			}
+			for i := range e.Sizes {
+				e.Sizes[i].Trip = 60e3
+			}
+		}, CNI, "names", "names alone are late, another datagram takes 60.0 µs"},
+		"names of pods alone time out": {func(e *Evidence) {
+			for _, p := range []plan.Path{PodPath, ServicePath} {
+				e.Paths[p].Failed["dns"], e.Paths[p].Why["dns"] = 3, "timeout: no answer"
+			}
+		}, CNI, "names", "no name was resolved (timeout)"},
+		"Services are 20 ms late beside a busy machine": {func(e *Evidence) {
+			lateTCP(e, 20e6, ServicePath)
+			for _, p := range all {
+				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 3*time.Second, 9*time.Second
+			}
+		}, Service, "service", "20.0 ms"},
+		"datagrams between hosts are late, and VXLAN is of them": {func(e *Evidence) {
+			far(e, 30e6, PodPath, ServicePath)
+			later(e, 30e6, func(name string) bool { return strings.Contains(name, "resolution_time") }, all)
+		}, Node, "round-trip", "they carry the packets of pods"},
+		"datagrams between hosts are late, and pods need none": {func(e *Evidence) {
+			e.Encapsulation = "none"
+			far(e, 30e6, PodPath, ServicePath)
+			later(e, 30e6, func(name string) bool { return strings.Contains(name, "resolution_time") }, all)
+		}, CNI, "round-trip", "30.0 ms between pods"},
 		"one late name is nothing": {func(e *Evidence) { e.Paths[PodPath].Names["dns"] = Lossy{Sent: 300, Lost: 1} }, Fine, "", ""},
 		"the resolver is slow": {func(e *Evidence) {
 			e.Paths[ServicePath].Values["resolver resolution_time.p50"] = []float64{90e6, 80e6, 95e6}

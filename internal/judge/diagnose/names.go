@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan"
@@ -37,6 +38,25 @@ func (e *Evidence) waited(path plan.Path, kind, what string) []string {
 	return []string{fmt.Sprintf("%d of %d %s waited for a timeout of the resolver (%s)", l.Lost, l.Sent, what, path)}
 }
 
+// leastName is the shortest time that a name took by a server of ours on a path, 0 if unknown.
+func (e *Evidence) leastName(path plan.Path) float64 {
+	least, _ := e.Paths[path].least("dns", "resolution_time.min")
+	return least
+}
+
+// lateAlone says whether other datagrams of a path are as late as names are.
+func (e *Evidence) lateAlone(path plan.Path, name float64) string {
+	if path.ByService() {
+		path = PodPath // which is a part of the way
+	}
+	for _, s := range e.Sizes {
+		if s.Path == path && s.Trip > 0 && float64(s.Trip) < name/2 {
+			return fmt.Sprintf("names alone are late, another datagram takes %s there and back", nanoseconds(float64(s.Trip)))
+		}
+	}
+	return "datagrams are late"
+}
+
 // resolutions finds names that are resolved late although datagrams are not lost: two queries from one socket share an entry of the
 // connection table, and may share its fate. Names that only the cluster's resolver answers late or never are its own fault.
 func resolutions(e *Evidence) []Statement {
@@ -49,9 +69,13 @@ func resolutions(e *Evidence) []Statement {
 			}
 			return s
 		}
-		least, ok := e.Paths[path].least("dns", "resolution_time.min")
-		if trip, _, also := e.trip(path); ok && also && least > longTrip+2*trip && e.starved() == "" {
-			return fault(side(path), path.String(), "a name takes %s at least, and a request %s: datagrams are late", nanoseconds(least), nanoseconds(trip))
+		if dead, alive := e.Paths[path].dead(); slices.Contains(dead, "dns") && slices.Contains(alive, "udp") {
+			why, _, _ := strings.Cut(e.Paths[path].Why["dns"], ":")
+			return fault(side(path), path.String(), "no name was resolved (%s), and other datagrams pass", why)
+		}
+		least := e.leastName(path)
+		if trip, _, ok := e.trip(path); ok && least > longTrip+2*trip && (least > lateName || e.starved() == "") {
+			return fault(side(path), path.String(), "a name takes %s at least, and a request %s: %s", nanoseconds(least), nanoseconds(trip), e.lateAlone(path, least))
 		}
 		if v, ok := e.Paths[path].median("dns", "resolution_time.p50"); ok {
 			seen = append(seen, nanoseconds(v)+" ("+path.String()+")")

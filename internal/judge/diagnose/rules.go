@@ -25,6 +25,12 @@ const (
 	tableFull     = 0.95   // of the entries of a table
 )
 
+// Times in ns that no wait for a CPU makes of the shortest of many. They were chosen.
+const (
+	lateConnect = 10e6
+	lateName    = 100e6
+)
+
 // Counts below which a counter shows no fault.
 const (
 	fewPackets = 5
@@ -121,12 +127,19 @@ func (e *Evidence) slow() bool {
 	})
 }
 
+// lateAnyway says whether the shortest of many names or connections to a Service is later than a wait for a CPU makes it. The least
+// name was 20 ms beside loops at the highest priority.
+func (e *Evidence) lateAnyway() bool {
+	_, _, late := e.lateService(lateConnect)
+	return late || slices.ContainsFunc(Paths, func(p plan.Path) bool { return e.leastName(p) > lateName })
+}
+
 func starved(e *Evidence) []Statement {
 	p := e.prober()
 	switch why := e.crowded(); {
 	case p.Of == 0:
 		return unknown("no trial was measured")
-	case why != "" && e.slow():
+	case why != "" && e.slow() && !e.lateAnyway():
 		return proven(fault(Tester, "", "%s", why))
 	}
 	return cleared("other work was seen on the CPUs of the path in %d of %d trials, and no time or rate shows it", p.Disturbed, p.Of)

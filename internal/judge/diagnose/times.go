@@ -148,6 +148,9 @@ func (e *Evidence) allowed(host float64) float64 {
 	return max(2*host, ownTrip)
 }
 
+// carriedByUDP are the encapsulations whose packets are datagrams between hosts.
+var carriedByUDP = map[string]bool{"vxlan": true, "wireguard": true}
+
 func roundTrip(e *Evidence) []Statement {
 	_, host, ok := e.trip(HostPath)
 	_, pod, also := e.trip(PodPath)
@@ -169,6 +172,9 @@ func roundTrip(e *Evidence) []Statement {
 		more := podLeast - hostLeast
 		switch {
 		case more > max(0.5e6, 0.2*hostLeast, e.allowed(min(hostLeast, longTrip))) && (hostLeast < longTrip || more > hostLeast):
+			if name := e.leastName(HostPath); carriedByUDP[e.Encapsulation] && name > 0.9*podLeast {
+				return fault(Node, HostPath.String(), "%s; a name takes %s at least between hosts: datagrams are late there, and they carry the packets of pods", saw, nanoseconds(name))
+			}
 			return fault(CNI, PodPath.String(), "%s", saw)
 		case hostLeast > longTrip:
 			return fault(Node, HostPath.String(), "%s", saw)
@@ -211,6 +217,13 @@ func overhead(e *Evidence) []Statement {
 	return cleared("%s", saw)
 }
 
+// lateService returns the shortest time to connect through the Service and to the pod, and whether it is so much longer.
+func (e *Evidence) lateService(much float64) (least, shortest float64, late bool) {
+	shortest, _ = e.Paths[PodPath].least("crr", "connect_time.min")
+	least, ok := e.Paths[ServicePath].least("crr", "connect_time.min")
+	return least, shortest, ok && least-shortest > much+2*shortest
+}
+
 func service(e *Evidence) []Statement {
 	direct, ok := e.Paths[PodPath].median("crr", "connect_time.p50")
 	through, also := e.Paths[ServicePath].median("crr", "connect_time.p50")
@@ -218,8 +231,7 @@ func service(e *Evidence) []Statement {
 		return cleared("no Service was tried, or no connection came about")
 	}
 	saw := fmt.Sprintf("to connect takes %s through the Service and %s to the pod", nanoseconds(through), nanoseconds(direct))
-	shortest, _ := e.Paths[PodPath].least("crr", "connect_time.min")
-	if least, ok := e.Paths[ServicePath].least("crr", "connect_time.min"); ok && least-shortest > longTrip+2*shortest {
+	if least, shortest, late := e.lateService(longTrip); late {
 		return fault(Service, ServicePath.String(), "%s; at least %s, and %s", saw, nanoseconds(least), nanoseconds(shortest))
 	}
 	if why := e.starved(); why != "" {
