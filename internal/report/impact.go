@@ -110,7 +110,7 @@ func forecastGrid(f impact.Forecast) Grid {
 	for _, r := range f.Rows {
 		g.Add(number.Clean(r.Profile), quantityText(r.Said, scale), quantityText(r.Took, scale), signedText(r.Error()))
 	}
-	g.Notes = append(g.Notes, fmt.Sprintf("Calculated from the goodput of %s and from %s, which the busiest member sends or takes. Measured is the exchange, without compute.",
+	g.Notes = append(g.Notes, fmt.Sprintf("Calculated from the goodput of %s and from %s, which the busiest member sends or takes. Measured is the mean exchange, without compute.",
 		f.From, number.WithUnit("B", float64(f.Bytes))))
 	return g
 }

@@ -245,6 +245,12 @@ func TestJudge(t *testing.T) {
 				e.Paths[p].Failed["dns"], e.Paths[p].Why["dns"] = 3, "timeout: no answer"
 			}
 		}, CNI, "names", "no name was resolved (timeout)"},
+		"one trial of datagrams had no CPU": {func(e *Evidence) {
+			e.Paths[ServicePath].Failed["udp"], e.Paths[ServicePath].Succeeded["udp"] = 1, 0
+			for _, p := range all {
+				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 6*time.Second, 9*time.Second
+			}
+		}, Fine, "", ""},
 		"Services are 20 ms late beside a busy machine": {func(e *Evidence) {
 			lateTCP(e, 20e6, ServicePath)
 			for _, p := range all {

@@ -196,7 +196,7 @@ func Forecasts(a *compare.Analysis, path plan.Path) (all []Forecast) {
 		f := Forecast{Workload: w, Bytes: shape.Busiest(), From: from}
 		for _, p := range a.Profiles {
 			said := per(cell(a, compare.Key{Case: plan.Case{Profile: p, Path: path, Workload: from}, Metric: metric.Goodput}), 8e9*float64(f.Bytes))
-			took := cell(a, compare.Key{Case: plan.Case{Profile: p, Path: path, Workload: w}, Metric: metric.ExchangeTime + ".p50"})
+			took := cell(a, compare.Key{Case: plan.Case{Profile: p, Path: path, Workload: w}, Metric: metric.ExchangeTime + ".mean"})
 			if said.Known() && took.Known() {
 				f.Rows = append(f.Rows, Told{p, said, took})
 			}

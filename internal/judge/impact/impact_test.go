@@ -285,8 +285,8 @@ func TestBulkWithoutOffloadIsRefused(t *testing.T) {
 // TestForecasts: the busiest member's bytes by the goodput of one stream, beside the exchange of each job that moves data.
 func TestForecasts(t *testing.T) {
 	values := map[string][]float64{
-		"canal job(size=16Mi) exchange_time.p50": around(50e6), "cilium-native job(size=16Mi) exchange_time.p50": around(10e6),
-		"canal job(pattern=incast,size=250000) exchange_time.p50": around(1e6), "canal job(pattern=microservice) exchange_time.p50": around(1e6),
+		"canal job(size=16Mi) exchange_time.mean": around(50e6), "cilium-native job(size=16Mi) exchange_time.mean": around(10e6),
+		"canal job(pattern=incast,size=250000) exchange_time.mean": around(1e6), "canal job(pattern=microservice) exchange_time.mean": around(1e6),
 	}
 	if all := Forecasts(measured(t, values), path); all != nil {
 		t.Errorf("without a stream: %+v", all)
