@@ -72,7 +72,7 @@ func unreachable(e *Evidence) []Statement {
 		dead = slices.DeleteFunc(dead, func(k string) bool {
 			return strings.HasPrefix(k, "stream") || k == resolver || k == "dns" && slices.Contains(alive, "udp") || far && slices.Contains([]string{"ping", "rr", "crr"}, k)
 		})
-		if len(alive) > 0 && e.crowded() != "" { // one trial that had no CPU is no path that is closed
+		if len(alive) > 0 && e.crowded() != "" { // one trial that had no CPU does not mean a closed path
 			dead = slices.DeleteFunc(dead, func(k string) bool { return e.Paths[path].Failed[k] == 1 })
 		}
 		if len(dead) == 0 {

@@ -117,7 +117,7 @@ type Shape struct {
 	Lost string
 }
 
-// Continues reports whether the others go on in a smaller group when a member is lost.
+// Continues reports whether the others continue in a smaller group when a member is lost.
 func (s Shape) Continues() bool { return s.Lost == lostContinues }
 
 func (s Shape) pattern() pattern {
