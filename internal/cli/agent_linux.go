@@ -28,7 +28,7 @@ const agentVerb = "agent"
 
 // hiddenCommands are those that cnibench calls itself with.
 func (p *program) hiddenCommands() []*cobra.Command {
-	return []*cobra.Command{p.agentCommand(), p.samplerCommand(), p.janitorCommand(), p.socketsCommand(), p.fidelityCommand(), p.containedCommand(), p.lookCommand(), p.leftoversCommand(), p.plantCommand()}
+	return []*cobra.Command{p.agentCommand(), p.samplerCommand(), p.janitorCommand(), p.socketsCommand(), p.wireGuardCommand(), p.fidelityCommand(), p.containedCommand(), p.lookCommand(), p.leftoversCommand(), p.plantCommand()}
 }
 
 // agentOf returns the command of an agent if args start one, else nil.
@@ -107,6 +107,16 @@ func (p *program) socketsCommand() *cobra.Command {
 				return errors.New("stdin is not a socket of a lab")
 			}
 			return lab.ServeSockets(socket)
+		},
+	}
+}
+
+func (p *program) wireGuardCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: lab.WireGuardVerb + " DEVICE MTU", Short: "Be the WireGuard of a device of the lab until stdin ends", Hidden: true, Args: cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			return lab.ServeWireGuard(args, p.stdin, p.stdout)
 		},
 	}
 }

@@ -45,6 +45,8 @@ type Entry struct {
 	Profile string
 	Dataplane
 	Expect expect.Expectation
+	// Encrypted is the same with encryption between nodes, nil if the profile has none.
+	Encrypted *Entry
 }
 
 // Node is the description of one node.
@@ -63,7 +65,9 @@ type Node struct {
 	Blocks []netip.Prefix
 	// Tunnel has no Device without encapsulation.
 	Tunnel Tunnel
-	Pods   []Pod
+	// Below is the tunnel whose place Tunnel takes while it encrypts; it has no Device where there is none.
+	Below Tunnel
+	Pods  []Pod
 	// Interfaces are devices on the underlay besides the NIC, which have a router of their own there.
 	Interfaces []Interface
 }

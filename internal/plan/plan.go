@@ -114,6 +114,8 @@ type Lab struct {
 	Conntrack condition.Conntrack `json:"conntrack,omitempty"`
 	// BridgeNetfilter says whether netfilter sees the packets that a bridge switches between pods.
 	BridgeNetfilter condition.BridgeNetfilter `json:"bridge_netfilter,omitempty"`
+	// Encryption says how the profiles that can encrypt packets between nodes do so.
+	Encryption condition.Encryption `json:"encryption,omitempty"`
 }
 
 // wireFaults are known faults of the wires between hosts and the switch, for tests of the measurement itself.

@@ -75,6 +75,23 @@ type Signs struct {
 	Tunnel *Tunnel `yaml:"tunnel"`
 	// Absent are devices that a node of this profile does not have.
 	Absent []string `yaml:"absent"`
+	// Encrypted is what encrypts packets between nodes if the CNI is told to, nil without it.
+	Encrypted *Encrypted `yaml:"encrypted"`
+}
+
+// Encrypted is a tunnel that takes the place of the profile's own.
+type Encrypted struct {
+	Tunnel `yaml:",inline"`
+	// Overhead is its bytes per packet on IPv4.
+	Overhead int `yaml:"overhead"`
+}
+
+// WithEncryption returns p with what encrypts in the place of its encapsulation; p itself if it has nothing that does.
+func (p Profile) WithEncryption() Profile {
+	if e := p.Encrypted; e != nil {
+		p.Encapsulation, p.Overhead, p.Tunnel = e.Kind, e.Overhead, &e.Tunnel
+	}
+	return p
 }
 
 // Tunnel is the device of a node that encapsulates.

@@ -53,6 +53,9 @@ type Signs struct {
 	Label int
 	// Firewall says that each node walks a list of rules for its pods, and a routing rule for their range.
 	Firewall bool
+	// Diverted is the entry of the routing policy, with its priority, that leads packets into the tunnel before the main table does;
+	// "" for none.
+	Diverted string
 }
 
 // Attachment is the connection of a pod's eth0 to its node.

@@ -14,11 +14,7 @@ type CalicoConfig struct {
 	IPv6 bool
 	// Devices are the host sides of the veths of this node's pods: "cali" and up to 11 more characters.
 	Devices []string
-	// VXLAN is true when Calico encapsulates. Outer packets are then untracked and accepted from Peers only. Traffic
-	// into the tunnel device has that device's address.
-	VXLAN bool
-	// IPIP is the same with IP in IP. Its outer packets are tracked.
-	IPIP bool
+	encapsulations
 	// NodeAddrs are the addresses of this node, Peers those of the other nodes on the underlay.
 	NodeAddrs, Peers []netip.Addr
 	// Pools are the ranges of Calico's IPAM; empty without it (canal). Packets from a pool to other addresses are
@@ -36,6 +32,17 @@ type CalicoConfig struct {
 	BPF bool
 }
 
+// encapsulations are the devices that carry packets to other nodes.
+type encapsulations struct {
+	// VXLAN is true when Calico encapsulates. Outer packets are then untracked and accepted from Peers only. Traffic
+	// into the tunnel device has that device's address.
+	VXLAN bool
+	// IPIP is the same with IP in IP. Its outer packets are tracked.
+	IPIP bool
+	// WireGuard says that Calico encrypts, before any encapsulation. Its outer packets are tracked and accepted from all.
+	WireGuard bool
+}
+
 // Felix takes its mark bits from the mask 0xffff0000, lowest first.
 const (
 	markAccept   = 0x10000
@@ -48,7 +55,10 @@ const (
 	markOurs = markAll &^ markAccept
 )
 
-const vxlanPort = 4789
+const (
+	vxlanPort     = 4789
+	wireGuardPort = 51820
+)
 
 // family names the version of IP in comments of rules.
 func (c CalicoConfig) family() string {
@@ -61,15 +71,20 @@ func (c CalicoConfig) family() string {
 // namespace is the Kubernetes namespace of the pods.
 const namespace = "default"
 
-// tunnel is the name of the device that encapsulates.
-func (c CalicoConfig) tunnel() string {
+// tunnels are the names of the devices that encapsulate or encrypt.
+func (c CalicoConfig) tunnels() (names []string) {
 	switch {
-	case c.IPv6:
-		return "vxlan-v6.calico"
 	case c.IPIP:
-		return "tunl0"
+		names = append(names, "tunl0")
+	case c.VXLAN && c.IPv6:
+		names = append(names, "vxlan-v6.calico")
+	case c.VXLAN:
+		names = append(names, "vxlan.calico")
 	}
-	return "vxlan.calico"
+	if c.WireGuard {
+		names = append(names, "wireguard.cali")
+	}
+	return names
 }
 
 // addCalico puts Calico's rules into node and returns the sets that they name, as ipset restore input. Call it after
@@ -150,9 +165,9 @@ func (f *felix) nat() {
 	f.at(ruleset.NAT, "cali-PREROUTING").jump("cali-fip-dnat")
 	f.at(ruleset.NAT, "cali-OUTPUT").jump("cali-fip-dnat")
 	post := f.at(ruleset.NAT, "cali-POSTROUTING").jump("cali-fip-snat").jump("cali-nat-outgoing")
-	if f.c.VXLAN || f.c.IPIP {
+	for _, tunnel := range f.c.tunnels() {
 		// A process of the node that called a Service chose its address before DNAT sent the packet into the tunnel.
-		post.to(masquerade, both("-o "+f.c.tunnel(), nft.Is(nft.OutDevice, f.c.tunnel())),
+		post.to(masquerade, both("-o "+tunnel, nft.Is(nft.OutDevice, tunnel)),
 			both("-m addrtype ! --src-type LOCAL --limit-iface-out", nft.SourceNotLocalTo), sourceLocal)
 	}
 	if len(f.c.Pools) > 0 {
@@ -189,6 +204,9 @@ func (f *felix) input() {
 		in.note("Allow "+f.c.family()+" VXLAN packets from allowed hosts").to(accept, vxlanPacket, f.in(setVXLANNet, source), destLocal)
 		in.note("Drop "+f.c.family()+" VXLAN packets from non-allowed hosts").to(drop, vxlanPacket, destLocal)
 	}
+	if f.c.WireGuard {
+		in.note("Allow incoming IPv4 Wireguard packets").to(accept, wireGuardPacket, destLocal)
+	}
 	in.follow("cali-wl-to-host", fromWorkload).
 		to(accept, isSet(markAccept)).
 		to(clearMark(markAll)).
@@ -221,6 +239,9 @@ func (f *felix) output() {
 	if f.c.VXLAN {
 		out.note("Allow "+f.c.family()+" VXLAN packets to other allowed hosts").
 			to(accept, vxlanPacket, sourceLocal, f.in(setVXLANNet, destination))
+	}
+	if f.c.WireGuard {
+		out.note("Allow outgoing IPv4 Wireguard packets").to(accept, wireGuardPacket, sourceLocal)
 	}
 	out.to(clearMark(markAll)).
 		jump("cali-to-host-endpoint", both("-m conntrack ! --ctstate DNAT", nft.NotJustTranslated)).

@@ -41,9 +41,14 @@ var (
 	sourceLocal  = both("-m addrtype --src-type LOCAL", nft.SourceLocal)
 	tcpPacket    = both("-p tcp", nft.Is(nft.L4Proto, nft.L4("tcp")))
 	ipipPacket   = both("-p 4", nft.Is(nft.L4Proto, nft.L4("4")))
-	vxlanPacket  = both(fmt.Sprintf("-p udp -m multiport --dports %d", vxlanPort),
-		nft.Is(nft.L4Proto, nft.L4("udp")), nft.Is(nft.DestPort, uint16(vxlanPort)))
+	vxlanPacket  = datagramTo(vxlanPort)
+
+	wireGuardPacket = datagramTo(wireGuardPort)
 )
+
+func datagramTo(port uint16) clause {
+	return both(fmt.Sprintf("-p udp -m multiport --dports %d", port), nft.Is(nft.L4Proto, nft.L4("udp")), nft.Is(nft.DestPort, port))
+}
 
 func setMark(bits uint32) clause {
 	return both(fmt.Sprintf("MARK --set-xmark %#x/%#x", bits, bits), nft.SetMark(bits))

@@ -53,6 +53,11 @@ var profiles = map[string]func(node int) Node{
 	"canal": func(node int) Node {
 		return Node{Services: services(node), Flannel: flannel(node), Calico: calico(node)}
 	},
+	"calico-encrypted": func(node int) Node {
+		c := calico(node)
+		c.VXLAN, c.WireGuard, c.Pools = true, true, []netip.Prefix{cluster}
+		return Node{Services: services(node), Calico: c}
+	},
 	"calico-vxlan": func(node int) Node {
 		c := calico(node)
 		c.VXLAN, c.Pools = true, []netip.Prefix{cluster}

@@ -319,7 +319,7 @@ func (b *builder) dataplane(ctx context.Context) error {
 	d := b.spec.dataplane
 	for k, n := range b.spec.Nodes {
 		at := b.at[&b.inst.Nodes[k].Host]
-		if err := at.Add(slices.Concat(b.forwarding(), b.prepared(n))...); err != nil {
+		if err := at.Add(slices.Concat(b.forwarding(), b.inUserSpace(b.inst.Nodes[k], b.prepared(n)))...); err != nil {
 			return fmt.Errorf("%s: %w", n.Name, err)
 		}
 		if err := b.openOwn(ctx, k); err != nil {

@@ -18,22 +18,23 @@ import (
 
 // Facts of a lab, besides those of package facts.
 const (
-	factNodes     = "lab.nodes"     // nodes of each profile
-	factPods      = "lab.pods"      // pods of each node
-	factFamily    = "lab.family"    // version of IP that nodes, pods and Services have
-	factServices  = "lab.services"  // Services besides the measured ones
-	factEndpoints = "lab.endpoints" // of each of these
-	factPosition  = "lab.position"  // of the measured Services among them
-	factLineRate  = "lab.line_rate" // of each node's NIC in bit/s, or "unshaped"
-	factDelay     = "lab.delay"     // added to packets from a node, for tests
-	factPlants    = "lab.plants"    // faults of nodes and links, planted for tests
-	factLoss      = "lab.loss"      // share of the frames from a node that are lost, for tests
-	factCgroup    = "lab.cgroup"    // "v2", or why nodes have no cgroups
-	factSteering  = "lab.rps"       // whether receive work is steered to the node's CPUs
-	factPodMTU    = "lab.pod_mtu"   // where it is not what the profile leaves
-	factGRO       = "lab.gro"       // what nodes merge of what they receive
-	factBigTCP    = "lab.big_tcp"   // whether super-packets may be longer than 64 KiB
-	factIPSet     = "ipset"
+	factNodes      = "lab.nodes"      // nodes of each profile
+	factPods       = "lab.pods"       // pods of each node
+	factFamily     = "lab.family"     // version of IP that nodes, pods and Services have
+	factServices   = "lab.services"   // Services besides the measured ones
+	factEndpoints  = "lab.endpoints"  // of each of these
+	factPosition   = "lab.position"   // of the measured Services among them
+	factLineRate   = "lab.line_rate"  // of each node's NIC in bit/s, or "unshaped"
+	factDelay      = "lab.delay"      // added to packets from a node, for tests
+	factPlants     = "lab.plants"     // faults of nodes and links, planted for tests
+	factLoss       = "lab.loss"       // share of the frames from a node that are lost, for tests
+	factCgroup     = "lab.cgroup"     // "v2", or why nodes have no cgroups
+	factSteering   = "lab.rps"        // whether receive work is steered to the node's CPUs
+	factPodMTU     = "lab.pod_mtu"    // where it is not what the profile leaves
+	factGRO        = "lab.gro"        // what nodes merge of what they receive
+	factBigTCP     = "lab.big_tcp"    // whether super-packets may be longer than 64 KiB
+	factEncryption = "lab.encryption" // of packets between nodes, in the profiles that can
+	factIPSet      = "ipset"
 	// factBackend is why the lab chose this backend of iptables.
 	factBackend = "lab.iptables.reason"
 	// factPolicies is the number of NetworkPolicies that select every pod, and of those that select none.
@@ -86,6 +87,7 @@ func (l *Lab) Facts() facts.Facts {
 
 		factBridgeNetfilter: string(cmp.Or(c.BridgeNetfilter, condition.BridgeNetfilterOn)),
 	}
+	f[factEncryption] = string(cmp.Or(c.Encryption, condition.EncryptionOff))
 	if c.NIC == plan.NICIdeal {
 		f[factGRO] = "as the kernel has it"
 	}

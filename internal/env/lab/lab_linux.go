@@ -42,7 +42,8 @@ type Options struct {
 	// Own are the profile files of profiles that the catalogue does not have; (optional).
 	Own []plan.OwnSource
 	// Program is the command line that starts an agent, for example {"/proc/self/exe", "agent"}. Its first word must
-	// call Janitor when JanitorVerb and a path follow, and ServeSockets when SocketsVerb follows. Without a program,
+	// call Janitor when JanitorVerb and a path follow, and ServeSockets when SocketsVerb follows,
+	// and ServeWireGuard when WireGuardVerb, a device and an MTU follow. Without a program,
 	// the lab cannot start agents or make sockets in a node's cgroup.
 	Program []string
 	// Env is added to the agents' environment; (optional).

@@ -42,6 +42,12 @@ func TestMain(m *testing.M) {
 				os.Exit(1)
 			}
 			os.Exit(0)
+		case WireGuardVerb:
+			if err := ServeWireGuard(os.Args[2:], os.Stdin, os.Stdout); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		case "hold":
 			if last := os.Args[len(os.Args)-1]; strings.HasSuffix(last, ".yaml") {
 				os.Exit(arrive(last))

@@ -109,6 +109,9 @@ func (d described) spec(name plan.Variant, l plan.Lab, backends []backendSet) (i
 	if l.ServiceProxy == condition.ProxyIPVS && p.Policy == "calico-iptables" {
 		return instanceSpec{}, advice.With(fmt.Errorf("profile %q: %w", name, ErrNoIPVS), "leave it out, or take another mode: --service-proxy iptables")
 	}
+	if l.Encryption == condition.EncryptionWireGuard && d.Encrypted != nil {
+		p, d.Dataplane = p.WithEncryption(), d.Encrypted.Dataplane
+	}
 	a := addressingOf(l)
 	s := instanceSpec{
 		Name: name, Profile: p, Lab: l, dataplane: d.Dataplane, file: d.file, net: a,

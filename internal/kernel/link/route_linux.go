@@ -43,13 +43,15 @@ type Route struct {
 	To netip.Prefix
 	// Via is the next hop, none when invalid.
 	Via netip.Addr
-	// Dev is the device; "" only with Blackhole.
+	// Dev is the device; "" only with Blackhole or Throw.
 	Dev string
 	// OnLink takes Via for a neighbour although no route says so. LinkScope says that the destination is a neighbour,
 	// HostScope that it is on this host. IPv6 keeps neither scope.
 	OnLink, LinkScope, HostScope bool
 	// Blackhole drops silently what has no longer match.
 	Blackhole bool
+	// Throw ends the look-up in the table; that of the routing policy goes on.
+	Throw bool
 	// Protocol says who made it; 0 is ProtocolBoot.
 	Protocol int
 	// MTU in bytes, 0 for that of the device.
@@ -74,9 +76,12 @@ func (r Route) add(h *Handle) error {
 	case r.LinkScope:
 		entry.Scope = netlink.SCOPE_LINK
 	}
-	if r.Blackhole {
+	switch {
+	case r.Blackhole:
 		entry.Type = unix.RTN_BLACKHOLE
-	} else {
+	case r.Throw:
+		entry.Type = unix.RTN_THROW
+	default:
 		i, err := h.indexOf(r.Dev)
 		if err != nil {
 			return err

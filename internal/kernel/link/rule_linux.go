@@ -22,11 +22,13 @@ type Rule struct {
 	Table int
 	// Mark matches packets with these bits of the mark set, any when 0.
 	Mark uint32
+	// Not turns the match round.
+	Not bool
 }
 
 func (r Rule) add(h *Handle) error {
 	entry := netlink.NewRule()
-	entry.Priority, entry.Table, entry.Family = r.Priority, cmp.Or(r.Table, unix.RT_TABLE_MAIN), unix.AF_INET
+	entry.Priority, entry.Table, entry.Family, entry.Invert = r.Priority, cmp.Or(r.Table, unix.RT_TABLE_MAIN), unix.AF_INET, r.Not
 	if r.To.Addr().Is6() || r.From.Addr().Is6() {
 		entry.Family = unix.AF_INET6
 	}
@@ -76,6 +78,9 @@ func (h *Handle) Policy() ([]PolicyEntry, error) {
 
 func words(e netlink.Rule) string {
 	var w []string
+	if e.Invert {
+		w = append(w, "not")
+	}
 	if e.Src != nil {
 		w = append(w, "from "+e.Src.String())
 	}

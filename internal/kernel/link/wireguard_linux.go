@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ type WireGuard struct {
 	Owner string
 	// Port is the UDP port at which it listens.
 	Port int
+	// Mark is that of the packets which it sends to its peers, 0 for none.
+	Mark int
 }
 
 // WireGuardPeer is the far end of a tunnel that a device knows.
@@ -42,11 +45,15 @@ func wireGuardKey(owner string) wgtypes.Key {
 }
 
 func (w WireGuard) add(h *Handle) error {
+	key := wireGuardKey(w.Owner)
+	config := wgtypes.Config{PrivateKey: &key, ListenPort: &w.Port, FirewallMark: &w.Mark}
+	if c, err := h.dialWireGuard(w.Name); err == nil {
+		return cmp.Or(setWireGuard(c, config), h.Up(w.Name))
+	}
 	if err := h.make(&netlink.Wireguard{LinkAttrs: attrs(w.Name, w.MTU, nil)}); err != nil {
 		return err
 	}
-	key := wireGuardKey(w.Owner)
-	return h.wireGuard(w.Name, wgtypes.Config{PrivateKey: &key, ListenPort: &w.Port})
+	return h.wireGuard(w.Name, config)
 }
 
 func (p WireGuardPeer) add(h *Handle) error {
@@ -59,6 +66,9 @@ func (p WireGuardPeer) add(h *Handle) error {
 
 // WireGuardPeers returns the port that a device listens at, and its peers without their owners, in no particular order.
 func (h *Handle) WireGuardPeers(device string) (port int, peers []WireGuardPeer, err error) {
+	if c, err := h.dialWireGuard(device); err == nil {
+		return readWireGuard(c, device)
+	}
 	err = h.wireGuardClient(func(c *wgctrl.Client) error {
 		d, err := c.Device(device)
 		if err != nil {
@@ -82,6 +92,9 @@ func (h *Handle) WireGuardPeers(device string) (port int, peers []WireGuardPeer,
 }
 
 func (h *Handle) wireGuard(device string, c wgtypes.Config) error {
+	if socket, err := h.dialWireGuard(device); err == nil {
+		return setWireGuard(socket, c)
+	}
 	return h.wireGuardClient(func(client *wgctrl.Client) error {
 		if err := client.ConfigureDevice(device, c); err != nil {
 			return fmt.Errorf("configure %s: %w", device, err)

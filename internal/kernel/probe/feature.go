@@ -53,7 +53,7 @@ var requirements = []requirement{
 	{name: "br_netfilter", about: "iptables on bridged packets, as kube-proxy asks for", option: "CONFIG_BRIDGE_NETFILTER", module: "br_netfilter"},
 	{name: "vxlan", about: "VXLAN tunnels", option: "CONFIG_VXLAN", module: "vxlan"},
 	{name: "ipip", about: "IPIP tunnels", option: "CONFIG_NET_IPIP", module: "ipip"},
-	{name: "wireguard", about: "WireGuard tunnels", option: "CONFIG_WIREGUARD", module: "wireguard"},
+	{name: "wireguard", about: "WireGuard tunnels, by the kernel or in user space", option: "CONFIG_WIREGUARD", module: "wireguard"},
 	{name: "macvlan", about: "pod devices on the node's NIC", option: "CONFIG_MACVLAN", module: "macvlan"},
 	{name: "ipvlan", about: "pod devices that share the node's MAC", option: "CONFIG_IPVLAN", module: "ipvlan"},
 	{name: "netkit", about: "BPF-programmable pod devices", option: "CONFIG_NETKIT", module: "netkit"},

@@ -3,6 +3,7 @@ package probe
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -42,7 +43,7 @@ var tries = map[string]probe{
 	},
 	"vxlan":     adds(link.VXLAN{Name: name, Port: 8472}),
 	"ipip":      adds(ipip),
-	"wireguard": adds(link.WireGuard{Name: name}),
+	"wireguard": func(_ context.Context, h *link.Handle) error { return tryWireGuard(h) },
 	"macvlan":   adds(veth, link.Child{Name: name, Parent: veth.Name}),
 	"ipvlan":    adds(veth, link.Child{Name: name, IPvlan: true, Parent: veth.Name}),
 	"netkit":    adds(link.Netkit{Name: name, Peer: "probe-np"}),
@@ -72,6 +73,19 @@ var tries = map[string]probe{
 // adds is a probe that adds things.
 func adds(things ...link.Thing) probe {
 	return func(_ context.Context, h *link.Handle) error { return h.Add(things...) }
+}
+
+// tryWireGuard makes a device of the kernel's, or looks whether WireGuard in user space could have one.
+func tryWireGuard(h *link.Handle) error {
+	err := h.Add(link.WireGuard{Name: name})
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	f, failed := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
+	if failed != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // tryIPVS makes a virtual server.

@@ -24,8 +24,11 @@ var queues = []string{
 	"inet_frag_wq", "mld", "ipv6_addrconf", "kstrp", "tls-strp",
 }
 
-// threads are the beginnings of names of kernel threads that carry packets.
-var threads = []string{"napi/", "backlog_napi/", "cpumap/", "ipvs-"}
+// WireGuardThread is the name of the threads of WireGuard in user space.
+const WireGuardThread = "wireguard-go"
+
+// threads are the beginnings of names of threads that carry packets: the kernel's, and WireGuard's in user space.
+var threads = []string{"napi/", "backlog_napi/", "cpumap/", "ipvs-", WireGuardThread}
 
 // OfPath says whether the kernel does a path's work in this task. ksoftirqd is not among them: it is counted by its CPU.
 func (t Task) OfPath() bool {

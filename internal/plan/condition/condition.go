@@ -19,6 +19,8 @@ type (
 	Conntrack string
 	// BridgeNetfilter says whether netfilter sees bridged packets.
 	BridgeNetfilter string
+	// Encryption is how packets between nodes are encrypted.
+	Encryption string
 	// Position is the place of the measured Services among all.
 	Position string
 	// IptablesBackend is which of the iptables programs write rules.
@@ -57,6 +59,9 @@ const (
 
 	BridgeNetfilterOn  BridgeNetfilter = "on"
 	BridgeNetfilterOff BridgeNetfilter = "off"
+
+	EncryptionOff       Encryption = "off"
+	EncryptionWireGuard Encryption = "wireguard"
 
 	// A new connection in iptables mode walks the rules of all Services before its own.
 	PositionFirst  Position = "first"

@@ -7,14 +7,14 @@ import (
 
 // Profiles are those of the family in the lab.
 var Profiles = []dataplane.Entry{
-	{Profile: "calico-vxlan", Dataplane: calico{vxlan: true}, Expect: overVXLAN},
-	{Profile: "calico-underlay", Dataplane: calico{}, Expect: expect.Expectation{
+	withEncryption(dataplane.Entry{Profile: "calico-vxlan", Expect: overVXLAN}, calico{vxlan: true}),
+	withEncryption(dataplane.Entry{Profile: "calico-underlay", Expect: expect.Expectation{
 		Tracked: true, Served: expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.Node), expect.HairpinNode, expect.Masqueraded),
 		Attach:    &Attach,
 		Blackhole: expect.ProtocolBird,
 		Remote:    &expect.Route{Device: "eth0", Protocol: expect.ProtocolBird},
-	}},
-	{Profile: "calico-nftables", Dataplane: calico{vxlan: true, nft: true}, Expect: overVXLAN},
+	}}, calico{}),
+	withEncryption(dataplane.Entry{Profile: "calico-nftables", Expect: overVXLAN}, calico{vxlan: true, nft: true}),
 	{Profile: "calico-ipip", Dataplane: calicoIPIP{}, Expect: expect.Expectation{
 		Tracked: true, Served: expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.TunnelEnd), expect.HairpinNode, expect.Masqueraded),
 		Attach:    &Attach,

@@ -8,12 +8,6 @@ var inIPVS = plan.Lab{ServiceProxy: "ipvs"}
 // breakagesInGuest are things done to what few kernels of build machines have; that of make test-vm has it all.
 var breakagesInGuest = []breakage{
 	{
-		name: "a plain route past an encrypted tunnel", profile: "flannel-wireguard",
-		script:  `ip route add $SUBNET via $REMOTE dev eth0`,
-		notices: []string{"wire" + cross, "wire.clear" + cross, "wire.addresses" + cross, "conntrack.outer" + cross},
-		holds:   []string{"exchange" + cross, "tunnel.peers"},
-	},
-	{
 		name: "an encrypted tunnel without its device", profile: "flannel-wireguard",
 		script:  `ip link del flannel-wg`,
 		notices: []string{"tunnel.device", "tunnel.peers", "route.remote", "exchange" + cross},

@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -63,6 +64,24 @@ var breakages = []breakage{
 		script:  `bridge fdb del $(bridge fdb show dev vxlan.calico | awk '/dst/ {print $1; exit}') dev vxlan.calico`,
 		notices: []string{"tunnel.fdb", "exchange" + cross},
 		holds:   []string{"exchange" + same},
+	},
+	{
+		name: "packets past the encryption", profile: "calico-vxlan", lab: plan.Lab{Encryption: condition.EncryptionWireGuard}, at: bothNodes,
+		script:  `ip rule del priority 99`,
+		notices: []string{"rules.encryption", "wire" + cross, "wire.clear" + cross, "wire.addresses" + cross},
+		holds:   []string{"exchange" + cross, "tunnel.peers", "tunnel.device"},
+	},
+	{
+		name: "a route of one node past the encryption", profile: "calico-underlay", lab: plan.Lab{Encryption: condition.EncryptionWireGuard}, at: bothNodes,
+		script:  `ip route del table 1 $(ip route show table 1 | grep 'dev wireguard.cali' | grep / | cut -d' ' -f1)`,
+		notices: []string{"wire" + cross, "wire.clear" + cross, "wire.addresses" + cross},
+		holds:   []string{"exchange" + cross, "tunnel.peers", "rules.encryption"},
+	},
+	{
+		name: "a plain route past an encrypted tunnel", profile: "flannel-wireguard",
+		script:  `ip route add $SUBNET via $REMOTE dev eth0`,
+		notices: []string{"wire" + cross, "wire.clear" + cross, "wire.addresses" + cross, "conntrack.outer" + cross},
+		holds:   []string{"exchange" + cross, "tunnel.peers"},
 	},
 	{
 		name: "a neighbour that may expire", profile: "canal",

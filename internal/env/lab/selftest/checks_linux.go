@@ -149,7 +149,7 @@ func wireChecks(x expectation) []check {
 		return nil
 	}
 	if x.sealed() {
-		return sealedChecks(x.tunnel, path)
+		return append(sealedChecks(x.tunnel, path), policedChecks(x, path)...)
 	}
 	list := []check{
 		{"wire", path, "what carries a packet between nodes", between(path, x)},
@@ -164,6 +164,11 @@ func wireChecks(x expectation) []check {
 	if t := x.wireTunnel(); t != nil && !t.ipip {
 		list = append(list, check{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, t)})
 	}
+	return append(list, policedChecks(x, path)...)
+}
+
+// policedChecks are the checks of what polices packets between two nodes.
+func policedChecks(x expectation, path plan.Path) (list []check) {
 	if x.policed {
 		list = append(list,
 			check{"policy.egress", path, "what the sending pod's chain cali-fw counts", policed(0, "cali-fw-", x.decides("cali-po-", "cali-pro-"), !x.alwaysNew)},
@@ -218,6 +223,9 @@ func nodeChecks(x expectation) []check {
 	}
 	if t := x.tunnel; t != nil {
 		list = append(list, check{kind: "tunnel.device", what: "the tunnel device of each node", probe: tunnelDevice(t)})
+		if x.Diverted != "" {
+			list = append(list, check{kind: "rules.encryption", what: "the entries of the routing policy of each node", probe: diverted(x.Diverted)})
+		}
 		if t.sealed {
 			list = append(list, check{kind: "tunnel.peers", what: "the peers of the tunnel device", probe: tunnelPeers(t)})
 		} else if !t.ipip {

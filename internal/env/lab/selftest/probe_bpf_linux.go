@@ -238,11 +238,17 @@ func routeMTU(_ context.Context, s *scene) finding {
 }
 
 // ipipKind returns the kind of tunl0: the kernel's, or that of the stand-in that the instance declares.
-func (s *scene) ipipKind() string {
-	for _, what := range s.inst.StandIn {
-		if strings.HasPrefix(what, "IPIP by BPF") {
-			return "veth"
-		}
+func (s *scene) ipipKind() string { return s.kindUnless("ipip", "IPIP by BPF", "veth") }
+
+// wireGuardKind is the kind of a device that encrypts.
+func (s *scene) wireGuardKind() string {
+	return s.kindUnless("wireguard", "WireGuard by wireguard-go", "tuntap")
+}
+
+// kindUnless returns kind, or that of what stands in for it.
+func (s *scene) kindUnless(kind, standIn, other string) string {
+	if slices.ContainsFunc(s.inst.StandIn, func(what string) bool { return strings.HasPrefix(what, standIn) }) {
+		return other
 	}
-	return "ipip"
+	return kind
 }

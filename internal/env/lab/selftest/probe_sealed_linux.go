@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cnibench/cnibench/internal/dataplane"
+	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/kernel/link"
@@ -29,6 +31,7 @@ func sealedChecks(t *tunnel, path plan.Path) []check {
 		{"wire.frame", path, "the length of the frame with the largest packet of a pod, in bytes", sealedLength(path)},
 		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", largestFrame},
 		{"wire.mac", path, "the source MAC address on the wire", wireMAC(path)},
+		{"wire", expect.PodHostCross, "what crosses the wire", carriers(expect.PodHostCross, "plain")},
 		{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, t)},
 	}
 }
@@ -118,7 +121,7 @@ func sealedLength(path plan.Path) inspection {
 // tunnelPeers requires that each node has every other node as a peer, with address, port and pod range.
 func tunnelPeers(t *tunnel) inspection {
 	return func(_ context.Context, s *scene) finding {
-		const want = "each other node at its address and port, for its pods"
+		const want = "each other node at its address and port, for its pods and tunnels"
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
 			h, err := link.Open(n.NS)
 			if err != nil {
@@ -131,11 +134,12 @@ func tunnelPeers(t *tunnel) inspection {
 			}
 			known := map[string]bool{}
 			for _, p := range peers {
+				slices.SortFunc(p.Allowed, netip.Prefix.Compare)
 				known[fmt.Sprintf("%s %s", p.Endpoint, p.Allowed)] = true
 			}
 			var missing []string
-			for _, other := range s.inst.Nodes {
-				peer := fmt.Sprintf("%s %s", netip.AddrPortFrom(other.Addr, uint16(t.port)), []netip.Prefix{other.PodCIDR})
+			for i, other := range s.inst.Nodes {
+				peer := fmt.Sprintf("%s %s", netip.AddrPortFrom(other.Addr, uint16(t.port)), s.behind(i))
 				if other != n && !known[peer] {
 					missing = append(missing, "no "+peer)
 				}
@@ -148,6 +152,32 @@ func tunnelPeers(t *tunnel) inspection {
 				missing = append(missing, "also "+peer)
 			}
 			return set(missing, want), nil
+		})
+	}
+}
+
+// behind returns what is sent to a node by its peers: its range, or its blocks and the addresses of its tunnels.
+func (s *scene) behind(node int) []netip.Prefix {
+	n := s.inst.Spec.Nodes[node]
+	if len(n.Blocks) == 0 {
+		return []netip.Prefix{n.PodCIDR}
+	}
+	list := slices.Clone(n.Blocks)
+	for _, t := range []dataplane.Tunnel{n.Tunnel, n.Below} {
+		if t.Device != "" {
+			list = append(list, dataplane.Single(t.Addr))
+		}
+	}
+	slices.SortFunc(list, netip.Prefix.Compare)
+	return list
+}
+
+// diverted compares the routing policy of each node.
+func diverted(want string) inspection {
+	return func(_ context.Context, s *scene) finding {
+		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+			list, err := link.At(n.NS, (*link.Handle).Policy)
+			return set(each.Of(list, func(e link.PolicyEntry) string { return fmt.Sprintf("%d %s", e.Priority, e.Words) }), "none"), err
 		})
 	}
 }

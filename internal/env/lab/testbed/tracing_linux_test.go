@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 		err = lab.Janitor(os.Args[2], os.Stdin)
 	case lab.SocketsVerb:
 		err = lab.ServeSockets(os.Stdin)
+	case lab.WireGuardVerb:
+		err = lab.ServeWireGuard(os.Args[2:], os.Stdin, os.Stdout)
 	case "agent":
 		err = agent.Serve(context.Background(), os.Stdin, os.Stdout, "test")
 	}

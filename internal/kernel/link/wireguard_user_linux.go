@@ -1,0 +1,81 @@
+package link
+
+import (
+	"bufio"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"golang.zx2c4.com/wireguard/wgctrl/wgtypes"
+)
+
+// WireGuardSocket returns the address of the socket by which WireGuard in user space is configured. Each network namespace has
+// such addresses of its own.
+func WireGuardSocket(device string) string { return "@cnibench/wireguard/" + device }
+
+// dialWireGuard connects to who is a device's WireGuard in user space, and fails if that is the kernel.
+func (h *Handle) dialWireGuard(device string) (c net.Conn, err error) {
+	err = h.ns.Do(func() error {
+		c, err = net.Dial("unix", WireGuardSocket(device))
+		return err
+	})
+	return c, err
+}
+
+// setWireGuard configures a device by WireGuard's text protocol.
+func setWireGuard(c net.Conn, config wgtypes.Config) error {
+	var b strings.Builder
+	b.WriteString("set=1\n")
+	if config.PrivateKey != nil {
+		fmt.Fprintf(&b, "private_key=%s\nlisten_port=%d\nfwmark=%d\n", hex.EncodeToString(config.PrivateKey[:]), *config.ListenPort, *config.FirewallMark)
+	}
+	for _, p := range config.Peers {
+		fmt.Fprintf(&b, "public_key=%s\nendpoint=%s\n", hex.EncodeToString(p.PublicKey[:]), p.Endpoint.AddrPort())
+		for _, a := range p.AllowedIPs {
+			fmt.Fprintf(&b, "allowed_ip=%s\n", a.String())
+		}
+	}
+	return askWireGuard(c, b.String(), func(string, string) error { return nil })
+}
+
+// readWireGuard returns the port and the peers of a device.
+func readWireGuard(c net.Conn, device string) (port int, peers []WireGuardPeer, err error) {
+	err = askWireGuard(c, "get=1\n", func(key, value string) (err error) {
+		switch key {
+		case "listen_port":
+			port, err = strconv.Atoi(value)
+		case "public_key":
+			peers = append(peers, WireGuardPeer{Device: device})
+		case "endpoint":
+			peers[len(peers)-1].Endpoint, err = netip.ParseAddrPort(value)
+		case "allowed_ip":
+			var a netip.Prefix
+			a, err = netip.ParsePrefix(value)
+			peers[len(peers)-1].Allowed = append(peers[len(peers)-1].Allowed, a)
+		}
+		return err
+	})
+	return port, peers, err
+}
+
+// askWireGuard sends a request, and reads the lines of the answer.
+func askWireGuard(c net.Conn, request string, line func(key, value string) error) error {
+	defer c.Close()
+	if _, err := fmt.Fprintf(c, "%s\n", request); err != nil {
+		return fmt.Errorf("ask WireGuard in user space: %w", err)
+	}
+	answer := bufio.NewScanner(c)
+	for answer.Scan() && answer.Text() != "" {
+		key, value, _ := strings.Cut(answer.Text(), "=")
+		if key == "errno" && value != "0" {
+			return fmt.Errorf("WireGuard in user space refuses: errno %s", value)
+		}
+		if err := line(key, value); err != nil {
+			return fmt.Errorf("WireGuard in user space says %q: %w", answer.Text(), err)
+		}
+	}
+	return answer.Err()
+}
