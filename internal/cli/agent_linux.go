@@ -28,7 +28,7 @@ const agentVerb = "agent"
 
 // hiddenCommands are those that cnibench calls itself with.
 func (p *program) hiddenCommands() []*cobra.Command {
-	return []*cobra.Command{p.agentCommand(), p.samplerCommand(), p.janitorCommand(), p.socketsCommand(), p.wireGuardCommand(), p.fidelityCommand(), p.containedCommand(), p.lookCommand(), p.leftoversCommand(), p.plantCommand()}
+	return []*cobra.Command{p.agentCommand(), p.samplerCommand(), p.janitorCommand(), p.socketsCommand(), wireGuardCommand(p), p.fidelityCommand(), p.containedCommand(), p.lookCommand(), p.leftoversCommand(), p.plantCommand()}
 }
 
 // agentOf returns the command of an agent if args start one, else nil.
@@ -111,7 +111,7 @@ func (p *program) socketsCommand() *cobra.Command {
 	}
 }
 
-func (p *program) wireGuardCommand() *cobra.Command {
+func wireGuardCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use: lab.WireGuardVerb + " DEVICE MTU", Short: "Be the WireGuard of a device of the lab until stdin ends", Hidden: true, Args: cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {

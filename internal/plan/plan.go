@@ -114,8 +114,6 @@ type Lab struct {
 	Conntrack condition.Conntrack `json:"conntrack,omitempty"`
 	// BridgeNetfilter says whether netfilter sees the packets that a bridge switches between pods.
 	BridgeNetfilter condition.BridgeNetfilter `json:"bridge_netfilter,omitempty"`
-	// Encryption says how the profiles that can encrypt packets between nodes do so.
-	Encryption condition.Encryption `json:"encryption,omitempty"`
 }
 
 // wireFaults are known faults of the wires between hosts and the switch, for tests of the measurement itself.
@@ -125,6 +123,8 @@ type wireFaults struct {
 	Loss  float64       `json:"loss,omitempty"`
 	// Plants are faults of nodes and links by name.
 	Plants []mesh.Plant `json:"plants,omitempty"`
+	// Encryption says how the profiles that can encrypt packets on the wires between nodes do so. It is no fault.
+	Encryption condition.Encryption `json:"encryption,omitempty"`
 }
 
 // Case is one cell of the experiment: a variant of a profile on a path under a workload.

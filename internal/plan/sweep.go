@@ -256,7 +256,6 @@ func (l Lab) excluded() string {
 	refuse(l.NIC == NICIdeal && (l.GRO == condition.GROOn || l.GRO == condition.GROUDP), "nothing cuts super-packets with nic=ideal, so gro=%s has nothing to merge: take nic=wire, or leave gro out", l.GRO)
 	refuse(l.NIC == NICWire && l.BigTCP == condition.BigTCPOn, "everything is cut into frames with nic=wire, so big-tcp=on has no use: take nic=ideal")
 	refuse(l.Family == 6 && l.BigTCP == condition.BigTCPOn, "nodes that forward by their own stack drop super-packets of more than 64 KiB in IPv6: big-tcp=on is for IPv4")
-	refuse(l.Family == 6 && l.Encryption == condition.EncryptionWireGuard, "encryption=wireguard is for IPv4 in the lab: flannel-wireguard also has IPv6")
 	refuse(l.CPU == condition.PlacementOne && l.RPS.Explicit(), "all work is on one CPU (cpu=one), so rps=%s has no use: take cpu=split", l.RPS)
 	return strings.Join(wrong, "; ")
 }

@@ -76,11 +76,11 @@ type Signs struct {
 	// Absent are devices that a node of this profile does not have.
 	Absent []string `yaml:"absent"`
 	// Encrypted is what encrypts packets between nodes if the CNI is told to, nil without it.
-	Encrypted *Encrypted `yaml:"encrypted"`
+	Encrypted *encrypted `yaml:"encrypted"`
 }
 
-// Encrypted is a tunnel that takes the place of the profile's own.
-type Encrypted struct {
+// encrypted is a tunnel that takes the place of the profile's own.
+type encrypted struct {
 	Tunnel `yaml:",inline"`
 	// Overhead is its bytes per packet on IPv4.
 	Overhead int `yaml:"overhead"`
@@ -90,6 +90,8 @@ type Encrypted struct {
 func (p Profile) WithEncryption() Profile {
 	if e := p.Encrypted; e != nil {
 		p.Encapsulation, p.Overhead, p.Tunnel = e.Kind, e.Overhead, &e.Tunnel
+		p.Needs = append(slices.Clone(p.Needs), e.Kind)
+		p.NoIPv6 = "the lab encrypts " + p.Name + " in IPv4"
 	}
 	return p
 }

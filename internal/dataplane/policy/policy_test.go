@@ -74,7 +74,7 @@ var profiles = map[string]func(node int) Node{
 		return Node{Services: services(node), Calico: c}
 	},
 	"calico-ebpf": func(node int) Node {
-		return Node{Calico: &CalicoConfig{Devices: devices[node], VXLAN: true, BPF: true}}
+		return Node{Calico: &CalicoConfig{Devices: devices[node], encapsulations: encapsulations{VXLAN: true}, BPF: true}}
 	},
 	"cilium-native": func(int) Node { return Node{Cilium: &CiliumConfig{}} },
 	"cilium-vxlan":  func(int) Node { return Node{Cilium: &CiliumConfig{VXLAN: true}} },

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"github.com/cnibench/cnibench/internal/profile"
 	"maps"
 	"slices"
 	"strings"
@@ -383,7 +384,11 @@ func (j *judge) calicoProfile(c calicoState) {
 	}
 	switch {
 	case c.felix.at("wireguardEnabled").on():
-		j.unmatched("Calico with WireGuard: no profile encrypts Calico's traffic")
+		text := "no profile encrypts its traffic"
+		if p, ok := profile.Lookup(name); ok && p.Encrypted != nil {
+			text = "in the lab " + name + "(encryption=wireguard)"
+		}
+		j.unmatched("Calico with WireGuard: " + text)
 		return
 	case c.encapsulation == "":
 		j.unmatched("Calico, dataplane " + c.dataplane + ": the encapsulation is not known, because no pool is given")

@@ -29,6 +29,8 @@ var (
 	Unexplained = Part{"unexplained", "not explained", "not explained"}
 	switchPart  = Part{"switch", "switch", "the switch between nodes"}
 	userPart    = Part{"user", "system", "load generator (user space)"}
+	// encryptionPart is that of WireGuard, in the kernel and in user space.
+	encryptionPart = Part{"wireguard", "tunnel", "WireGuard and encryption"}
 )
 
 // rule says which part a function belongs to, as called by caller if that is set.
@@ -146,7 +148,10 @@ func (t *table) attribute(stack []string) Part {
 	if stack[0] == sample.SwitchSpace {
 		return switchPart
 	}
-	if isUser(stack[len(stack)-1]) {
+	switch user := isUser(stack[len(stack)-1]); {
+	case user && stack[0] == "kernel": // a thread that does the kernel's work
+		return encryptionPart
+	case user:
 		return userPart
 	}
 	own, border := Unexplained, false

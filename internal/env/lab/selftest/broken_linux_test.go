@@ -11,7 +11,6 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -66,13 +65,13 @@ var breakages = []breakage{
 		holds:   []string{"exchange" + same},
 	},
 	{
-		name: "packets past the encryption", profile: "calico-vxlan", lab: plan.Lab{Encryption: condition.EncryptionWireGuard}, at: bothNodes,
+		name: "packets past the encryption", profile: "calico-vxlan(encryption=wireguard)", at: bothNodes,
 		script:  `ip rule del priority 99`,
 		notices: []string{"rules.encryption", "wire" + cross, "wire.clear" + cross, "wire.addresses" + cross},
 		holds:   []string{"exchange" + cross, "tunnel.peers", "tunnel.device"},
 	},
 	{
-		name: "a route of one node past the encryption", profile: "calico-underlay", lab: plan.Lab{Encryption: condition.EncryptionWireGuard}, at: bothNodes,
+		name: "a route of one node past the encryption", profile: "calico-underlay(encryption=wireguard)", at: bothNodes,
 		script:  `ip route del table 1 $(ip route show table 1 | grep 'dev wireguard.cali' | grep / | cut -d' ' -f1)`,
 		notices: []string{"wire" + cross, "wire.clear" + cross, "wire.addresses" + cross},
 		holds:   []string{"exchange" + cross, "tunnel.peers", "rules.encryption"},

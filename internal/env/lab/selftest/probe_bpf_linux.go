@@ -238,15 +238,15 @@ func routeMTU(_ context.Context, s *scene) finding {
 }
 
 // ipipKind returns the kind of tunl0: the kernel's, or that of the stand-in that the instance declares.
-func (s *scene) ipipKind() string { return s.kindUnless("ipip", "IPIP by BPF", "veth") }
+func (s *scene) ipipKind() string { return kindUnless(s, "ipip", "IPIP by BPF", "veth") }
 
 // wireGuardKind is the kind of a device that encrypts.
-func (s *scene) wireGuardKind() string {
-	return s.kindUnless("wireguard", "WireGuard by wireguard-go", "tuntap")
+func wireGuardKind(s *scene) string {
+	return kindUnless(s, "wireguard", "WireGuard by wireguard-go", "tuntap")
 }
 
 // kindUnless returns kind, or that of what stands in for it.
-func (s *scene) kindUnless(kind, standIn, other string) string {
+func kindUnless(s *scene, kind, standIn, other string) string {
 	if slices.ContainsFunc(s.inst.StandIn, func(what string) bool { return strings.HasPrefix(what, standIn) }) {
 		return other
 	}

@@ -343,7 +343,7 @@ func tunnelDevice(t *tunnel) inspection {
 		case t.ipip:
 			model.Kind = s.ipipKind()
 		case t.sealed:
-			model.Kind = s.wireGuardKind()
+			model.Kind = wireGuardKind(s)
 		}
 		want := describe(model)
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {

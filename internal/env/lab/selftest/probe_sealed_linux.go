@@ -139,7 +139,7 @@ func tunnelPeers(t *tunnel) inspection {
 			}
 			var missing []string
 			for i, other := range s.inst.Nodes {
-				peer := fmt.Sprintf("%s %s", netip.AddrPortFrom(other.Addr, uint16(t.port)), s.behind(i))
+				peer := fmt.Sprintf("%s %s", netip.AddrPortFrom(other.Addr, uint16(t.port)), behind(s.inst.Spec.Nodes[i]))
 				if other != n && !known[peer] {
 					missing = append(missing, "no "+peer)
 				}
@@ -157,8 +157,7 @@ func tunnelPeers(t *tunnel) inspection {
 }
 
 // behind returns what is sent to a node by its peers: its range, or its blocks and the addresses of its tunnels.
-func (s *scene) behind(node int) []netip.Prefix {
-	n := s.inst.Spec.Nodes[node]
+func behind(n dataplane.Node) []netip.Prefix {
 	if len(n.Blocks) == 0 {
 		return []netip.Prefix{n.PodCIDR}
 	}
