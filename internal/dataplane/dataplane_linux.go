@@ -65,7 +65,7 @@ type Node struct {
 	Blocks []netip.Prefix
 	// Tunnel has no Device without encapsulation.
 	Tunnel Tunnel
-	// Below is the tunnel whose place Tunnel takes while it encrypts; it has no Device where there is none.
+	// Below is the tunnel whose place Tunnel takes if Tunnel encrypts, without a Device otherwise.
 	Below Tunnel
 	Pods  []Pod
 	// Interfaces are devices on the underlay besides the NIC, which have a router of their own there.

@@ -123,7 +123,7 @@ type wireFaults struct {
 	Loss  float64       `json:"loss,omitempty"`
 	// Plants are faults of nodes and links by name.
 	Plants []mesh.Plant `json:"plants,omitempty"`
-	// Encryption says how the profiles that can encrypt packets on the wires between nodes do so. It is no fault.
+	// Encryption says how the profiles that can encrypt packets on the wires between nodes do so.
 	Encryption condition.Encryption `json:"encryption,omitempty"`
 }
 

@@ -75,7 +75,7 @@ type Signs struct {
 	Tunnel *Tunnel `yaml:"tunnel"`
 	// Absent are devices that a node of this profile does not have.
 	Absent []string `yaml:"absent"`
-	// Encrypted is what encrypts packets between nodes if the CNI is told to, nil without it.
+	// Encrypted is what encrypts packets between nodes if the CNI is configured for it, nil without.
 	Encrypted *encrypted `yaml:"encrypted"`
 }
 

@@ -50,7 +50,7 @@ type Route struct {
 	OnLink, LinkScope, HostScope bool
 	// Blackhole drops silently what has no longer match.
 	Blackhole bool
-	// Throw ends the look-up in the table; that of the routing policy goes on.
+	// Throw ends the look-up in the table; the routing policy then asks the next table.
 	Throw bool
 	// Protocol says who made it; 0 is ProtocolBoot.
 	Protocol int

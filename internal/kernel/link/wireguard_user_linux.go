@@ -16,7 +16,7 @@ import (
 // such addresses of its own.
 func WireGuardSocket(device string) string { return "@cnibench/wireguard/" + device }
 
-// dialWireGuard connects to who is a device's WireGuard in user space, and fails if that is the kernel.
+// dialWireGuard connects to the process that plays a device's WireGuard in user space. It fails if the kernel does.
 func (h *Handle) dialWireGuard(device string) (c net.Conn, err error) {
 	err = h.ns.Do(func() error {
 		c, err = net.Dial("unix", WireGuardSocket(device))
