@@ -36,7 +36,7 @@ func needPage(b *builder) page {
 // banners returns warnings about a run that did not end as planned, and about trials without a distribution.
 func banners(d Document, omitted int) []string {
 	var out []string
-	if d.Run.Failed > 0 || !slices.Contains([]string{result.Complete, result.Precise}, d.Run.Reason) {
+	if d.Run.Failed > 0 || slices.Contains([]string{result.Away, result.Interrupted, result.Killed, unfinished}, d.Run.Reason) {
 		out = append(out, "Trials: "+trialsText(d.Run)+".")
 	}
 	if omitted > 0 {

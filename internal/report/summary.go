@@ -75,20 +75,26 @@ type SummaryRow struct {
 
 // Statistics describes what the values of the rows are.
 func (s Summary) Statistics() string {
-	var kinds, columns []string
+	const mixed = ""            // stands for several
+	of := map[string][]string{} // columns by their statistic
+	var kinds []string
 	for j, column := range s.Columns {
+		var here []string
 		for _, row := range s.Rows {
-			c := row.Entries[j].Cell
-			if c == nil || row.Entries[j].Kind != Value {
-				continue
-			}
-			if i := slices.Index(kinds, c.Statistic()); i < 0 {
-				kinds, columns = append(kinds, c.Statistic()), append(columns, column.Name)
-			} else if !strings.HasSuffix(columns[i], column.Name) {
-				columns[i] += ", " + column.Name
+			if c := row.Entries[j].Cell; c != nil && row.Entries[j].Kind == Value {
+				here = append(here, c.Statistic())
 			}
 		}
+		switch here = each.Once(here); len(here) {
+		case 0:
+		case 1:
+			of[here[0]] = append(of[here[0]], column.Name)
+		default:
+			of[mixed] = append(of[mixed], column.Name)
+		}
+		kinds = append(kinds, here...)
 	}
+	kinds = each.Once(kinds)
 	switch len(kinds) {
 	case 0:
 		return ""
@@ -96,9 +102,15 @@ func (s Summary) Statistics() string {
 		return "A bar is a " + kinds[0] + "."
 	}
 	for i := range kinds {
-		kinds[i] += " (" + columns[i] + ")"
+		if names := each.Once(of[kinds[i]]); len(names) > 0 {
+			kinds[i] += " (" + strings.Join(names, ", ") + ")"
+		}
 	}
-	return "A bar is a " + strings.Join(kinds, ", or a ") + "."
+	text := "A bar is a " + strings.Join(kinds, ", or a ")
+	if names := each.Once(of[mixed]); len(names) > 0 {
+		text += "; " + joinNames(names) + " have both"
+	}
+	return text + "."
 }
 
 // mostNeeds is how many needs a screen has room for.
@@ -367,6 +379,36 @@ func firstVerdict(others []compare.Standing) compare.Verdict {
 		}
 	}
 	return mark
+}
+
+// Does returns in sentences which profiles have each function, and which each proof; nil where no profile is known.
+func (s Summary) Does() []string {
+	if s.Letters == "" {
+		return nil
+	}
+	names := func(rows []SummaryRow) string {
+		return strings.Join(each.Of(rows, func(r SummaryRow) string { return r.Profile }), ", ")
+	}
+	var functions []string
+	for _, f := range profile.Functions {
+		has := func(r SummaryRow) bool { return strings.Contains(r.Letters, f.Letter) }
+		with, without := each.Where(s.Rows, has), slices.DeleteFunc(slices.Clone(s.Rows), has)
+		switch {
+		case len(without) == 0:
+			functions = append(functions, f.Name+" (all)")
+		case len(with) > len(without):
+			functions = append(functions, f.Name+" (all but "+names(without)+")")
+		case len(with) > 0:
+			functions = append(functions, f.Name+" ("+names(with)+")")
+		}
+	}
+	proofs := each.Of(Grouped(s.Rows, func(r SummaryRow) string { return r.Proof }), func(rows []SummaryRow) string {
+		if len(rows) == len(s.Rows) {
+			return rows[0].Proof
+		}
+		return rows[0].Proof + " (" + names(rows) + ")"
+	})
+	return []string{"Functions: " + cmp.Or(strings.Join(functions, "; "), "none") + ".", "Proof: " + strings.Join(proofs, "; ") + "."}
 }
 
 // functionLetters writes the functions of a profile, "-" for each that it lacks.

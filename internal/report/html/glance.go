@@ -7,7 +7,6 @@ import (
 	"html/template"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/figure"
 	"github.com/cnibench/cnibench/internal/report/plot"
 	"github.com/cnibench/cnibench/internal/vocab/each"
@@ -35,10 +34,10 @@ func (b *builder) addGlance(v *view) {
 	narrow, _ := figure.Glance(b.d, b.series, true)
 	v.Glance, v.GlanceNarrow = b.svg(broad), b.svg(narrow)
 	v.GlanceTitle = b.d.Summary.Title
-	v.Ground = append(v.Ground, functionsAndProof(b.d.Summary)...)
+	v.Ground = append(v.Ground, b.d.Summary.Does()...)
 	v.GlanceNote = b.d.Summary.Statistics() + " The line on it is the interval. Blue is the best of a column, pale blue the same, grey undecided or the baseline. Orange is worse: " + shadeSteps() + ". " + b.d.Validated()
-	if s := b.d.Summary; s.Letters != "" {
-		v.GlanceNote += " Functions: " + s.Letters + ". Proof: " + s.Proofs + "."
+	if s := b.d.Summary; s.Proofs != "" {
+		v.GlanceNote += " Proof: " + s.Proofs + "."
 	}
 	var file bytes.Buffer
 	if err := plot.WriteLight(&file, card); err != nil && b.err == nil {
@@ -46,18 +45,6 @@ func (b *builder) addGlance(v *view) {
 	}
 	v.Card = template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(file.Bytes()))
 	v.CardName = "cnibench-" + b.d.RunID() + ".svg"
-}
-
-// functionsAndProof says what profiles do and how far they are proven, those of one kind together.
-func functionsAndProof(s *report.Summary) []string {
-	if s.Letters == "" {
-		return nil
-	}
-	kind := func(r report.SummaryRow) string { return r.Letters + " " + r.Proof }
-	kinds := each.Of(report.Grouped(s.Rows, kind), func(rows []report.SummaryRow) string {
-		return kind(rows[0]) + " (" + strings.Join(each.Of(rows, func(r report.SummaryRow) string { return r.Profile }), ", ") + ")"
-	})
-	return []string{"Functions and proof: " + strings.Join(kinds, ", ") + "."}
 }
 
 // pageIcon returns the page's sign in a tab: three bars.

@@ -260,12 +260,12 @@ func TestPolicy(t *testing.T) {
 func TestFirstScreenSaysWhatProfilesDo(t *testing.T) {
 	page := string(render(t, document(t, reporttest.NinePaths(6))))
 	before, after, _ := strings.Cut(page, `id="glance"`)
-	for _, want := range []string{"Functions and proof: ", "SP-6 wire (", "S--6 both (flannel-vxlan)", `og:title" content="Requests: macvlan is best`} {
+	for _, want := range []string{"Functions: Services (all but ", "; NetworkPolicy (", "Proof: ", "both (flannel-vxlan)", `og:title" content="Requests: macvlan is best`} {
 		if !strings.Contains(before, want) {
 			t.Errorf("no %q above the chart", want)
 		}
 	}
-	for _, want := range []string{"S Services, P NetworkPolicy", "Proof: wire: "} {
+	for _, want := range []string{" Proof: wire: "} {
 		if !strings.Contains(after, want) {
 			t.Errorf("no %q below the chart", want)
 		}
