@@ -168,7 +168,7 @@ func (l *Lab) chooseIptables(ctx context.Context, profiles []plan.Variant) {
 		if err != nil {
 			continue
 		}
-		if s.iptables() {
+		if s.ServiceEngine() == condition.ProxyIptables {
 			note(s.Lab.Services*max(1, s.Lab.Endpoints/2), "Services")
 		}
 		if s.Profile.Policy == "calico-iptables" {

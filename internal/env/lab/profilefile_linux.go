@@ -10,6 +10,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/dataplane/service"
 	"github.com/cnibench/cnibench/internal/env/lab/own"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
@@ -72,6 +73,9 @@ func ofFile(file profilefile.Profile) (described, error) {
 		if !file.Supports(family) && family == IPv6 {
 			d.record.NoIPv6 = "its file says so (families)"
 		}
+	}
+	if len(file.Node.Services) > 0 {
+		d.record.Services = FileServices
 	}
 	expectByFile(&d, file.Expect)
 	return d, nil
@@ -231,7 +235,7 @@ func (s instanceSpec) peer(k int) map[string]string {
 // openOwn opens what a profile file adds to node k: its commands run, its daemons are ready.
 func (b *builder) openOwn(ctx context.Context, k int) error {
 	file := b.spec.file
-	if file == nil || file.CNI == nil && len(file.Node.Prepare)+len(file.Node.Join)+len(file.Node.Daemons) == 0 {
+	if file == nil || file.CNI == nil && len(file.Node.Prepare)+len(file.Node.Join)+len(file.Node.Services)+len(file.Node.Daemons) == 0 {
 		return nil
 	}
 	if err := b.openNode(k); err != nil {
@@ -327,7 +331,24 @@ func (b *builder) joinOwn(ctx context.Context) error {
 			}
 		}
 	}
+	if b.spec.Profile.Services != FileServices {
+		return nil
+	}
+	for k := range b.inst.Nodes {
+		if err := b.inst.serveOwn(ctx, b.spec, k); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// serveOwn runs the commands of a profile file that make the Services of spec on node k.
+func (i *Instance) serveOwn(ctx context.Context, spec instanceSpec, k int) error {
+	objects, err := service.Objects(spec.kubeProxy(k))
+	if err != nil {
+		return err
+	}
+	return i.Nodes[k].own.Serve(ctx, objects)
 }
 
 // changes makes the changes of a profile file to nodes and pods.

@@ -60,6 +60,9 @@ func (i *Instance) learnAt(ctx context.Context, spec instanceSpec, node int) err
 	if n.programs.Serve != nil {
 		return n.programs.Serve(spec.kubeProxy(node))
 	}
+	if spec.Profile.Services == FileServices {
+		return i.serveOwn(ctx, spec, node)
+	}
 	rules := spec.Netfilter(node)
 	if rules.ProxyNFT {
 		return nft.Replace(ctx, n.NS, rules.Tables()[0])

@@ -28,7 +28,7 @@ func (s instanceSpec) Netfilter(node int) policy.Node {
 		rules.KubeRouter.Policies, rules.KubeRouter.PoliciesUnselected = s.Lab.Policies, s.Lab.PoliciesUnselected
 		rules.KubeRouter.ServiceCIDR = s.net.services
 	}
-	if s.Profile.Services == ebpfServices {
+	if s.Profile.Services == ebpfServices || s.Profile.Services == FileServices {
 		return rules
 	}
 	rules.Services = &service.Config{IPv6: rules.IPv6, ClusterCIDR: s.net.cluster, Services: s.kubeProxy(node)}
@@ -59,9 +59,17 @@ func (s instanceSpec) ProxyIPVS() bool {
 	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyIPVS
 }
 
-// iptables says whether the nodes' kube-proxy is in iptables mode.
-func (s instanceSpec) iptables() bool {
-	return s.Profile.Services == "kube-proxy" && !s.ProxyNFT() && !s.ProxyIPVS()
+// ServiceEngine names what serves Services on the nodes: kube-proxy by its mode, or what takes its place; "" for nothing.
+func (s instanceSpec) ServiceEngine() condition.ProxyMode {
+	switch {
+	case s.Profile.Services != "kube-proxy":
+		return condition.ProxyMode(s.Profile.Services)
+	case s.ProxyNFT():
+		return condition.ProxyNftables
+	case s.ProxyIPVS():
+		return condition.ProxyIPVS
+	}
+	return condition.ProxyIptables
 }
 
 // Needs returns the features that the profile and its conditions require, as package kernel/probe names them.
@@ -74,6 +82,9 @@ func (s instanceSpec) Needs() []string {
 
 // ebpfServices is the Services engine of a profile whose BPF programs replace kube-proxy.
 const ebpfServices = "ebpf"
+
+// FileServices is the Services engine of a profile whose file makes them.
+const FileServices = "file"
 
 // kubeProxy returns the Services from the view of a node's kube-proxy: one for each protocol.
 func (s instanceSpec) kubeProxy(node int) []service.Service {

@@ -87,10 +87,11 @@ type program struct {
 // node is what is changed and what runs on each node.
 type node struct {
 	Place
-	Prepare []string `yaml:"prepare" help:"shell commands that run once, before the pods are connected"`
-	Join    []string `yaml:"join" help:"shell commands that run once for each other node, after the pods are connected"`
-	Daemons []Daemon `yaml:"daemons" help:"programs that run as long as the node, started in this order after prepare"`
-	Timeout span     `yaml:"timeout" help:"time that one command may take" usual:"10s"`
+	Prepare  []string `yaml:"prepare" help:"shell commands that run once, before the pods are connected"`
+	Join     []string `yaml:"join" help:"shell commands that run once for each other node, after the pods are connected"`
+	Services []string `yaml:"services" help:"shell commands that make the Services in place of kube-proxy, after join and at each change; their input is the Services and EndpointSlices in JSON"`
+	Daemons  []Daemon `yaml:"daemons" help:"programs that run as long as the node, started in this order after prepare"`
+	Timeout  span     `yaml:"timeout" help:"time that one command may take" usual:"10s"`
 }
 
 // Daemon is a program that runs as long as its node.

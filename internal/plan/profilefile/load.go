@@ -145,7 +145,7 @@ func (l *loader) parts(o Profile, c checker) []plan.OwnPart {
 			add(fmt.Sprintf("node.daemons.%d.run", i), program, false)
 		}
 	}
-	for field, commands := range map[string][]string{"node.prepare": o.Node.Prepare, "node.join": o.Node.Join} {
+	for field, commands := range map[string][]string{"node.prepare": o.Node.Prepare, "node.join": o.Node.Join, "node.services": o.Node.Services} {
 		for _, command := range commands {
 			if program := beside(command); program != "" {
 				add(field, program, false)

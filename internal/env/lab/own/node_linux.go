@@ -13,6 +13,7 @@
 package own
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +77,7 @@ func Open(o Options) (*Node, error) {
 // Prepare runs the commands of node.prepare and starts the daemons.
 func (n *Node) Prepare(ctx context.Context) error {
 	for _, command := range n.Profile.Node.Prepare {
-		if err := n.shell(ctx, command, n.Values); err != nil {
+		if err := n.shell(ctx, command, n.Values, nil); err != nil {
 			return err
 		}
 	}
@@ -96,8 +97,18 @@ func (n *Node) Join(ctx context.Context, peer map[string]string) error {
 	values := maps.Clone(n.Values)
 	maps.Copy(values, peer)
 	for _, command := range n.Profile.Node.Join {
-		if err := n.shell(ctx, command, values); err != nil {
+		if err := n.shell(ctx, command, values, nil); err != nil {
 			return fmt.Errorf("join %s: %w", peer["peer"], err)
+		}
+	}
+	return nil
+}
+
+// Serve runs the commands of node.services with the objects of the Services.
+func (n *Node) Serve(ctx context.Context, objects []byte) error {
+	for _, command := range n.Profile.Node.Services {
+		if err := n.shell(ctx, command, n.Values, objects); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -105,16 +116,19 @@ func (n *Node) Join(ctx context.Context, peer map[string]string) error {
 
 // Shell runs a command of a person or a test.
 func (n *Node) Shell(ctx context.Context, command string) error {
-	return n.shell(ctx, command, n.Values)
+	return n.shell(ctx, command, n.Values, nil)
 }
 
 // shell runs a command until it ends.
-func (n *Node) shell(ctx context.Context, command string, values map[string]string) error {
+func (n *Node) shell(ctx context.Context, command string, values map[string]string, input []byte) error {
 	limit := n.Profile.Node.Timeout.Or(profilefile.DefaultTimeout)
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	var said child.Tail
 	cmd := n.command(bounded, command, values, &said)
+	if input != nil {
+		cmd.Stdin = bytes.NewReader(input)
+	}
 	err := n.room.Do(cmd.Start)
 	if err == nil {
 		err = cmd.Wait()

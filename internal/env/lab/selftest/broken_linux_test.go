@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/ipt"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -587,7 +588,7 @@ func TestEveryKindOfAssertionIsSeenToFail(t *testing.T) {
 	note([]string{"maglev"}) // by TestNodesThatChooseForThemselves
 	for _, name := range profile.Names() {
 		x := table(name)
-		x.policies, x.testServices, x.proxyIPVS, x.merges, x.long = 1, true, true, true, true
+		x.policies, x.testServices, x.engine, x.merges, x.long = 1, true, condition.ProxyIPVS, true, true
 		for _, c := range checks(x) {
 			if !failing[c.kind] {
 				t.Errorf("%s of %s: no test makes an assertion of its kind fail", c.id(), name)

@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // check is an assertion before its probe has run.
@@ -98,7 +100,7 @@ func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 	switch {
 	case x.Programs != nil:
 		list = append(list, programChecks(x, path)...)
-	case path.ByService():
+	case path.ByService() && x.engine != lab.FileServices: // where a file's engine translates, nobody knows
 		list = append(list,
 			check{"dnat", path, "the translation in conntrack, and the node that has it", translation(path)},
 			check{"vip", path, "where the Service's own address is seen", vip(path)})
@@ -237,10 +239,10 @@ func nodeChecks(x expectation) []check {
 			list = append(list, check{kind: "mtu.route", what: "the MTU of the pods' default route", probe: routeMTU})
 		}
 	}
-	if x.nft || x.proxyNFT {
+	if x.nft || x.engine == condition.ProxyNftables {
 		list = append(list, check{kind: "services.nft", what: "the ports of Services that kube-proxy serves, by nftables and by iptables", probe: proxyNFT})
 	}
-	if x.proxyIPVS {
+	if x.engine == condition.ProxyIPVS {
 		list = append(list,
 			check{kind: "services.ipvs", what: "addresses of Services on the node, virtual servers, and chains for Services in iptables", probe: proxyIPVS},
 			check{kind: "services.ipvs.counted", what: "the use of the first node's virtual server for the other node's Service", probe: countedIPVS})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -24,8 +25,8 @@ type expectation struct {
 
 	// ipv6 says that all addresses are IPv6; see inIPv6.
 	ipv6 bool
-	// proxyNFT and proxyIPVS say that kube-proxy is in nftables or ipvs mode.
-	proxyNFT, proxyIPVS bool
+	// engine is lab.Instance's ServiceEngine.
+	engine condition.ProxyMode
 	// local says that the Services' externalTrafficPolicy is Local; see keptLocal.
 	local bool
 	// testServices says that Services exist for the self-test.
@@ -146,7 +147,7 @@ func (x expectation) balanced() expectation {
 	if x.local {
 		like = expect.ExtPortLocal
 	}
-	if who, ok := x.Served[like]; ok && !x.proxyIPVS {
+	if who, ok := x.Served[like]; ok && x.engine != condition.ProxyIPVS {
 		x.Served = maps.Clone(x.Served)
 		x.Served[expect.ExtBalanced] = who
 	}

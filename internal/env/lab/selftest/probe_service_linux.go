@@ -16,6 +16,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // serviceChecks are the checks of the Services for self-tests: without endpoints, with session affinity, and with several
@@ -61,7 +62,7 @@ func (x expectation) unservedBy(network string) string {
 	if network == "udp" && x.Programs != nil && x.Programs.Mute {
 		return silence
 	}
-	if x.Firewall && !x.proxyNFT {
+	if x.Firewall && x.engine != condition.ProxyNftables {
 		return routedOn // kube-router accepts what its policies allow before kube-proxy can refuse it
 	}
 	return refusedAtOnce

@@ -350,12 +350,16 @@ func TestExampleProfiles(t *testing.T) {
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	needed := map[string][]string{"flanneld.yaml": {"flanneld", "etcd", "curl"}, "aws-vpc-plugin.yaml": {"aws-cni", "egress-cni", "ipamd"}}
+	needed := map[string][]string{
+		"flanneld.yaml":       {"flanneld", "etcd", "curl"},
+		"aws-vpc-plugin.yaml": {"aws-cni", "egress-cni", "ipamd"},
+		"cilium.yaml":         {"cilium-agent", "cilium-cni", "cilium-dbg", "etcd", "clang-19"},
+	}
 	built, err := filepath.Abs(examples + "/bin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, program := range []string{"extra-hop", "bridge", "ptp", "macvlan", "host-local", "aws-cni", "egress-cni", "ipamd"} {
+	for _, program := range []string{"extra-hop", "bridge", "ptp", "macvlan", "host-local", "aws-cni", "egress-cni", "ipamd", "cilium-agent", "cilium-cni", "cilium-dbg", "etcd"} {
 		path, err := programIn(program, dir, built)
 		if err != nil {
 			continue // the files that need it are skipped
@@ -381,8 +385,11 @@ func TestExampleProfiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			proves(t, copied)
-			if filepath.Base(file) == "aws-vpc-plugin.yaml" {
-				second := strings.NewReplacer("based-on: aws-vpc", "based-on: aws-vpc-eni2", "-last $RANGE_LAST", "-last $RANGE_LAST -interface 2")
+			second := map[string]*strings.Replacer{
+				"aws-vpc-plugin.yaml": strings.NewReplacer("based-on: aws-vpc", "based-on: aws-vpc-eni2", "-last $RANGE_LAST", "-last $RANGE_LAST -interface 2"),
+				"cilium.yaml":         strings.NewReplacer("--enable-bpf-masquerade", "--enable-bpf-masquerade --bpf-lb-mode dsr", "nodeport/remote: node", "nodeport/remote: own"),
+			}[filepath.Base(file)]
+			if second != nil {
 				if err := os.WriteFile(copied, []byte(second.Replace(string(text))), 0o644); err != nil {
 					t.Fatal(err)
 				}

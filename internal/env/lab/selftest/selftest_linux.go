@@ -50,7 +50,7 @@ func Run(ctx context.Context, inst *lab.Instance) []Assertion {
 	if inst.Spec.Lab.BridgeNetfilter == condition.BridgeNetfilterOff {
 		want = want.unfilteredBridge()
 	}
-	want.proxyNFT, want.proxyIPVS, want.policies = inst.Spec.ProxyNFT(), inst.Spec.ProxyIPVS(), inst.Spec.Lab.Policies
+	want.engine, want.policies = inst.Spec.ServiceEngine(), inst.Spec.Lab.Policies
 	want.merges = inst.Spec.Lab.NIC == plan.NICWire && inst.Spec.Lab.GRO != condition.GROOff
 	want.long = inst.Spec.Lab.BigTCP == condition.BigTCPOn
 	want.plugged = inst.Spec.Plugged()
