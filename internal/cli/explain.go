@@ -108,6 +108,7 @@ func (p *program) explain(cmd *cobra.Command, a *explainArgs, args []string) err
 	if err := p.sampleInto(cmd, want, name, a.quiet); err != nil {
 		return err
 	}
+	names[0], names[1] = want.Profiles[0], want.Profiles[len(want.Profiles)-1] // a profile file has a name of its own
 	if names[0] == names[1] {
 		names[1] = names[0].Twin()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -29,7 +30,7 @@ func (b *builder) best(n Need) []Best {
 	var out []Best
 	for _, f := range []profile.Function{profile.NetworkPolicy, profile.Encryption} {
 		x := Best{With: f, Choice: b.rankAmong(n.Path, n.Workload, n.Metric.Name, func(v plan.Variant) bool {
-			p, _ := profile.Lookup(v.Profile())
+			p, _ := b.lookUp(v)
 			return isDataplane(v) && f.By(p) != ""
 		})}
 		if len(x.Choice) > 0 {
@@ -39,6 +40,15 @@ func (b *builder) best(n Need) []Best {
 		out = append(out, x)
 	}
 	return out
+}
+
+// lookUp returns what is known of the profile of a variant, with encryption where it was measured so.
+func (b *builder) lookUp(v plan.Variant) (profile.Profile, bool) {
+	known, ok := profile.Lookup(v.Profile())
+	if ok && known.Encrypted != nil && v.Lab(b.header.Plan.Lab).Encryption == condition.EncryptionWireGuard {
+		known = known.WithEncryption()
+	}
+	return known, ok
 }
 
 // functionLines says in a sentence for each function which dataplane is best that has it; none where that is the best of all.
@@ -190,7 +200,7 @@ func (p Proof) text() string {
 func (b *builder) abilities() []Ability {
 	var out []Ability
 	for _, name := range b.analysis.Profiles {
-		known, ok := profile.Lookup(name.Profile())
+		known, ok := b.lookUp(name)
 		if !ok || b.wasSkipped(name) {
 			continue
 		}

@@ -1,0 +1,20 @@
+package report
+
+import (
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/profile"
+)
+
+// TestEncryptedVariantHasEncryption: the letter follows from the condition, of the variant or of the run.
+func TestEncryptedVariantHasEncryption(t *testing.T) {
+	for name, want := range map[plan.Variant]bool{
+		"calico-vxlan": false, "calico-vxlan(encryption=wireguard)": true, "cilium-native": false, "flannel-wireguard": true,
+	} {
+		known, ok := new(builder).lookUp(name)
+		if got := profile.Encryption.By(known) != ""; !ok || got != want {
+			t.Errorf("%s: encrypts: %v", name, got)
+		}
+	}
+}
