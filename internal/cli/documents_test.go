@@ -129,7 +129,7 @@ func atReadersPlace(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(place, "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, plugin := range []string{"bridge", "extra-hop", "host-local", "aws-cni", "egress-cni"} {
+	for _, plugin := range []string{"bridge", "extra-hop", "host-local", "aws-cni", "egress-cni", "cilium-cni"} {
 		if err := os.WriteFile(filepath.Join(place, "bin", plugin), []byte("#!/bin/sh\n"), 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -154,7 +154,7 @@ func TestFit(t *testing.T) {
 		{0, time.Second, 1000, shortestFit},
 		{0, time.Hour, 1, LongestFit},
 		{3 * time.Second, time.Second, 1000, 3 * time.Second},
-		{0, 100 * time.Second, 100, 108 * time.Millisecond},
+		{0, 100 * time.Second, 100, 109 * time.Millisecond},
 	} {
 		p := Default()
 		p.Duration, p.Budget = tt.duration, tt.budget

@@ -96,7 +96,7 @@ func (i *Instance) change(kind plan.ChurnKind, k int, to form) (func(context.Con
 	n, from := i.Nodes[k], i.churned(kind, 1-to)
 	target := i.churned(kind, to)
 	if i.Profile.Services == FileServices {
-		return func(ctx context.Context) error { return i.serveOwn(ctx, target, k) }, nil
+		return func(ctx context.Context) error { return n.serveOwn(ctx, target, k) }, nil
 	}
 	if n.programs.Serve != nil {
 		list := only(target.kubeProxy(k))

@@ -334,8 +334,8 @@ func (b *builder) joinOwn(ctx context.Context) error {
 	if b.spec.Profile.Services != FileServices {
 		return nil
 	}
-	for k := range b.inst.Nodes {
-		if err := b.inst.serveOwn(ctx, b.spec, k); err != nil {
+	for k, n := range b.inst.Nodes {
+		if err := n.serveOwn(ctx, b.spec, k); err != nil {
 			return err
 		}
 	}
@@ -343,12 +343,12 @@ func (b *builder) joinOwn(ctx context.Context) error {
 }
 
 // serveOwn runs the commands of a profile file that make the Services of spec on node k.
-func (i *Instance) serveOwn(ctx context.Context, spec instanceSpec, k int) error {
+func (n *Node) serveOwn(ctx context.Context, spec instanceSpec, k int) error {
 	objects, err := service.Objects(spec.kubeProxy(k))
 	if err != nil {
 		return err
 	}
-	return i.Nodes[k].own.Serve(ctx, objects)
+	return n.own.Serve(ctx, objects)
 }
 
 // changes makes the changes of a profile file to nodes and pods.

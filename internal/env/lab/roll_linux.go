@@ -61,7 +61,7 @@ func (i *Instance) learnAt(ctx context.Context, spec instanceSpec, node int) err
 		return n.programs.Serve(spec.kubeProxy(node))
 	}
 	if spec.Profile.Services == FileServices {
-		return i.serveOwn(ctx, spec, node)
+		return n.serveOwn(ctx, spec, node)
 	}
 	rules := spec.Netfilter(node)
 	if rules.ProxyNFT {

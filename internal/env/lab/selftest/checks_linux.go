@@ -100,7 +100,7 @@ func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 	switch {
 	case x.Programs != nil:
 		list = append(list, programChecks(x, path)...)
-	case path.ByService() && x.engine != lab.FileServices: // where a file's engine translates, nobody knows
+	case path.ByService() && x.engine != lab.FileServices: // the lab does not know where a file's engine translates
 		list = append(list,
 			check{"dnat", path, "the translation in conntrack, and the node that has it", translation(path)},
 			check{"vip", path, "where the Service's own address is seen", vip(path)})
