@@ -28,7 +28,7 @@ const (
 // Times in ns that no wait for a CPU makes of the shortest of many. They were chosen.
 const (
 	lateConnect = 10e6
-	lateName    = 100e6
+	lateName    = 500e6
 )
 
 // Counts below which a counter shows no fault.
@@ -128,7 +128,7 @@ func (e *Evidence) slow() bool {
 }
 
 // lateAnyway says whether the shortest of many names or connections to a Service is later than a wait for a CPU makes it. The least
-// name was 20 ms beside loops at the highest priority.
+// name was 164 ms beside loops at the highest priority.
 func (e *Evidence) lateAnyway() bool {
 	_, _, late := e.lateService(lateConnect)
 	return late || slices.ContainsFunc(Paths, func(p plan.Path) bool { return e.leastName(p) > lateName })
