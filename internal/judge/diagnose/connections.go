@@ -73,7 +73,8 @@ func unreachable(e *Evidence) []Statement {
 			return strings.HasPrefix(k, "stream") || k == resolver || k == "dns" && slices.Contains(alive, "udp") || far && slices.Contains([]string{"ping", "rr", "crr"}, k)
 		})
 		if len(alive) > 0 && e.crowded() != "" { // trials that had no CPU do not mean a closed path
-			dead = slices.DeleteFunc(dead, func(k string) bool { return e.Paths[path].Failed[k] == 1 || strings.HasPrefix(e.Paths[path].Why[k], "no traffic") })
+			p := e.Paths[path]
+			dead = slices.DeleteFunc(dead, func(k string) bool { return p.Failed[k] == 1 || strings.HasPrefix(p.Why[k], "no traffic") })
 		}
 		if len(dead) == 0 {
 			continue
