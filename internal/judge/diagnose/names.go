@@ -69,7 +69,7 @@ func resolutions(e *Evidence) []Statement {
 			}
 			return s
 		}
-		if dead, alive := e.Paths[path].dead(); slices.Contains(dead, "dns") && slices.Contains(alive, "udp") {
+		if dead, alive := e.Paths[path].dead(); slices.Contains(dead, "dns") && slices.Contains(alive, "udp") && e.crowded() == "" {
 			why, _, _ := strings.Cut(e.Paths[path].Why["dns"], ":")
 			return fault(side(path), path.String(), "no name was resolved (%s), and other datagrams pass", why)
 		}
