@@ -103,12 +103,12 @@ func (m Members) Run(ctx context.Context, continues bool, running func()) (*samp
 			ended <- end{rank, o, err}
 		}()
 	}
-	seen, done := make([]*sample.Observation, len(all)), make([]bool, len(all))
+	seen, first := make([]*sample.Observation, len(all)), false // first is true once the first member has ended
 	var failed error
 	lost := 0
 	for range all {
 		e := <-ended
-		seen[e.rank], done[e.rank] = e.seen, true
+		seen[e.rank], first = e.seen, first || e.rank == 0
 		if e.err != nil && (failed == nil || isLost(e.err) && !isLost(failed)) {
 			failed = &SideError{sideOf(e.rank), e.err}
 			time.AfterFunc(settling, stop)
@@ -116,7 +116,7 @@ func (m Members) Run(ctx context.Context, continues bool, running func()) (*samp
 				_ = m.Client.Finish(ctx) // without its account the trial fails
 			}
 		}
-		if isLost(failed) && (!continues || lost == 0 || done[0]) {
+		if isLost(failed) && (!continues || lost == 0 || first) {
 			break
 		}
 	}

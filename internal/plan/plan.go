@@ -88,7 +88,7 @@ type Lab struct {
 	RPS condition.RPS `json:"rps,omitempty"`
 	// LineRate shapes every node NIC's egress in bit/s; 0 is unshaped.
 	LineRate float64 `json:"line_rate,omitempty"`
-	wireFaults
+	wires
 	// Services is how many Services each profile carries besides the two that are measured.
 	Services int `json:"services,omitempty"`
 	// Endpoints is how many endpoints each of them has, Position where the measured ones are among them.
@@ -116,8 +116,8 @@ type Lab struct {
 	BridgeNetfilter condition.BridgeNetfilter `json:"bridge_netfilter,omitempty"`
 }
 
-// wireFaults are known faults of the wires between hosts and the switch, for tests of the measurement itself.
-type wireFaults struct {
+// wires are conditions of the wires between hosts and the switch: encryption, and known faults for tests of the measurement itself.
+type wires struct {
 	// Delay and Loss are of every wire: what the host sends comes this much later, and this share of it not at all.
 	Delay time.Duration `json:"delay,omitempty"`
 	Loss  float64       `json:"loss,omitempty"`

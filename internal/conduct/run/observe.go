@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -71,11 +70,12 @@ func Observe(ctx context.Context, site env.Looker, routes []plan.Route) (Met, fu
 	wait.Go(func() { x.sizes(ctx) })
 	wait.Go(func() { x.backends = x.dialled(ctx) })
 	wait.Wait()
-	longest, silent := int64(0), map[plan.Path]int{}
+	longest, silent, closed := int64(0), map[plan.Path]bool{}, false
 	for _, s := range x.ways {
 		longest = max(longest, s.Trip, s.Connect)
 		if s.Silence() {
-			silent[s.Path]++
+			closed = closed || silent[s.Path] // the other way, too
+			silent[s.Path] = true
 		}
 	}
 	for _, b := range x.backends {
@@ -83,7 +83,7 @@ func Observe(ctx context.Context, site env.Looker, routes []plan.Route) (Met, fu
 			longest = max(longest, b.Times[0])
 		}
 	}
-	return Met{time.Duration(longest), slices.Contains(slices.Collect(maps.Values(silent)), 2)}, x.end
+	return Met{time.Duration(longest), closed}, x.end
 }
 
 func (x *examination) end(ctx context.Context, e *diagnose.Evidence) {

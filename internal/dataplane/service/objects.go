@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // Objects returns Services and their EndpointSlices as Kubernetes has them, in JSON: an object with the lists "services" and
@@ -16,12 +18,7 @@ func Objects(all []Service) ([]byte, error) {
 	for len(all) > 0 {
 		first := all[0]
 		same := func(s Service) bool { return s.Namespace == first.Namespace && s.Name == first.Name }
-		var ports []Service
-		for _, s := range all {
-			if same(s) {
-				ports = append(ports, s)
-			}
-		}
+		ports := each.Where(all, same)
 		out.Services = append(out.Services, kubernetesService(ports))
 		if len(first.Endpoints) > 0 {
 			out.Endpoints = append(out.Endpoints, endpointSlice(ports))

@@ -257,7 +257,8 @@ func (t *Trial) Stands() string {
 }
 
 // Run plays steps until the first member ends the window, and returns what this member saw. edge is called at both edges of the
-// window. The first member of a job that continues without a lost member returns the account of the steps before the loss. Every error is a *load.Error. The connections stay open until Close.
+// window. The first member of a job that continues without a lost member returns the account of the steps before the loss. Every
+// error is a *load.Error. The connections stay open until Close.
 func (t *Trial) Run(ctx context.Context, edge func(end bool)) (*sample.Observation, error) {
 	if err := t.accept(ctx); err != nil {
 		return nil, t.over(ctx, err)

@@ -86,8 +86,8 @@ func (l *Lab) Facts() facts.Facts {
 		factConntrack:     string(cmp.Or(c.Conntrack, condition.ConntrackOn)),
 
 		factBridgeNetfilter: string(cmp.Or(c.BridgeNetfilter, condition.BridgeNetfilterOn)),
+		factEncryption:      string(cmp.Or(c.Encryption, condition.EncryptionOff)),
 	}
-	f[factEncryption] = string(cmp.Or(c.Encryption, condition.EncryptionOff))
 	if c.NIC == plan.NICIdeal {
 		f[factGRO] = "as the kernel has it"
 	}

@@ -59,7 +59,7 @@ func (s instanceSpec) ProxyIPVS() bool {
 	return len(s.Nodes) > 0 && s.Profile.Name != profile.Raw && s.Netfilter(0).ProxyIPVS
 }
 
-// ServiceEngine names what serves Services on the nodes: kube-proxy by its mode, or what takes its place; "" for nothing.
+// ServiceEngine names what serves Services on the nodes: kube-proxy by its mode, or what the profile has in its place.
 func (s instanceSpec) ServiceEngine() condition.ProxyMode {
 	switch {
 	case s.Profile.Services != "kube-proxy":

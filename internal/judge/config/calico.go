@@ -3,10 +3,11 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"github.com/cnibench/cnibench/internal/profile"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 const calico = "calico"

@@ -78,11 +78,20 @@ func (c ciliumState) asksEBPF() bool {
 	return c.at("enable-bpf-masquerade").on() && (c.masquerades4() || c.masquerades6())
 }
 
-// words refuses every text but these.
+// words refuses what is not one of the known words of an option, as the agent writes them.
 func words(option string, known ...string) func(ciliumState) (value, string) {
+	return wordsBy(func(g value) bool { return slices.Contains(known, g.text) }, option, known)
+}
+
+// looseWords is words for an option of which the agent takes other forms of a word, too.
+func looseWords(option string, known ...string) func(ciliumState) (value, string) {
+	return wordsBy(func(g value) bool { return slices.ContainsFunc(known, g.is) }, option, known)
+}
+
+func wordsBy(isKnown func(value) bool, option string, known []string) func(ciliumState) (value, string) {
 	return func(c ciliumState) (value, string) {
 		g, stated := c.leaf(option)
-		if !stated || g.text == "" || slices.Contains(known, g.text) || option == "kube-proxy-replacement" && slices.ContainsFunc(known, g.is) {
+		if !stated || g.text == "" || isKnown(g) {
 			return g, ""
 		}
 		return g, fmt.Sprintf("%s: %s, and cilium-agent 1.%d knows %s", option, g.text, c.minor, strings.Join(known, ", "))
@@ -90,10 +99,10 @@ func words(option string, known ...string) func(ciliumState) (value, string) {
 }
 
 var valueRefusals = []refusal{
-	{"agent-value", 10, 12, words("kube-proxy-replacement", "strict", "partial", "probe", "disabled")},
-	{"agent-value", 13, 13, words("kube-proxy-replacement", "strict", "partial", "disabled")},
-	{"agent-value", 14, 15, words("kube-proxy-replacement", "true", "false", "strict", "partial", "disabled")},
-	{"agent-value", 16, 0, words("kube-proxy-replacement", "true", "false")},
+	{"agent-value", 10, 12, looseWords("kube-proxy-replacement", "strict", "partial", "probe", "disabled")},
+	{"agent-value", 13, 13, looseWords("kube-proxy-replacement", "strict", "partial", "disabled")},
+	{"agent-value", 14, 15, looseWords("kube-proxy-replacement", "true", "false", "strict", "partial", "disabled")},
+	{"agent-value", 16, 0, looseWords("kube-proxy-replacement", "true", "false")},
 	{"agent-value", 10, 0, words("routing-mode", "native", "tunnel")},
 	{"agent-value", 10, 0, words("tunnel-protocol", "vxlan", "geneve")},
 	{"agent-value", 10, 0, func(c ciliumState) (value, string) {

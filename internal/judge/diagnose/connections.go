@@ -69,13 +69,12 @@ func unreachable(e *Evidence) []Statement {
 		dead, alive := e.Paths[path].dead()
 		// A stream hangs for other reasons, too, and no echo of a long way comes in time. Names have a rule of their own.
 		far := e.far(path) || path.ByService() && e.far(PodPath) // which is a part of the way
+		// Trials that had no CPU do not mean a closed path.
+		noCPU := len(alive) > 0 && e.crowded() != ""
 		dead = slices.DeleteFunc(dead, func(k string) bool {
-			return strings.HasPrefix(k, "stream") || k == resolver || k == "dns" && slices.Contains(alive, "udp") || far && slices.Contains([]string{"ping", "rr", "crr"}, k)
-		})
-		if len(alive) > 0 && e.crowded() != "" { // trials that had no CPU do not mean a closed path
 			p := e.Paths[path]
-			dead = slices.DeleteFunc(dead, func(k string) bool { return p.Failed[k] == 1 || strings.HasPrefix(p.Why[k], "no traffic") })
-		}
+			return noCPU && (p.Failed[k] == 1 || strings.HasPrefix(p.Why[k], "no traffic")) || strings.HasPrefix(k, "stream") || k == resolver || k == "dns" && slices.Contains(alive, "udp") || far && slices.Contains([]string{"ping", "rr", "crr"}, k)
+		})
 		if len(dead) == 0 {
 			continue
 		}

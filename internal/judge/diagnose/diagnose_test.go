@@ -94,6 +94,21 @@ func scale(e *Evidence, by float64, metrics []string, paths ...plan.Path) {
 
 var all = []plan.Path{HostPath, PodPath, ServicePath}
 
+// busyAndLate is a busy machine on which names of pods took so many ns at least in each trial, and other datagrams 60 us.
+func busyAndLate(least ...float64) func(*Evidence) {
+	return func(e *Evidence) {
+		for _, p := range []plan.Path{PodPath, ServicePath} {
+			e.Paths[p].Values["dns resolution_time.min"] = slices.Clone(least)
+		}
+		for _, p := range e.Paths {
+			p.Prober.Foreign, p.Prober.Own = 3*time.Second, 9*time.Second
+		}
+		for i := range e.Sizes {
+			e.Sizes[i].Trip = 60e3
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	times, rates := []string{"rtt", "connect_time"}, []string{"goodput"}
 	for name, c := range map[string]struct {
@@ -229,28 +244,11 @@ func TestJudge(t *testing.T) {
 			p := e.Paths[PodPath]
 			p.Names["dns"], p.Stalled, p.Succeeded["dns"] = Lossy{Sent: 312, Lost: 3}, map[string]uint64{"dns": 2}, 3
 		}, CNI, "names", "3 of 312 names waited"},
-		"names of pods are 600 ms late, other datagrams are not, beside a busy machine": {func(e *Evidence) {
-			for _, p := range []plan.Path{PodPath, ServicePath} {
-				e.Paths[p].Values["dns resolution_time.min"] = []float64{600e6, 601e6, 600e6}
-			}
-			for _, p := range all {
-				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 3*time.Second, 9*time.Second
-			}
-			for i := range e.Sizes {
-				e.Sizes[i].Trip = 60e3
-			}
-		}, CNI, "names", "names alone are late, another datagram takes 60.0 µs"},
-		"names of pods are 164 ms late, other datagrams are not, beside a busy machine": {func(e *Evidence) {
-			for _, p := range []plan.Path{PodPath, ServicePath} {
-				e.Paths[p].Values["dns resolution_time.min"] = []float64{164e6, 201e6, 180e6}
-			}
-			for _, p := range all {
-				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 3*time.Second, 9*time.Second
-			}
-			for i := range e.Sizes {
-				e.Sizes[i].Trip = 60e3
-			}
-		}, Tester, "starved", "other tasks took"}, // what a busy machine made of names without a fault
+		"names of pods are 600 ms late, other datagrams are not, beside a busy machine": {busyAndLate(600e6, 601e6, 600e6),
+			CNI, "names", "names alone are late, another datagram takes 60.0 µs"},
+		// What a busy machine made of names without a fault.
+		"names of pods are 164 ms late, other datagrams are not, beside a busy machine": {busyAndLate(164e6, 201e6, 180e6),
+			Tester, "starved", "other tasks took"},
 		"names of pods alone time out": {func(e *Evidence) {
 			for _, p := range []plan.Path{PodPath, ServicePath} {
 				e.Paths[p].Failed["dns"], e.Paths[p].Why["dns"] = 3, "timeout: no answer"

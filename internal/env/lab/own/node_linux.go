@@ -76,10 +76,8 @@ func Open(o Options) (*Node, error) {
 
 // Prepare runs the commands of node.prepare and starts the daemons.
 func (n *Node) Prepare(ctx context.Context) error {
-	for _, command := range n.Profile.Node.Prepare {
-		if err := n.shell(ctx, command, n.Values, nil); err != nil {
-			return err
-		}
+	if err := n.shells(ctx, n.Profile.Node.Prepare, n.Values, nil); err != nil {
+		return err
 	}
 	for _, d := range n.Profile.Node.Daemons {
 		if d.On != "" && d.On != n.Name {
@@ -96,22 +94,15 @@ func (n *Node) Prepare(ctx context.Context) error {
 func (n *Node) Join(ctx context.Context, peer map[string]string) error {
 	values := maps.Clone(n.Values)
 	maps.Copy(values, peer)
-	for _, command := range n.Profile.Node.Join {
-		if err := n.shell(ctx, command, values, nil); err != nil {
-			return fmt.Errorf("join %s: %w", peer["peer"], err)
-		}
+	if err := n.shells(ctx, n.Profile.Node.Join, values, nil); err != nil {
+		return fmt.Errorf("join %s: %w", peer["peer"], err)
 	}
 	return nil
 }
 
 // Serve runs the commands of node.services with the objects of the Services.
 func (n *Node) Serve(ctx context.Context, objects []byte) error {
-	for _, command := range n.Profile.Node.Services {
-		if err := n.shell(ctx, command, n.Values, objects); err != nil {
-			return err
-		}
-	}
-	return nil
+	return n.shells(ctx, n.Profile.Node.Services, n.Values, objects)
 }
 
 // Shell runs a command of a person or a test.
@@ -119,7 +110,17 @@ func (n *Node) Shell(ctx context.Context, command string) error {
 	return n.shell(ctx, command, n.Values, nil)
 }
 
-// shell runs a command until it ends.
+// shells runs commands one after another until one fails, each with the same input.
+func (n *Node) shells(ctx context.Context, commands []string, values map[string]string, input []byte) error {
+	for _, command := range commands {
+		if err := n.shell(ctx, command, values, input); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shell runs a command until it ends. Without input it reads nothing.
 func (n *Node) shell(ctx context.Context, command string, values map[string]string, input []byte) error {
 	limit := n.Profile.Node.Timeout.Or(profilefile.DefaultTimeout)
 	bounded, stop := context.WithTimeout(ctx, limit)

@@ -25,7 +25,7 @@ type expectation struct {
 
 	// ipv6 says that all addresses are IPv6; see inIPv6.
 	ipv6 bool
-	// engine is lab.Instance's ServiceEngine.
+	// engine names what serves Services on the nodes: a mode of kube-proxy, "ebpf", lab.FileServices or "none".
 	engine condition.ProxyMode
 	// local says that the Services' externalTrafficPolicy is Local; see keptLocal.
 	local bool
