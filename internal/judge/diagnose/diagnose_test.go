@@ -246,6 +246,12 @@ func TestJudge(t *testing.T) {
 		}, CNI, "names", "3 of 312 names waited"},
 		"names of pods are 600 ms late, other datagrams are not, beside a busy machine": {busyAndLate(600e6, 601e6, 600e6),
 			CNI, "names", "names alone are late, another datagram takes 60.0 µs"},
+		"other tasks have most of the CPUs, and names are 884 ms late": {func(e *Evidence) {
+			busyAndLate(884e6, 901e6, 890e6)(e)
+			for _, p := range e.Paths {
+				p.Prober.Foreign = 8 * time.Second
+			}
+		}, Tester, "starved", "other tasks took"},
 		// What a busy machine made of names without a fault.
 		"names of pods are 164 ms late, other datagrams are not, beside a busy machine": {busyAndLate(164e6, 201e6, 180e6),
 			Tester, "starved", "other tasks took"},

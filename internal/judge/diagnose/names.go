@@ -74,7 +74,7 @@ func resolutions(e *Evidence) []Statement {
 			return fault(side(path), path.String(), "no name was resolved (%s), and other datagrams pass", why)
 		}
 		least := e.leastName(path)
-		if trip, _, ok := e.trip(path); ok && least > longTrip+2*trip && (least > lateName || e.starved() == "") {
+		if trip, _, ok := e.trip(path); ok && least > longTrip+2*trip && (e.lateNamesAnyway(path) || e.starved() == "") {
 			return fault(side(path), path.String(), "a name takes %s at least, and a request %s: %s", nanoseconds(least), nanoseconds(trip), e.lateAlone(path, least))
 		}
 		if v, ok := e.Paths[path].median("dns", "resolution_time.p50"); ok {

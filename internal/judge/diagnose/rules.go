@@ -16,6 +16,7 @@ const (
 	stolenMuch    = 0.05   // of the nodes' CPU time
 	disturbedMuch = 0.5    // of the trials, by other work on the CPUs of the path
 	foreignMuch   = 0.25   // of the time of the load's CPUs, by other tasks
+	foreignMost   = 0.5    // of it, above which no time says anything
 	waitsMuch     = 3      // times the shortest round trip
 	heldMuch      = 0.3    // of the time of a trial with pauses, ready and without a CPU
 	heldOften     = 0.25   // of the ends of such trials
@@ -25,7 +26,7 @@ const (
 	tableFull     = 0.95   // of the entries of a table
 )
 
-// Times in ns that no wait for a CPU makes of the shortest of many. They were chosen.
+// Times in ns that a wait for a CPU does not make of the shortest of many, unless other tasks have most of the CPUs. They were chosen.
 const (
 	lateConnect = 10e6
 	lateName    = 500e6
@@ -104,8 +105,7 @@ func (e *Evidence) starved() string {
 // crowded says that other work had the prober's CPUs, "" if not: other tasks took much of their time, or the hosts' usual round trip
 // waits for a CPU where the shortest does not.
 func (e *Evidence) crowded() string {
-	p := e.prober()
-	share := p.Foreign.Seconds() / max(p.Own.Seconds(), 1e-9)
+	p, share := e.prober(), e.foreignShare()
 	least, usual, ok := e.trip(HostPath)
 	switch {
 	case share > foreignMuch:
@@ -127,11 +127,22 @@ func (e *Evidence) slow() bool {
 	})
 }
 
-// lateAnyway says whether the shortest of many names or connections to a Service is later than a wait for a CPU makes it. The least
-// name was 164 ms beside loops at the highest priority.
+// foreignShare is what other tasks took of the time of the prober's CPUs.
+func (e *Evidence) foreignShare() float64 {
+	p := e.prober()
+	return p.Foreign.Seconds() / max(p.Own.Seconds(), 1e-9)
+}
+
+// lateAnyway says whether the shortest of many names or connections to a Service is later than a wait for a CPU makes it.
 func (e *Evidence) lateAnyway() bool {
 	_, _, late := e.lateService(lateConnect)
-	return late || slices.ContainsFunc(Paths, func(p plan.Path) bool { return e.leastName(p) > lateName })
+	return late && e.foreignShare() < foreignMost || slices.ContainsFunc(Paths, e.lateNamesAnyway)
+}
+
+// lateNamesAnyway says it of the names of a path. Where other tasks had most of the CPUs, no time says anything: beside loops at the
+// highest priority the shortest name was once 884 ms.
+func (e *Evidence) lateNamesAnyway(path plan.Path) bool {
+	return e.leastName(path) > lateName && e.foreignShare() < foreignMost
 }
 
 func starved(e *Evidence) []Statement {
