@@ -57,7 +57,7 @@ func shellOf(page string) (lines []string) {
 
 // simple returns the words of each command in a line, without what only says how it is called.
 func simple(line string) (calls [][]string) {
-	for part := range strings.SplitSeq(line, " && ") {
+	for part := range strings.SplitSeq(strings.ReplaceAll(line, " 2>&1", ""), " && ") {
 		for _, words := range commandsIn(strings.TrimPrefix(part, "$ ")) {
 			for len(words) > 0 && (words[0] == "sudo" || words[0] == "kubectl" && len(words) > 1 && words[1] == "cnibench" || strings.Contains(words[0], "=") && len(words) > 1) {
 				words = words[1:]
