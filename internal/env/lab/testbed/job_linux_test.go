@@ -94,8 +94,11 @@ func TestKilledMemberIsNamed(t *testing.T) {
 	}
 	for _, lost := range []int{0, 2} {
 		m, _ := members(t, l, "ptp", crossNode, "job(members=4)", time.Hour)
-		victim := append([]*control.Client{m.Client}, m.Servers...)[lost]
-		_, err := m.Run(t.Context(), false, func() { _ = victim.Close() })
+		all := append([]*control.Client{m.Client}, m.Servers...)
+		_, err := m.Run(t.Context(), false, func() { _ = all[lost].Close() })
+		for _, c := range all {
+			_ = c.Close() // the next members listen where these do
+		}
 		var said *control.Error
 		if want := fmt.Sprintf("ptp/node-%d/pod-1", lost+1); !errors.As(err, &said) || said.Kind != control.KindGone || !strings.Contains(err.Error(), want) {
 			t.Errorf("member %d was killed: %v", lost, err)

@@ -212,26 +212,32 @@ inlined int ct_lookup(struct __sk_buff *skb, const struct ct_key *t, __u8 direct
 	}
 }
 
+/* ct_remember makes the entry of a flow. e has what is known of it beforehand. */
+inlined int ct_remember(struct __sk_buff *skb, const struct ct_key *key, struct ct_entry *e)
+{
+	e->packets = 1;
+	e->bytes = skb->len;
+	e->tx_reported = now_seconds();
+	e->lifetime = e->tx_reported + ct_lifetime(key->proto, 1, 0);
+	if (key->proto == IPPROTO_TCP)
+		e->tx_flags_seen = TCP_SYN;
+	return bpf_map_update_elem(ct_map(key->proto), key, e, BPF_ANY) ? -DROP_CT_CREATE_FAILED : 0;
+}
+
 /* ct_create remembers a flow, and with it the ICMP errors that may come about it. state gives what is not counted. */
 inlined int ct_create(struct __sk_buff *skb, const struct ct_key *t, __u8 direction, const struct ct_entry *state)
 {
 	struct ct_entry e = {};
 	struct ct_key key = *t;
 
-	e.packets = 1;
-	e.bytes = skb->len;
 	e.backend_id = state->backend_id;
 	e.flags = state->flags & (CTF_NODE_PORT | CTF_DSR | CTF_FROM_TUNNEL | CTF_LOOPBACK);
 	e.rev_nat = state->rev_nat;
 	e.nat_addr = state->nat_addr;
 	e.nat_port = state->nat_port;
 	e.src_identity = state->src_identity;
-	e.tx_reported = now_seconds();
-	e.lifetime = e.tx_reported + ct_lifetime(t->proto, 1, 0);
-	if (t->proto == IPPROTO_TCP)
-		e.tx_flags_seen = TCP_SYN;
 	key.flags = direction;
-	if (bpf_map_update_elem(ct_map(t->proto), &key, &e, BPF_ANY))
+	if (ct_remember(skb, &key, &e))
 		return -DROP_CT_CREATE_FAILED;
 	key.proto = PROTO_ICMP;
 	key.sport = 0;

@@ -160,17 +160,24 @@ int dsr(struct __sk_buff *skb)
 	return route(skb, DIR_EGRESS);
 }
 
-inlined int to_pod(struct __sk_buff *skb, __u32 identity);
+/* again begins anew with a packet, which passes the services by. */
+inlined int again(struct __sk_buff *skb)
+{
+	skb->cb[CB_SEEN] = 1;
+	bpf_tail_call(skb, &cilium_calls, skb->cb[CB_FROM_TUNNEL] ? CALL_OVERLAY : CALL_NETDEV);
+	return drop(skb, DIR_INGRESS, DROP_MISSED_TAIL_CALL);
+}
 
-/* nat_ingress takes a reply back to whom it is for: a client outside, under the frontend's address, or a pod of this
- * node that was masqueraded. Every packet that no frontend is for comes here; one that is no such reply goes back to the
- * beginning, and passes the services by.
+/* nat_ingress gives a reply the address of whom it is for. A client outside gets it under the frontend's address. Replies to a
+ * masqueraded pod or to the node itself begin anew. Every packet that no frontend is for comes here, and one that is no such
+ * reply begins anew, too.
  */
 SEC("tc")
 int nat_ingress(struct __sk_buff *skb)
 {
 	struct ct_key turned, rev;
 	ip_header *ip = ip_of(skb);
+	struct nat_entry *held;
 	struct ct_entry *e;
 	struct ct_buffer *b;
 	__u8 tcp_flags = 0;
@@ -185,21 +192,16 @@ int nat_ingress(struct __sk_buff *skb)
 		return drop(skb, DIR_INGRESS, ret);
 	rev = b->tuple;
 	rev.flags = CT_IN;
-	if (!bpf_map_lookup_elem(&cilium_snat, &rev)) {
-		skb->cb[CB_SEEN] = 1;
-		bpf_tail_call(skb, &cilium_calls, skb->cb[CB_FROM_TUNNEL] ? CALL_OVERLAY : CALL_NETDEV);
-		return drop(skb, DIR_INGRESS, DROP_MISSED_TAIL_CALL);
-	}
-	ret = snat_back(skb, &b->tuple, b->l4);
-	if (ret < 0)
+	held = bpf_map_lookup_elem(&cilium_snat, &rev);
+	if (!held)
+		return again(skb);
+	ret = snat_back(skb, &b->tuple, b->l4, held);
+	if (ret)
 		return drop(skb, DIR_INGRESS, -ret);
 	ct_turn(&b->tuple, &turned, CT_OUT);
 	e = bpf_map_lookup_elem(ct_map(turned.proto), &turned);
-	if (!e || !(e->flags & CTF_NODE_PORT)) {
-		__u32 identity = identity_of(b->tuple.saddr);
-
-		return to_pod(skb, identity);
-	}
+	if (!e || !(e->flags & CTF_NODE_PORT))
+		return again(skb);
 	if (turned.proto == IPPROTO_TCP && b->l4)
 		bpf_skb_load_bytes(skb, b->l4 + offset_of(struct tcphdr, flags), &tcp_flags, 1);
 	ct_touch(skb, e, now_seconds(), turned.proto, tcp_flags, 0);
@@ -294,7 +296,10 @@ inlined int own_flow(struct __sk_buff *skb, const ip_header *ip, struct addr own
 		return TC_ACT_OK;
 	if (node.tunnel && t.proto == IPPROTO_UDP && t.dport == bpf_htons(TUNNEL_PORT))
 		return TC_ACT_OK;
-	ret = snat_out(skb, &t, l4, own);
+	t.flags = CT_OUT;
+	ret = own_touch(skb, &t, l4, 1);
+	if (!ret)
+		ret = snat_out(skb, &t, l4, own);
 	return ret ? drop(skb, DIR_EGRESS, -ret) : TC_ACT_OK;
 }
 
@@ -309,8 +314,13 @@ inlined int masquerade(struct __sk_buff *skb, struct ct_buffer *b)
 
 	if (!ip)
 		return TC_ACT_OK;
+	ep = endpoint(source(ip));
 	if (same(source(ip), constant(node.node_ip)))
 		return own_flow(skb, ip, constant(node.node_ip));
+	ip = ip_of(skb);
+	if (!ip)
+		return TC_ACT_OK;
+	/* Asked first whether it is the node's own, then whether it is a pod's. */
 	ep = endpoint(source(ip));
 	if (!ep || ep->flags & ENDPOINT_HOST)
 		return TC_ACT_OK;

@@ -7,6 +7,18 @@
 
 #include "conntrack.h"
 
+/* lb_any_port finds the frontend that answers for all other ports of an address. The lab has none, and the question is asked of each
+ * packet from outside.
+ */
+inlined struct lb_service *lb_any_port(const struct lb_key *key)
+{
+	struct lb_key any = *key;
+
+	any.dport = 0;
+	any.proto = 0;
+	return bpf_map_lookup_elem(&cilium_lb_services, &any);
+}
+
 /* lb_service finds the frontend, in the wanted scope. A frontend with one set of backends has the external scope only. */
 inlined struct lb_service *lb_service(struct lb_key *key, __u8 scope)
 {
@@ -15,6 +27,8 @@ inlined struct lb_service *lb_service(struct lb_key *key, __u8 scope)
 	key->slot = 0;
 	key->scope = SCOPE_EXTERNAL;
 	svc = bpf_map_lookup_elem(&cilium_lb_services, key);
+	if (!svc && scope == SCOPE_EXTERNAL)
+		return lb_any_port(key);
 	if (!svc || scope == SCOPE_EXTERNAL || !(svc->flags & SVC_TWO_SCOPES))
 		return svc;
 	key->scope = scope;

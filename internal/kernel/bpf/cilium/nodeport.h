@@ -61,8 +61,7 @@ inlined int nodeport_note(struct __sk_buff *skb, const struct ct_key *t, __u32 l
 
 /* snat_take takes a translated port from the flow that holds it, if that flow has ended: it was reset, its entry has
  * run out or, at last, both of its sides have closed. The last acknowledgement of a flow that has just closed may still
- * be under way, which is why other ports are tried first. The node's own flows are in no flow table: what they hold goes only when the
- * table is full.
+ * be under way, which is why other ports are tried first.
  *
  * created is the lock: who sets it to 0 hands the port on, and until then nobody takes the entry for its own.
  */
@@ -76,8 +75,6 @@ static __attribute__((noinline)) int snat_take(const struct ct_key *rev, struct 
 	__u16 both = CTF_RX_CLOSING | CTF_TX_CLOSING;
 	__u64 created = held->created;
 
-	if (same(held->addr, constant(node.node_ip)) || same(held->addr, constant(node.gateway)))
-		return 0;
 	if (e && e->lifetime >= now_seconds() && !((e->tx_flags_seen | e->rx_flags_seen) & TCP_RST) &&
 	    (!at_last || (e->flags & both) != both))
 		return 0;
@@ -141,6 +138,16 @@ __attribute__((noinline)) int snat_reserve(const struct ct_key *t, struct nat_en
 	return 0;
 }
 
+/* snat_restore makes one half of a translation again where the table has forgotten it. */
+inlined void snat_restore(struct addr from, __be16 sport, struct addr to, __be16 dport, __u8 proto, __u8 flags,
+			  const struct nat_entry *half)
+{
+	struct ct_key key = { .saddr = from, .daddr = to, .sport = sport, .dport = dport, .proto = proto, .flags = flags };
+
+	if (!bpf_map_lookup_elem(&cilium_snat, &key))
+		bpf_map_update_elem(&cilium_snat, &key, half, BPF_NOEXIST);
+}
+
 /* snat_out translates the source of a packet that leaves as one of the node's own. */
 inlined int snat_out(struct __sk_buff *skb, struct ct_key *t, __u32 l4, struct addr addr)
 {
@@ -151,7 +158,10 @@ inlined int snat_out(struct __sk_buff *skb, struct ct_key *t, __u32 l4, struct a
 	fwd.flags = CT_OUT;
 	known = bpf_map_lookup_elem(&cilium_snat, &fwd);
 	if (known && same(known->addr, addr)) {
+		struct nat_entry back = { .created = bpf_ktime_get_ns(), .addr = t->saddr, .port = t->sport };
+
 		to = *known;
+		snat_restore(t->daddr, t->dport, to.addr, to.port, t->proto, CT_IN, &back);
 	} else {
 		ret = snat_reserve(t, &to);
 		if (ret)
@@ -162,19 +172,49 @@ inlined int snat_out(struct __sk_buff *skb, struct ct_key *t, __u32 l4, struct a
 	return lb_snat(skb, t, l4, to.addr, to.port);
 }
 
-/* snat_back undoes snat_out for a packet that comes back. Returns 0 if it was one, 1 if it was not, or -reason. */
-inlined int snat_back(struct __sk_buff *skb, struct ct_key *t, __u32 l4)
+/* is_own says that an address is one of the node's. */
+inlined int is_own(struct addr a)
 {
-	struct ct_key key = *t;
-	struct nat_entry *e;
+	return same(a, constant(node.node_ip)) || same(a, constant(node.gateway));
+}
 
-	key.flags = CT_IN;
-	e = bpf_map_lookup_elem(&cilium_snat, &key);
-	if (!e)
-		return 1;
-	if (same(t->daddr, e->addr) && t->dport == e->port)
+/* own_touch tells the flow table about a packet of the node's own flow: of what leaves (tx), or of an answer. Pods' flows are in
+ * the table already. It is a function of its own for its stack.
+ */
+static __attribute__((noinline)) int own_touch(struct __sk_buff *skb, const struct ct_key *key, __u32 l4, int tx)
+{
+	struct ct_entry *e, fresh = {};
+	__u8 tcp_flags = 0;
+
+	if (key->proto == IPPROTO_TCP && l4)
+		bpf_skb_load_bytes(skb, l4 + offset_of(struct tcphdr, flags), &tcp_flags, 1);
+	e = bpf_map_lookup_elem(ct_map(key->proto), key);
+	if (e) {
+		__u32 now = now_seconds();
+
+		ct_report(e, now, tcp_flags, tx);
+		ct_touch(skb, e, now, key->proto, tcp_flags, tx);
 		return 0;
-	return lb_dnat(skb, t, l4, e->addr, e->port);
+	}
+	return tx ? ct_remember(skb, key, &fresh) : 0;
+}
+
+/* snat_back undoes snat_out for a packet that comes back, whose translation held is. Returns 0 or -reason. */
+inlined int snat_back(struct __sk_buff *skb, struct ct_key *t, __u32 l4, const struct nat_entry *held)
+{
+	struct nat_entry to = *held, out = { .created = to.created, .addr = t->daddr, .port = t->dport };
+
+	snat_restore(to.addr, to.port, t->saddr, t->sport, t->proto, CT_OUT, &out);
+	if (is_own(to.addr)) {
+		struct ct_key flow = {
+			.saddr = to.addr, .sport = to.port, .daddr = t->saddr, .dport = t->sport, .proto = t->proto, .flags = CT_OUT,
+		};
+
+		own_touch(skb, &flow, l4, 0);
+	}
+	if (same(t->daddr, to.addr) && t->dport == to.port)
+		return 0;
+	return lb_dnat(skb, t, l4, to.addr, to.port);
 }
 
 #endif

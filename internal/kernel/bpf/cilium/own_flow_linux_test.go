@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/cnibench/cnibench/internal/kernel/bpf/bpftest"
 )
 
@@ -108,4 +110,56 @@ func dialFrom(t *testing.T, who *bpftest.Node, network string, to netip.AddrPort
 	}
 	t.Cleanup(func() { c.Close() }) // closed twice is as good as once
 	return c
+}
+
+// TestOwnFlowsAreRemembered: a flow of the node from a port of translated flows has one entry, which its answers go by, and both
+// halves of a translation. A half that the table has forgotten comes back with the next packet of either direction. A flow
+// from another port leaves nothing.
+func TestOwnFlowsAreRemembered(t *testing.T) {
+	eachFamily(t, func(t *testing.T, where numbering) {
+		b := newBench(t, where, func(o *Options) { o.NodePort, o.Masquerade = NodePortSNAT, where.cluster })
+		out := bpftest.Packet{Src: b.own.String(), Dst: b.client.String(), Proto: 6, SrcPort: 40000, DstPort: 40001, Flags: bpftest.ACK}
+		answer := out.Reply()
+		has := func(when string, flows, halves int) {
+			t.Helper()
+			if f, h := entries(t, b.table("cilium_ct%d")), entries(t, b.table("cilium_snat%d")); f != flows || h != halves {
+				t.Errorf("%s: %d flows and %d halves of translations, want %d and %d", when, f, h, flows, halves)
+			}
+		}
+		passes := func(program string, frame bpftest.Packet) {
+			t.Helper()
+			if got, _ := bpftest.Run(t, b.host.Programs[program], frame.Bytes()); got != pass {
+				t.Errorf("%s: verdict %d", program, got)
+			}
+		}
+		passes("to_netdev", out.With(func(p *bpftest.Packet) { p.SrcPort = 1000 }))
+		has("a port of no translation", 0, 0)
+		passes("to_netdev", out)
+		passes("from_netdev", answer)
+		has("out and back", 1, 2)
+		for _, way := range []struct {
+			program string
+			frame   bpftest.Packet
+		}{{"to_netdev", out}, {"from_netdev", answer}} {
+			forget(t, b.table("cilium_snat%d"), way.program == "from_netdev")
+			has("half forgotten", 1, 1)
+			passes(way.program, way.frame)
+			has("after "+way.program, 1, 2)
+		}
+	})
+}
+
+// forget deletes one half of the only translation in a table: that of packets which leave, or that of their answers.
+func forget(t *testing.T, m *ebpf.Map, leaving bool) {
+	t.Helper()
+	key, value := make([]byte, m.KeySize()), make([]byte, m.ValueSize())
+	for it := m.Iterate(); it.Next(&key, &value); {
+		if (key[len(key)-1] == 0) == leaving {
+			if err := m.Delete(key); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatal("no such half")
 }
