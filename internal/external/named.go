@@ -33,6 +33,7 @@ var relatives = []relative{
 	{looks: pattern.New(`(?m)^ *http_req_duration\.+:`), what: "the text of k6, of which only the JSON is supported", instead: "load with k6 run --summary-export FILE"},
 	{looks: pattern.New(`(?m)^ *Success rate:\s|^request-start,DNS,`), what: "the text or the CSV of oha, of which only the JSON is supported", instead: "load with oha --output-format json", first: true},
 	{looks: pattern.New(`(?:RDMA_(?:Write|Read)|Send) (?:BW|Latency|Bidirectional BW) Test`), what: "the output of perftest, which measures RDMA; no workload has that"},
+	{looks: pattern.New(`(?m)^test was performed using the following parameters: --mps=`), what: "the log of single messages of sockperf, of which only what it prints is supported", instead: "give what sockperf printed beside it"},
 	{looks: pattern.New(`(?m)^DNS Performance Testing Tool`), what: "the output of dnsperf; no workload asks a name server"},
 	{looks: pattern.New(`(?m)^ *[\d.]+ MB / +[\d.]+ sec = +[\d.]+ Mbps|^megabytes=[\d.]+ real_seconds=`), what: "the output of nuttcp, which is not supported", instead: "measure by iperf3 -J"},
 	{looks: pattern.New(`^PK\x03\x04[\s\S]{0,200}\[Content_Types\]`), what: "a spreadsheet"},

@@ -273,3 +273,37 @@ func TestAssumedRates(t *testing.T) {
 		}
 	}
 }
+
+// TestEndedEarly: a run that lasted clearly less than it was asked to has failed, also where its output names no error.
+func TestEndedEarly(t *testing.T) {
+	for _, c := range []struct{ file, old, now, says string }{
+		{"iperf3/testdata/iperf3/ended_early.json", "", "", "after 2s of 5s"},
+		{"iperf3/testdata/iperf3/no_totals.json", "", "", "no totals"},
+		{"iperf3/testdata/iperf3/tcp.json", `"duration":	2`, `"duration":	10`, "after 2s of 10s"},
+		{"iperf3/testdata/iperf3/udp.json", `"duration":	2`, `"duration":	30`, "of 30s"},
+		{"iperf3/testdata/iperf3-text/server_terminated.txt", "", "", "the sender reported no bytes"},
+		{"iperf3/testdata/iperf3-text/verbose_rate.txt", "1 second test", "10 second test", "of 10s"},
+		{"wrk/testdata/wrk/wrk_interrupted.txt", "", "", "after 2.3s of 20s"},
+		{"wrk/testdata/wrk/wrk_lat.txt", "Running 2s", "Running 1m", "of 1m0s"},
+		{"outputs/testdata/fortio/interrupted.json", "", "", "after 2.5s of 20s"},
+		{"outputs/testdata/fortio/fortio_qps.json", `"2s"`, `"until stop"`, ""},
+		{"outputs/testdata/bombardier/interrupted.json", "", "", "after 2.49s of 20s"},
+		{"sockperf/testdata/sockperf/interrupted.txt", "", "", "by user"},
+		{"neper/testdata/neper/rr.txt", "test_length=1\n", "test_length=60\n", "of 1m0s"},
+		{"neper/testdata/neper/rr.txt", "test_length=1\n", "test_length=-60\n", ""},
+	} {
+		text, err := os.ReadFile(c.file)
+		if err != nil || !strings.Contains(string(text), c.old) {
+			t.Fatalf("%s: %v, or it holds no %q", c.file, err, c.old)
+		}
+		b, err := Decode("", []byte(strings.ReplaceAll(string(text), c.old, c.now)))
+		if err != nil || len(b.Readings) == 0 {
+			t.Errorf("%s: %v", c.file, err)
+			continue
+		}
+		f := b.Readings[0].Failure
+		if got := f != nil && f.Kind == "interrupted" && strings.Contains(f.Message, c.says); got != (c.says != "") {
+			t.Errorf("%s: %+v, want %q", c.file, f, c.says)
+		}
+	}
+}

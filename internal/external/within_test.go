@@ -191,6 +191,7 @@ func TestRelatives(t *testing.T) {
 		{"Type,Name,Request Count,Failure Count\nGET,/,1000,0\n", "", "locust", "oha"},
 		{"{\"metadata\":{},\"results\":{},\"x_values\":[0],\"raw_values\":{}}\n", "", "flent", "netperf"},
 		{"====== PING_INLINE ======\n  100000 requests completed in 1.21 seconds\n", "", "redis-benchmark", "cnibench-csv"},
+		{"------------------------------\ntest was performed using the following parameters: --mps=600000 --burst=1 --msg-size=14 --time=1\n", "", "single messages of sockperf", "printed"},
 		{"finished in 5.01s, 12345.67 req/s, 1.2MB/s\n", "", "h2load", "oha"},
 		{"KVStore:                 Ok   Disabled\nKubernetes:              Ok   1.30\n", "", "cilium status", "check --config"},
 		{"Calico process is running.\n\nIPv4 BGP status\n", "", "calicoctl node status", "check --config"},

@@ -178,6 +178,33 @@ func (r *Reading) Fail(kind, message string) {
 	r.Metrics, r.Client = nil, nil
 }
 
+// whole is the least share of its time that a run lasts, and that its rows over time cover.
+const whole = 0.9
+
+// EndedEarly makes r a failed trial if it lasted clearly less than it was asked to; 0 is not said.
+func (r *Reading) EndedEarly(asked time.Duration) {
+	if r.Failure == nil && r.Window > 0 && float64(r.Window) < whole*float64(asked) {
+		r.Fail("interrupted", fmt.Sprintf("the run ended after %s of %s", r.Window.Round(10*time.Millisecond), asked.Round(10*time.Millisecond)))
+	}
+}
+
+// Rows keeps the client's rows over time, if they cover the window.
+func (b *Batch) Rows(r *Reading, o *sample.Observation) {
+	covered := int64(0)
+	for _, i := range o.Intervals {
+		if !i.Warmup {
+			covered += i.EndNs - i.StartNs
+		}
+	}
+	switch {
+	case len(o.Intervals) == 0 || r.Failure != nil:
+	case float64(covered) < whole*float64(r.Window):
+		b.LeaveOut("rows over time that cover %s of a run of %s", time.Duration(covered).Round(10*time.Millisecond), r.Window.Round(10*time.Millisecond))
+	default:
+		r.Client = o
+	}
+}
+
 // Batch is what one input holds.
 type Batch struct {
 	// Tool is what measured, with its version where it is known: the origin of the result.

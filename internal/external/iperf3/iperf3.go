@@ -86,10 +86,12 @@ var debugLine = pattern.New(`^(?:warning: (?:Debug|Verbose) output|send_paramete
 func IsDebug(line []byte) bool { return debugLine.Match(line) }
 
 type iperf3Test struct {
-	Protocol string   `json:"protocol"`
-	Streams  int      `json:"num_streams"`
-	Block    int      `json:"blksize"`
-	Omit     float64  `json:"omit"`
+	Protocol string  `json:"protocol"`
+	Streams  int     `json:"num_streams"`
+	Block    int     `json:"blksize"`
+	Omit     float64 `json:"omit"`
+	// Duration is what -t asked for in s, 0 with -n and -k.
+	Duration float64  `json:"duration"`
 	Reverse  int      `json:"reverse"`
 	Bidir    int      `json:"bidir"`
 	Target   *float64 `json:"target_bitrate"`
@@ -334,7 +336,7 @@ func (doc *iperf3Doc) datagramLoad(s *plan.Stream, r *adapter.Reading) error {
 	if t.Target == nil {
 		sent := cmp.Or(doc.End.Sent, doc.End.Sum, &iperf3Sum{})
 		offered := 0.0
-		if n, ok := number(sent.Bytes); ok && sent.Seconds > 0 {
+		if n, ok := countOf(sent.Bytes); ok && sent.Seconds > 0 {
 			offered = 8 * n / sent.Seconds
 		}
 		assumeRate(s, r, offered, t.Streams, float64(t.Block)*8/max(sent.Seconds, coarse))
@@ -380,7 +382,11 @@ func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	is := r.Workload.Traits()
 	ways := doc.ways(is)
 	if ways == nil {
-		r.Fail("error", "iperf3 wrote no end.sum_received")
+		if e := doc.End; cmp.Or(e.Sum, e.Sent, e.Received) == nil {
+			r.Fail("interrupted", "it has no totals: the run did not end")
+		} else {
+			r.Fail("error", "iperf3 wrote no end.sum_received")
+		}
 		return true
 	}
 	if doc.Start.Accepted != nil && (is.Reverse || is.Bidirectional) {
@@ -393,12 +399,13 @@ func (doc *iperf3Doc) measure(batch *adapter.Batch, r *adapter.Reading) bool {
 	} else {
 		bytesOf(r, ways)
 	}
+	r.EndedEarly(adapter.Seconds(doc.Start.Test.Duration))
 	switch {
 	case r.Failure != nil:
 	case is.Bidirectional:
 		batch.LeaveOut("the intervals of a bidirectional test")
 	default:
-		if err := doc.series(r); err != nil {
+		if err := doc.series(batch, r); err != nil {
 			r.Fail("error", fmt.Sprintf("cannot read its intervals: %v", err))
 		}
 	}
@@ -431,7 +438,7 @@ func bytesOf(r *adapter.Reading, ways []way) {
 	var rates []float64
 	counted := true
 	for _, w := range ways {
-		n, ok := number(w.received.Bytes)
+		n, ok := countOf(w.received.Bytes)
 		if !ok || n == 0 || w.received.Seconds <= 0 {
 			r.Fail("error", "the receiver reported no bytes")
 			return
@@ -442,7 +449,7 @@ func bytesOf(r *adapter.Reading, ways []way) {
 			counted = false
 			continue
 		}
-		retransmits, ok := number(w.sent.Retransmits)
+		retransmits, ok := countOf(w.sent.Retransmits)
 		again += retransmits
 		counted = counted && ok
 	}
@@ -458,8 +465,8 @@ func datagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is plan.Tra
 	var packets, lost, rate, offered float64
 	var rates []float64
 	for _, w := range ways {
-		n, ok := number(w.counted.Packets)
-		missing, hasLost := number(w.counted.Lost)
+		n, ok := countOf(w.counted.Packets)
+		missing, hasLost := countOf(w.counted.Lost)
 		if !ok || !hasLost || n == 0 || missing > n || w.received.Seconds <= 0 {
 			r.Fail("error", "the receiver reported no datagrams")
 			return
@@ -469,7 +476,7 @@ func datagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is plan.Tra
 		rate += (n - missing) / w.received.Seconds
 		rates = append(rates, (n-missing)*float64(is.Message)*8/w.received.Seconds)
 		if w.sent != nil && w.sent.Seconds > 0 {
-			if n, ok := number(w.sent.Bytes); ok {
+			if n, ok := countOf(w.sent.Bytes); ok {
 				offered += 8 * n / w.sent.Seconds
 			}
 		}
@@ -478,7 +485,7 @@ func datagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is plan.Tra
 	r.Put(metric.PacketRate, rate)
 	goodput(r, rates)
 	r.Put(metric.Transferred, (packets-lost)*float64(is.Message))
-	switch jitter, ok := number(ways[0].counted.JitterMs); {
+	switch jitter, ok := countOf(ways[0].counted.JitterMs); {
 	case len(ways) > 1:
 		batch.LeaveOut("the jitter of a bidirectional test")
 	case ok && packets-lost > 1:
@@ -489,8 +496,8 @@ func datagrams(batch *adapter.Batch, r *adapter.Reading, ways []way, is plan.Tra
 	}
 }
 
-// number returns a count that is there and can be one; iperf3 writes -1 for one that it could not have.
-func number(v *float64) (float64, bool) {
+// countOf returns a count that is there and can be one; iperf3 writes -1 for one that it could not have.
+func countOf(v *float64) (float64, bool) {
 	if v == nil || *v < 0 || *v > 1e18 {
 		return 0, false
 	}
@@ -498,14 +505,14 @@ func number(v *float64) (float64, bool) {
 }
 
 // series keeps the intervals of the side that wrote the run, if that is the client.
-func (doc *iperf3Doc) series(r *adapter.Reading) error {
+func (doc *iperf3Doc) series(batch *adapter.Batch, r *adapter.Reading) error {
 	if doc.Start.Accepted != nil || r.Window <= 0 {
 		return nil
 	}
 	o := &sample.Observation{Side: "client", ElapsedNs: int64(r.Window)}
 	omit := adapter.Seconds(doc.Start.Test.Omit)
 	take := func(i iperf3Interval) error {
-		n, ok := number(i.Sum.Bytes)
+		n, ok := countOf(i.Sum.Bytes)
 		from, to := adapter.Seconds(i.Sum.Start), adapter.Seconds(i.Sum.End)
 		if !ok || to <= from {
 			return nil
@@ -529,8 +536,6 @@ func (doc *iperf3Doc) series(r *adapter.Reading) error {
 	if err := adapter.EachItem(doc.Intervals, take); err != nil {
 		return err
 	}
-	if len(o.Intervals) > 0 {
-		r.Client = o
-	}
+	batch.Rows(r, o)
 	return nil
 }

@@ -10,19 +10,20 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // pacedByFQ records the rate that --fq-rate held a sender to, in bit/s a stream, if there was one.
 func pacedByFQ(r *adapter.Reading, rate float64) {
 	if rate > 0 {
-		r.Warn(adapter.Paced, "fq held the sender to %.4g bit/s a stream", rate)
+		r.Warn(adapter.Paced, "fq held the sender to %s a stream", number.WithUnit("bit/s", rate))
 		r.Condition(fmt.Sprintf("fqrate=%.0f", rate))
 	}
 }
 
 // held records the rate that -b held a TCP sender to, in bit/s a stream.
 func held(r *adapter.Reading, rate float64) {
-	r.Warn(adapter.Paced, "the sender was held to %.4g bit/s a stream", rate)
+	r.Warn(adapter.Paced, "the sender was held to %s a stream", number.WithUnit("bit/s", rate))
 	r.Condition(fmt.Sprintf("target_bitrate=%.0f", rate))
 }
 

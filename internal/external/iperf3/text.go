@@ -18,7 +18,7 @@ import (
 
 var (
 	textRow      = pattern.New(`(?m)^\[ *(\d+|SUM)\](\[[TR]X-[CS]\])? +(\d+[.,]\d+)- *(\d+[.,]\d+) +sec +(.*)$`)
-	textStarting = pattern.New(`^Starting Test: protocol: (\w+), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds(?:, (\d+) (bytes|blocks) to send)?(?:.*, tos (\d+))?`)
+	textStarting = pattern.New(`^Starting Test: protocol: (\w+), (\d+) streams?, (\d+) byte blocks, omitting (\d+) seconds(?:, (\d+) (bytes|blocks|second)\b)?(?:.*, tos (\d+))?`)
 	textHost     = pattern.New(`^\[ *\d+\] local \S+ port \d+ connected to (\S+) port`)
 	textLost     = pattern.New(`^(-?\d+)/(\d+)$`)
 	// textSetting is a line of -V or, in bytes a second, of -d. The default MSS has a word behind it.
@@ -63,6 +63,8 @@ type said struct {
 	// cookie tells the test from all others, title is what -T said. target is the rate that -b asked for, in bit/s a stream.
 	cookie, title string
 	target        float64
+	// asked is the time that -t asked for in s, 0 if that is not said.
+	asked float64
 	// fq is the rate that --fq-rate asked for, in bit/s a stream.
 	fq         float64
 	conditions []string
@@ -137,8 +139,8 @@ func (r *textRun) End(batch *adapter.Batch) (*adapter.Reading, error) {
 		batch.LeaveOut(leftFQ)
 	}
 	err := r.read(out)
-	if out.Failure == nil {
-		out.Client = r.series()
+	if out.EndedEarly(adapter.Seconds(r.asked)); out.Failure == nil {
+		batch.Rows(out, r.series())
 		if r.cookie == "" && !r.debug {
 			evenly(out)
 		}
@@ -159,7 +161,9 @@ func (r *textRun) Take(batch *adapter.Batch, line string) error {
 		r.flows, _ = strconv.Atoi(m[2]) // digits only; one too large is refused with the workload
 		r.block, _ = strconv.Atoi(m[3])
 		r.omit, _ = strconv.ParseFloat(m[4], 64)
-		if m[5] != "" {
+		if m[6] == "second" {
+			r.asked, _ = strconv.ParseFloat(m[5], 64)
+		} else if m[5] != "" {
 			r.conditions = append(r.conditions, m[6]+"="+m[5])
 		}
 		if m[7] != "" && m[7] != "0" {
@@ -292,14 +296,14 @@ func (r *textRun) row(m []string) error {
 	return nil
 }
 
-// series returns the client's rows over time, nil if there are none of all flows together.
+// series returns the client's rows over time, of which there are none where no row is of all flows together.
 func (r *textRun) series() *sample.Observation {
 	rows := r.together
 	if len(rows) == 0 && len(r.ids) == 1 {
 		rows = r.intervals
 	}
-	if !r.client || r.both || len(rows) == 0 || r.seconds < coarse {
-		return nil
+	if !r.client || r.both || r.seconds < coarse {
+		rows = nil
 	}
 	o := &sample.Observation{Side: "client", ElapsedNs: int64(r.seconds * 1e9)}
 	for _, i := range rows {
@@ -384,6 +388,10 @@ func (r *textRun) bytes(out *adapter.Reading, received, sent [][]string) error {
 		}
 		if rate == 0 {
 			out.Fail("error", "the receiver reported no bytes")
+			return nil
+		}
+		if sent[i] != nil && strings.Trim(sent[i][0], "0.,") == "" {
+			out.Fail("interrupted", "the sender reported no bytes: the run did not end")
 			return nil
 		}
 		arrived, rates = arrived+bytes, append(rates, rate)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
@@ -147,6 +148,10 @@ func (n *neperRun) transactions(r *adapter.Reading) error {
 		if err != nil {
 			return err
 		}
+	}
+	// One that is not of time counts transactions, and is less than 0.
+	if asked, err := strconv.ParseFloat(n.keys["test_length"], 64); err == nil {
+		r.EndedEarly(adapter.Seconds(asked))
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ type fortioDoc struct {
 	HeaderSizes       fortioHistogram
 }
 
-// fortioOptions are those of the client. It is fortio's own unless that is disabled.
+// fortioOptions are what was asked for. The client is fortio's own unless that is disabled.
 type fortioOptions struct {
 	URL                     string
 	NumConnections          int
@@ -43,6 +43,8 @@ type fortioOptions struct {
 	Payload, MethodOverride string
 	UnixDomainSocket        string
 	ConnReuseRange          []int
+	// RequestedDuration may also be "until stop" or "exactly N calls".
+	RequestedDuration string
 }
 
 type fortioHistogram struct {
@@ -75,6 +77,10 @@ func decodeFortio(b []byte) (adapter.Batch, error) {
 				return nil, fmt.Errorf("RequestedQPS %s is not a rate", adapter.Quoted(doc.RequestedQPS))
 			}
 			p.paced = rate
+		}
+		p.about.Window, _ = time.ParseDuration(doc.RequestedDuration)
+		if p.paced > 0 { // the last request is sent by as much before the end
+			p.about.Window -= adapter.Seconds(float64(doc.NumThreads) / p.paced)
 		}
 		for name, set := range map[string]bool{"jitter": doc.Jitter, "uniform": doc.Uniform, "nocatchup": doc.NoCatchUp, "h2": doc.H2, "http10": doc.HTTP10,
 			"std-client": doc.DisableFastClient, "unix-socket": doc.UnixDomainSocket != ""} {

@@ -15,7 +15,8 @@ import (
 // httpReport is what a load generator for HTTP says of a run, in the tool's own units; its reading is the same for all of them. Zero is not said, unless it counts.
 type httpReport struct {
 	tool string
-	// about holds when it began, the settings that no workload has, and what of the URL changes what is measured.
+	// about holds when it began, the settings that no workload has, what of the URL changes what is measured, and as its window
+	// the time that was asked for.
 	about adapter.Reading
 	// seconds is how long it measured.
 	seconds float64
@@ -43,6 +44,7 @@ type httpReport struct {
 // reading makes a reading of a report.
 func (p httpReport) reading() adapter.Reading {
 	r := p.about
+	asked := r.Window
 	r.Window = adapter.Seconds(p.seconds)
 	r.Workload = p.workload(&r)
 	if p.paced > 0 {
@@ -53,7 +55,8 @@ func (p httpReport) reading() adapter.Reading {
 		r.Warn(adapter.Paced, "%s does not say its rate: unless that was 0, its request rate is not a capacity", p.tool)
 	}
 	rate := p.rate()
-	switch {
+	switch r.EndedEarly(asked); {
+	case r.Failure != nil:
 	case p.good+p.bad == 0:
 		failure := cmp.Or(p.failure, "no request was answered")
 		r.Fail(adapter.FailureKind(failure), failure)

@@ -203,6 +203,7 @@ type bombardierDoc struct {
 		Connections int     `json:"numberOfConnections"`
 		Client      string  `json:"client"`
 		Rate        float64 `json:"rate"`
+		Asked       float64 `json:"testDurationSeconds"`
 		Method      string  `json:"method"`
 		URL         string  `json:"url"`
 		Body        string  `json:"body"`
@@ -265,6 +266,7 @@ func decodeBombardier(b []byte) (adapter.Batch, error) {
 			p.about.Condition("method=" + s.Method)
 		}
 		p.about.URL(s.URL)
+		p.about.Window = adapter.Seconds(s.Asked)
 		if s.Stream || s.Body != "" || s.BodyFile != "" {
 			p.about.Condition("body=true")
 		}

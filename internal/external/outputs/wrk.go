@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -85,6 +86,9 @@ func (r *wrkRun) Take(_ *adapter.Batch, line string) error {
 	switch words := strings.Fields(line); {
 	case strings.HasPrefix(line, "Running ") && len(words) == 5:
 		r.about.URL(words[4])
+		var asked float64
+		asked, err = wrkTime(words[1])
+		r.about.Window = time.Duration(asked)
 	case strings.HasPrefix(line, "Thread calibration:"):
 		r.calibrated = true
 	case strings.Contains(line, "Uncorrected Latency"): // of wrk2 --u_latency, below the times that count

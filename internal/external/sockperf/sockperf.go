@@ -103,6 +103,8 @@ func (s *sockRun) Take(batch *adapter.Batch, line string) error {
 		s.other = "a throughput test, of which only the sender counts"
 	case strings.HasPrefix(line, "No valid observations found"):
 		s.failure = "no message was answered in the window that counts"
+	case strings.HasSuffix(line, "(interrupted by user)"):
+		s.failure = "interrupted by user"
 	case strings.HasPrefix(line, "No messages were received"):
 		s.failure = "no messages were received from the server"
 	}
