@@ -311,6 +311,9 @@ func TestForeigners(t *testing.T) {
 		"apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata: {name: a}\nspec: {networking: {cilium: {}}}\n":                     "a file of kOps (spec.networking)",
 		"network: {plugin: canal}\nnodes: []\n": "a file of RKE (network.plugin: canal)",
 		"kube_network_plugin: calico\n":         "a file of kubespray",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: netd-config}\ndata: {enable_policy_routing: \"false\"}\n":               "a file of netd of GKE (data)",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ip-masq-agent}\ndata: {config: \"nonMasqueradeCIDRs: [10.0.0.0/8]\"}\n": "a file of the agent that masquerades (data)",
+		"apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderMultusConfig\nmetadata: {name: m}\nspec: {cniType: macvlan}\n":   "a file of Spiderpool (spec.cniType: macvlan)",
 	} {
 		for _, known := range []Known{{}, {Chart: small(t)}} {
 			r, err := Check([]Input{{Name: "in", Text: text}}, known)
@@ -318,6 +321,10 @@ func TestForeigners(t *testing.T) {
 				t.Errorf("%s: %v %+v", want, err, r)
 			}
 		}
+	}
+	gke, err := Check([]Input{{Name: "in", Text: agentConfig("enable-google-multi-nic=false tunnel=disabled install-iptables-rules=false")}}, Known{})
+	if err != nil || !gke.Inconclusive() || len(gke.Findings) != 1 || !strings.Contains(gke.Documents[0].NotJudged, "Google's build") {
+		t.Errorf("the ConfigMap of GKE Dataplane V2: %v %+v", err, gke)
 	}
 	filter := "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: kube-router}\nspec: {template: {spec: {containers: [{name: r, args: [--run-router=false]}]}}}\n---\n"
 	r, err := Check([]Input{{Name: "in", Text: filter + agentConfig("")}}, Known{})

@@ -40,6 +40,11 @@ type ciliumState struct {
 	asked  bool
 }
 
+// googles reports an option that only Google's build of the agent has.
+func googles(g value) bool {
+	return strings.HasPrefix(g.path, "enable-google-") || slices.Contains([]string{"enable-redirect-service", "enable-fqdn-network-policy"}, g.path)
+}
+
 func (j *judge) judgeCilium() { j.ciliumOf(j.agentMinors()) }
 
 // ciliumOf judges the agent's options by the rules of a version.
@@ -52,8 +57,16 @@ func (j *judge) ciliumOf(m minors) {
 		j.unmatched("Cilium in a version whose rules are not known")
 		return
 	}
+	if i := slices.IndexFunc(j.agent.leaves, googles); i >= 0 && !j.gke.given() {
+		j.gke = j.agent.leaves[i]
+	}
 	c := readCilium(j.today(m), m.last)
 	j.showCilium(c)
+	if j.gke.given() {
+		j.unjudged("GKE Dataplane V2 runs Google's build of the agent: what it refuses is not known", j.agentFiles...)
+		j.ciliumProfile(c)
+		return
+	}
 	j.ciliumRefusals(c)
 	j.ciliumHostRouting(c)
 	j.ciliumServices(c)

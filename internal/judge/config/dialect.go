@@ -20,11 +20,12 @@ type others struct {
 	// policies are NetworkPolicies. enforced says that a component beside the CNI enforces them, ignored names those that do not.
 	policies []value
 	enforced bool
-	// gke is the DaemonSet of GKE Dataplane V2.
+	// gke is the DaemonSet of GKE Dataplane V2, or an option that only Google's build of Cilium's agent has.
 	gke     value
 	ignored []string
 	// proxyDaemon is the DaemonSet of kube-proxy, its text the mode that its flags name. noProxy is the setting that leaves it out.
-	proxyDaemon, noProxy value
+	// podSubnet is what kubeadm gives kube-proxy as its clusterCIDR.
+	proxyDaemon, noProxy, podSubnet value
 	// pluginBut is what the plugins of a configuration list make otherwise.
 	pluginBut []string
 	// bgp is the BGPConfiguration called default, peers counts the BGPPeers.

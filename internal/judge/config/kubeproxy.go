@@ -95,8 +95,11 @@ func proxyObject(j *judge, s source, root string, n, spec *position.Node) {
 	}
 }
 
-// withoutProxy reports a file of kubeadm that says that kube-proxy is not installed.
+// withoutProxy reports a file of kubeadm that says that kube-proxy is not installed. It keeps the podSubnet of others.
 func withoutProxy(j *judge, kind string, s source, n *position.Node) bool {
+	if at := n.At("networking", "podSubnet"); kind == "ClusterConfiguration" && at != nil {
+		j.podSubnet = s.value("networking.podSubnet", at, at.Text)
+	}
 	switch skipped := leaves(n.At("skipPhases"), ""); {
 	case kind == "ClusterConfiguration" && n.ScalarAt("proxy", "disabled") == "true":
 		j.noProxy = s.value("proxy.disabled", n.At("proxy", "disabled"), "proxy.disabled: true")
@@ -155,7 +158,7 @@ func (j *judge) judgeKubeProxy() {
 			}
 		}
 	}
-	if local := v.at("detectLocalMode"); v.at("clusterCIDR").text == "" && (local.text == "" || local.is("ClusterCIDR")) {
+	if local := v.at("detectLocalMode"); v.at("clusterCIDR").text == "" && !j.podSubnet.given() && (local.text == "" || local.is("ClusterCIDR")) {
 		j.find("proxy-no-local", local, "no clusterCIDR, and detectLocalMode is ClusterCIDR")
 	}
 	if len(j.Measured) == 0 && j.agent == nil && j.installation == nil && state.runs == yes {

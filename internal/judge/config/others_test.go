@@ -59,6 +59,8 @@ func TestWhetherProxyRuns(t *testing.T) {
 		{"stopped as Calico says", agentConfig("") + daemon(`nodeSelector: {non-calico: "true"}, `), "", "cilium-native"},
 		{"kubeadm, disabled", agentConfig("") + kubeadm + "ClusterConfiguration\nnetworking: {podSubnet: 10.0.0.0/8}\nproxy: {disabled: true}\n", "", "cilium-native"},
 		{"kubeadm, a phase", "Backend: {Type: vxlan}\n" + kubeadm + "InitConfiguration\nskipPhases: [addon/coredns, addon/kube-proxy]\n", "no-service-engine", "flannel-vxlan"},
+		{"kubeadm's podSubnet", kubeadm + "ClusterConfiguration\nnetworking: {podSubnet: 10.0.0.0/8}\n---\napiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: iptables\n", "", ""},
+		{"kubeadm without", kubeadm + "ClusterConfiguration\nnetworking: {serviceSubnet: 10.0.0.0/8}\n---\napiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: iptables\n", "proxy-no-local", ""},
 		{"a DaemonSet alone", daemon(""), "proxy-deprecated", ""},
 	} {
 		t.Run(c.name, c.run)

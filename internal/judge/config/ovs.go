@@ -57,7 +57,9 @@ func judgeAntrea(j *judge, v *values) {
 		layers = append(layers, layerOf{crypt.text, antreaESP})
 	}
 	if mode.is("hybrid") {
-		encapsulation += " between subnets"
+		if encapsulation != "none" {
+			encapsulation += " between subnets"
+		}
 		j.find("cross-subnet", mode, "trafficEncapMode: hybrid")
 	}
 	j.wire(antrea, encapsulation, mode, strings.ToLower(crypt.text), crypt)

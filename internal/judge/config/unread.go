@@ -87,29 +87,35 @@ var foreigners = []struct {
 	// kind and group are those of the object; without a kind, a document without one has the first part of the path.
 	kind, group, of string
 	path            []string
+	// name is the object's, "" for any.
+	name string
 }{
-	{"ClusterConfiguration", "kubeadm.k8s.io", "kubeadm", []string{"networking", "podSubnet"}},
-	{"ClusterConfig", "k0s.k0sproject.io", "k0s", []string{"spec", "network", "provider"}},
-	{"Cluster", "k0sctl.k0sproject.io", "k0sctl", []string{"spec", "k0s", "config", "spec", "network", "provider"}},
-	{"Cluster", "kops.k8s.io", "kOps", []string{"spec", "networking"}},
-	{"ClusterConfig", "eksctl.io", "eksctl", []string{"metadata", "name"}},
-	{"Shoot", "core.gardener.cloud", "Gardener", []string{"spec", "networking", "type"}},
-	{"Simple", "k3d.io", "k3d", []string{"options"}},
-	{"Cluster", "provisioning.cattle.io", "Rancher", []string{"spec", "rkeConfig"}},
-	{"", "", "RKE", []string{"network", "plugin"}},
-	{"", "", "kubespray", []string{"kube_network_plugin"}},
-	{"", "", "the installer of OpenShift", []string{"networking", "networkType"}},
-	{"", "", "AKS (az aks show)", []string{"networkProfile", "networkPlugin"}},
-	{"", "", "GKE (gcloud container clusters describe)", []string{"networkConfig", "datapathProvider"}},
-	{"", "", "EKS (aws eks describe-addon)", []string{"addon", "addonName"}},
-	{"", "", "Cilium (cilium-dbg status -o json)", []string{"kube-proxy-replacement", "mode"}},
+	{"ClusterConfiguration", "kubeadm.k8s.io", "kubeadm", []string{"networking", "podSubnet"}, ""},
+	{"ClusterConfig", "k0s.k0sproject.io", "k0s", []string{"spec", "network", "provider"}, ""},
+	{"Cluster", "k0sctl.k0sproject.io", "k0sctl", []string{"spec", "k0s", "config", "spec", "network", "provider"}, ""},
+	{"Cluster", "kops.k8s.io", "kOps", []string{"spec", "networking"}, ""},
+	{"ClusterConfig", "eksctl.io", "eksctl", []string{"metadata", "name"}, ""},
+	{"Shoot", "core.gardener.cloud", "Gardener", []string{"spec", "networking", "type"}, ""},
+	{"Simple", "k3d.io", "k3d", []string{"options"}, ""},
+	{"Cluster", "provisioning.cattle.io", "Rancher", []string{"spec", "rkeConfig"}, ""},
+	{"", "", "RKE", []string{"network", "plugin"}, ""},
+	{"", "", "kubespray", []string{"kube_network_plugin"}, ""},
+	{"", "", "the installer of OpenShift", []string{"networking", "networkType"}, ""},
+	{"", "", "AKS (az aks show)", []string{"networkProfile", "networkPlugin"}, ""},
+	{"", "", "GKE (gcloud container clusters describe)", []string{"networkConfig", "datapathProvider"}, ""},
+	{"", "", "EKS (aws eks describe-addon)", []string{"addon", "addonName"}, ""},
+	{"", "", "Cilium (cilium-dbg status -o json)", []string{"kube-proxy-replacement", "mode"}, ""},
+	{"SpiderMultusConfig", "spiderpool.spidernet.io", "Spiderpool", []string{"spec", "cniType"}, ""},
+	{"ConfigMap", "v1", "netd of GKE", []string{"data"}, "netd-config"},
+	{"ConfigMap", "v1", "the agent that masquerades", []string{"data"}, "ip-masq-agent"},
+	{"ConfigMap", "v1", "the agent that masquerades", []string{"data"}, "azure-ip-masq-agent-config"},
 }
 
 // foreign reports whether a document is one of the foreigners, and says so.
 func foreign(kind string, n *position.Node) (why string, is bool) {
 	group, _, _ := strings.Cut(n.ScalarAt("apiVersion"), "/")
 	for _, f := range foreigners {
-		if at := n.At(f.path...); f.kind == kind && (f.group == group || kind == "") && at != nil {
+		if at := n.At(f.path...); f.kind == kind && (f.group == group || kind == "") && (f.name == "" || f.name == nameOf(n)) && at != nil {
 			says := strings.Join(f.path, ".")
 			if at.Kind == position.Scalar {
 				says += ": " + at.Text

@@ -249,7 +249,7 @@ func (j *judge) todaysTunnel(v *values, m minors) {
 }
 
 func (j *judge) otherVersion(g value, m minors, instead string) {
-	if g.given() {
+	if g.given() && !j.gke.given() {
 		j.find("other-version", g, "%s: %s, and the agent is %s: %s", g.path, g.text, m, instead)
 	}
 }
