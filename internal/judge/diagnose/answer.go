@@ -191,6 +191,9 @@ func (a *Answer) none(e *Evidence) {
 	case len(open) > 0:
 		a.Verdict, a.Text = Undecided, lead[Undecided]+": "+open[0]
 		a.Next = []string{"diagnose again while the nodes are less busy: the rules that are open need an undisturbed prober"}
+		if slices.ContainsFunc(e.Sizes, Size.closed) {
+			a.Next = []string{"read the firewall of the place and the NetworkPolicies that select it; let UDP and TCP ports 19412 and 19413 pass, and diagnose again"}
+		}
 	default:
 		a.Verdict = Fine
 		a.Text = fmt.Sprintf("%s: a request between pods takes %s where one between hosts takes %s, and no rule found a fault", lead[Fine], nanoseconds(pod), nanoseconds(host))

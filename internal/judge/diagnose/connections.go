@@ -105,11 +105,21 @@ func unreachable(e *Evidence) []Statement {
 			return fault(side(path), path.String(), "%s", why)
 		}
 	}
+	for _, s := range e.Sizes {
+		if s.closed() {
+			return unknown("%s, %s to %s: %s: a rule may close this port alone, or all UDP", s.Path, s.From, s.To, s.Failed)
+		}
+	}
 	return cleared("every path that is served answered")
 }
 
-// Silence says whether no datagram was answered.
-func (s Size) Silence() bool { return strings.Contains(s.Failed, "no answer from") }
+// Silence says whether nothing was answered: no datagram, connection or echo.
+func (s Size) Silence() bool {
+	return strings.Contains(s.Failed, netstate.NoAnswer) && !s.closed()
+}
+
+// closed says whether no datagram was answered at a port whose host answers otherwise: that is no proof of a fault, and none of its absence.
+func (s Size) closed() bool { return strings.Contains(s.Failed, netstate.ButTo) }
 
 // oneWay says that what one end begins does not get through, "" if it does. The trials begin at the other end.
 func (s Size) oneWay() string {

@@ -395,6 +395,9 @@ func TestJudge(t *testing.T) {
 		"everything begun at the other end": {func(e *Evidence) {
 			e.Sizes[3].Failed = "no answer from 10.0.0.1:19412 within 10s"
 		}, CNI, "unreachable", "from b to a"},
+		"a port answers nothing, and its host does": {func(e *Evidence) {
+			e.Sizes[3].Failed = "no answer from 10.0.0.1:19412 within 10s, but to a connection and an echo"
+		}, Undecided, "", "close this port alone"},
 		"a look that fails is no fault": {func(e *Evidence) { e.Sizes[3].Failed = "exec: the pod has gone" }, Fine, "", ""},
 		"an MTU one way": {func(e *Evidence) {
 			for i := range e.Sizes {

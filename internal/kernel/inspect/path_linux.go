@@ -304,8 +304,11 @@ func (a *asker) contact(ctx context.Context) error {
 			return nil
 		}
 	}
-	return advice.With(fmt.Errorf("no answer from %s within %s", a.conn.RemoteAddr(), time.Since(began).Round(time.Second)),
-		"a NetworkPolicy or a firewall may block UDP there, or nothing listens")
+	err := fmt.Errorf("%s %s within %s", netstate.NoAnswer, a.conn.RemoteAddr(), time.Since(began).Round(time.Second))
+	if other := others(context.WithoutCancel(ctx), a.conn.RemoteAddr().(*net.UDPAddr).AddrPort()); len(other) > 0 { // by the network asked for
+		err = fmt.Errorf("%w%s%s", err, netstate.ButTo, strings.Join(other, " and "))
+	}
+	return advice.With(err, "a NetworkPolicy or a firewall may block UDP there, or nothing listens")
 }
 
 // largest finds the largest packet in bytes, headers included, that gets through, from least on up to most bytes.

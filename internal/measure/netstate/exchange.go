@@ -30,6 +30,12 @@ type PathMTU struct {
 	HopsBack  int `json:"hopsBack,omitempty"`
 }
 
+// NoAnswer and ButTo are in the error of a search for packet sizes whose port answers nothing: by whom, and what was answered instead.
+const (
+	NoAnswer = "no answer from"
+	ButTo    = ", but to "
+)
+
 // Sending counts marked datagrams and their answers (`cnibench look --send`).
 type Sending struct {
 	To       string `json:"to"`

@@ -1,0 +1,50 @@
+package inspect
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/kernel/sock"
+)
+
+// others says what a host answers whose port answers no datagram: a connection to that port, if only by a refusal, and an echo. A silent
+// port alone does not show that its host is out of reach.
+func others(ctx context.Context, to netip.AddrPort) (answered []string) {
+	if _, err := connect(ctx, to.String(), time.Second); err == nil || errors.Is(err, unix.ECONNREFUSED) {
+		answered = append(answered, "a connection")
+	}
+	if echoed(to.Addr()) {
+		answered = append(answered, "an echo")
+	}
+	return answered
+}
+
+// echoed says whether an address answers one of three echoes. Without the right to send them it answers none.
+func echoed(at netip.Addr) bool {
+	to := sock.NewAddr(netip.AddrPortFrom(at, 0), sock.Family(at))
+	e, err := sock.OpenEcho(&to)
+	if err != nil {
+		return false
+	}
+	defer sock.Close(e.FD)
+	if sock.SetTimeouts(e.FD, tryTime) != nil {
+		return false
+	}
+	ask, answer := []byte{e.Request, 0, 0, 0, 0xc9, 0x1b, 0, 0}, make([]byte, 128)
+	for n := range tries {
+		ask[7] = byte(n)
+		binary.BigEndian.PutUint16(ask[2:], ^(uint16(e.Request)<<8 + 0xc91b + uint16(n)))
+		if _, no := sock.Send(e.FD, ask, 0); no != 0 {
+			continue
+		}
+		if got, no := sock.Recv(e.FD, answer, 0); no == 0 && got > 0 {
+			return true // the socket takes replies of this address alone
+		}
+	}
+	return false
+}
