@@ -3,9 +3,12 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +77,35 @@ func inPod(t *testing.T, pod, command string) {
 		`for n in /run/netns/*; do nsenter --net=$n ip -o -4 addr | grep -q "inet %s/" && exec nsenter --net=$n %s; done; exit 1`, p.Status.PodIP, command))
 }
 
+// lateResolver makes the cluster's resolver answer so late, with "" in time, and waits until each of its pods does.
+func lateResolver(t *testing.T, late string) {
+	t.Helper()
+	sets := clientset(admin(t)).AppsV1().DaemonSets("kube-system")
+	ctx := context.WithoutCancel(t.Context()) // in a clean-up, too
+	set, err := sets.Get(ctx, "resolver", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &set.Spec.Template.Spec.Containers[0]
+	c.Args = slices.DeleteFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "late=") })
+	if late != "" {
+		c.Args = slices.Insert(c.Args, 1, "late="+late)
+	}
+	if set, err = sets.Update(ctx, set, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	generation := set.Generation
+	waitFor(t, 2*time.Minute, func() (bool, string) {
+		set, err := sets.Get(ctx, "resolver", metav1.GetOptions{})
+		if err != nil {
+			return false, err.Error()
+		}
+		s := set.Status
+		return s.ObservedGeneration >= generation && s.UpdatedNumberScheduled == s.DesiredNumberScheduled && s.NumberReady == s.DesiredNumberScheduled,
+			fmt.Sprintf("%d of %d resolvers are ready", s.NumberReady, s.DesiredNumberScheduled)
+	})
+}
+
 // TestCLIDiagnose plants faults by plain tools, and wants each to be named, and none where nothing is planted.
 func TestCLIDiagnose(t *testing.T) {
 	disturb(t, "status")
@@ -100,6 +132,7 @@ func TestCLIDiagnose(t *testing.T) {
 		{name: "a lossy link", before: node("n2", drop("-I")...), after: node("n2", drop("-D")...), code: 3, verdict: "node", cause: "loss"},
 		{name: "a shaper", before: node("n1", "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "100mbit", "burst", "64k", "latency", "50ms"),
 			after: node("n1", "tc", "qdisc", "del", "dev", "eth0", "root"), code: 3, verdict: "node", cause: "shaper"},
+		{name: "a slow resolver", before: func(t *testing.T) { lateResolver(t, "90ms") }, after: func(t *testing.T) { lateResolver(t, "") }, code: 3, verdict: "resolver", cause: "names"},
 		{name: "conntrack is full", before: func(t *testing.T) { // it is one limit for the whole machine
 			most, _ = os.ReadFile(limit)
 			if err := os.WriteFile(limit, []byte("500"), 0); err != nil {

@@ -38,6 +38,7 @@ fault() {
 	answer=$(sed -n 's/^  "answer": "\(.*\)",$/\1/p' "$dir/out")
 	mark=yes
 	[ "$got" = "$verdict/$cause" ] || { mark="**no** ($got)" bad=1; cat "$dir/err" >&2; }
+	[ -z "${KEEP:-}" ] || cp "$dir/out" "$KEEP/$name.json"
 	echo "| $text | $profile | $answer | $mark | $code, $took s |"
 }
 
@@ -75,10 +76,45 @@ plant_starved() {
 	done
 }
 clean_starved() { kill $burners; }
+# The agents of a steal read a /proc/stat in which a hypervisor took a quarter more than what has passed.
+plant_steal() {
+	cat >"$dir/steal.c" <<-'END'
+		#include <stdio.h>
+		#include <stdlib.h>
+		#include <string.h>
+		#include <time.h>
+		#include <unistd.h>
+		static long long now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec * 100LL + t.tv_nsec / 10000000; }
+		int main(int argc, char **argv) {
+			FILE *to = fopen(argv[1], "w");
+			for (long long began = now();; usleep(20000)) {
+				char line[4096], cpu[16];
+				FILE *from = fopen("/proc/stat", "r");
+				rewind(to);
+				while (fgets(line, sizeof line, from) && !strncmp(line, "cpu", 3)) {
+					long long v[10] = {0};
+					sscanf(line, "%15s %lld %lld %lld %lld %lld %lld %lld %lld %lld %lld", cpu, v, v + 1, v + 2, v + 3, v + 4, v + 5, v + 6, v + 7, v + 8, v + 9);
+					v[7] += (now() - began) / 4 * (cpu[3] ? 1 : sysconf(_SC_NPROCESSORS_ONLN));
+					fprintf(to, "%s", cpu);
+					for (int i = 0; i < 10; i++) fprintf(to, " %15lld", v[i]);
+					fprintf(to, "\n");
+				}
+				fflush(to);
+				fclose(from);
+			}
+		}
+	END
+	gcc -O2 -o "$dir/steal" "$dir/steal.c" || exit 1
+	"$dir/steal" "$dir/stat" &
+	thief=$!
+	until [ -s "$dir/stat" ]; do sleep 0.1; done
+}
+prefix_steal() { unshare -m sh -c 'mount --bind "$0" /proc/stat && exec "$@"' "$dir/stat" "$@"; }
+clean_steal() { kill $thief; }
 # unloaded switches off what leaves checksums to a NIC: the packets then have them.
 unloaded() { for place in node-1 node-2 node-1/pod-1 node-2/pod-1; do at $place ethtool -K eth0 tx off; done; }
 # corrupt PLACE PROTOCOL [DEVICE [HOOK [C]]]: a program at a hook of eth0 or another device flips the last bit of one of 50 packets. C defines
-# EVERY, LEAST (bytes), WRONG (it writes the checksum instead), DROP (it drops the packet instead), PORT (to that alone) or TO (the first half of an address). Protocol 0 is TCP and UDP.
+# EVERY, LEAST (bytes), WRONG (it writes the checksum instead), HEADER (that of IPv4), DROP (it drops the packet instead), PORT (to that alone) or TO (the first half of an address). Protocol 0 is TCP and UDP.
 corrupt() {
 	cat >"$dir/flip.c" <<-'END'
 		#include <linux/bpf.h>
@@ -112,7 +148,9 @@ corrupt() {
 		#ifdef DROP
 			return TC_ACT_SHOT;
 		#endif
-		#ifdef WRONG
+		#ifdef HEADER
+			put(s, 24, &sum, 2, 0);
+		#elif defined(WRONG)
 			put(s, at + (proto == 6 ? 16 : 6), &sum, 2, 0);
 		#else
 			get(s, s->len - 1, &b, 1);
@@ -128,7 +166,7 @@ corrupt() {
 	at "$1" tc filter add dev "${3:-eth0}" "${4:-ingress}" pref 1 bpf da obj "$dir/flip.o" sec tc
 }
 # later PLACE US [PROTOCOL [DEVICE [C]]]: what eth0 or another device receives, or of one protocol of IPv4, is taken by a program over a pair of devices, held, and put back. C defines TO (to the first half of an
-# address alone) or DNS (questions alone). It needs no netem.
+# address alone), DNS (questions alone), SYN (of new connections alone), LEAST (bytes), EVERY (one of so many) or RANDOM (up to so late). It needs no netem.
 later() {
 	cat >"$dir/hold.c" <<-'END'
 		#define _GNU_SOURCE
@@ -146,7 +184,7 @@ later() {
 		int main(int argc, char **argv) {
 			static char buf[70000];
 			struct frame *first = 0, **last = &first;
-			long long delay = atoll(argv[2]) * 1000;
+			long long delay = atoll(argv[2]) * 1000, newest = 0;
 			int on = 1, room = 64 << 20, fd = socket(AF_PACKET, SOCK_RAW, htons(3));
 			struct sockaddr_ll at = {.sll_family = AF_PACKET, .sll_protocol = htons(3), .sll_ifindex = if_nametoindex(argv[1])};
 			setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on);
@@ -161,7 +199,13 @@ later() {
 				ppoll(&p, 1, &t, 0);
 				while ((n = recv(fd, buf, sizeof buf, MSG_DONTWAIT)) > 0) {
 					struct frame *f = malloc(sizeof *f + n);
-					f->next = 0; f->at = now() + delay; f->n = n; memcpy(f->data, buf, n);
+					f->next = 0; f->at = now() + delay; f->n = n;
+		#ifdef RANDOM
+					f->at = now() + random() % delay;
+					if (f->at < newest) f->at = newest;
+					newest = f->at;
+		#endif
+					 memcpy(f->data, buf, n);
 					*last = f; last = &f->next;
 				}
 				for (struct frame *f; (f = first) && f->at <= now(); free(f)) {
@@ -174,6 +218,7 @@ later() {
 	cat >"$dir/turn.c" <<-'END'
 		#include <linux/bpf.h>
 		#include <linux/pkt_cls.h>
+		static unsigned int (*rnd)(void) = (void *)7;
 		static long (*to)(unsigned, unsigned long) = (void *)23;
 		static long (*get)(const void *, unsigned, void *, unsigned) = (void *)26;
 		__attribute__((section("out"), used)) int leave(struct __sk_buff *s) {
@@ -195,6 +240,20 @@ later() {
 			if (words != __builtin_bswap32(0x01000001))
 				return TC_ACT_UNSPEC;
 		#endif
+		#ifdef SYN
+			unsigned char flags = 0;
+			get(s, 47, &flags, 1);
+			if (proto != 6 || (flags & 0x12) != 2)
+				return TC_ACT_UNSPEC;
+		#endif
+		#ifdef LEAST
+			if (s->len < LEAST)
+				return TC_ACT_UNSPEC;
+		#endif
+		#ifdef EVERY
+			if (rnd() % EVERY)
+				return TC_ACT_UNSPEC;
+		#endif
 			return PROTO && proto != PROTO ? TC_ACT_UNSPEC : to(HELD, 0);
 		}
 		__attribute__((section("in"), used)) int enter(struct __sk_buff *s) {
@@ -203,7 +262,7 @@ later() {
 		}
 		char terms[] __attribute__((section("license"), used)) = "GPL";
 	END
-	gcc -O2 -o "$dir/hold" "$dir/hold.c" || exit 1
+	gcc -O2 ${5:-} -o "$dir/hold" "$dir/hold.c" || exit 1
 	at "$1" ip link add held type veth peer name hold
 	at "$1" sh -c 'ip link set held up; ip link set hold up; sysctl -qw net.ipv6.conf.held.disable_ipv6=1 net.ipv6.conf.hold.disable_ipv6=1'
 	index() { "$program" lab exec --lab "$lab" "$1" -- ip -o link show "$2" | sed 's/:.*//'; }
@@ -264,6 +323,29 @@ plant_backend_400() { later node-1/pod-2 400000; }
 plant_tcp_late() { later node-2/pod-1 50000 6; }
 plant_udp_400() { later node-2/pod-1 400000 17; }
 plant_tcp_node() { later node-2 50000 6; }
+plant_veth_flannel() { unloaded; corrupt node-2 6 "$(veth node-2/pod-1)"; }
+plant_veth_pod() { at node-2/pod-1 ethtool -K eth0 tx off; corrupt node-2 6 "$(veth node-2/pod-1)"; }
+plant_veth_egress() { unloaded; corrupt node-2 6 "$(veth node-2/pod-1)" egress; }
+plant_veth_udp() { unloaded; corrupt node-2 17 "$(veth node-2/pod-1)"; }
+plant_veth_aws() { unloaded; corrupt node-2 6 "$(veth node-2/pod-1)"; }
+plant_sum_rare() { unloaded; corrupt node-2 6 eth0 egress "-DWRONG -DEVERY=1000"; }
+plant_sum_icmp() { corrupt node-2 1; }
+plant_sum_header() { corrupt node-2 0 eth0 ingress -DHEADER; }
+plant_flip_rare() { corrupt node-2/pod-1 6 eth0 ingress -DEVERY=1000; }
+plant_sum_6() { unloaded; corrupt node-2/pod-1 6 eth0 egress "-DWRONG -DEVERY=50"; }
+plant_late_1() { later node-2/pod-1 1000; }
+plant_large_late_node() { later node-2 20000 0 eth0 -DLEAST=1000; }
+plant_large_late_pod() { later node-2/pod-1 20000 0 eth0 -DLEAST=1000; }
+plant_large_late_400() { later node-2/pod-1 400000 0 eth0 -DLEAST=1000; }
+clean_large_late_400() { kill $holder; }
+plant_syn_late_pod() { later node-2/pod-1 20000 6 eth0 -DSYN; }
+plant_syn_late_node() { later node-2 20000 6 eth0 -DSYN; }
+plant_jitter_pod() { later node-2/pod-1 20000 0 eth0 -DRANDOM; }
+plant_jitter_node() { later node-2 20000 0 eth0 -DRANDOM; }
+plant_rare_pod() { later node-2/pod-1 20000 0 eth0 -DEVERY=100; }
+plant_nic_pods() { later node-2 20000 0 eth0 -DTO=0x0af4; }
+plant_back_20() { later node-2 20000 0 "$(veth node-2/pod-1)"; }
+for name in late_1 large_late_node large_late_pod syn_late_pod syn_late_node jitter_pod jitter_node rare_pod nic_pods back_20; do eval "clean_$name() { kill \$holder; }"; done
 # Packets of a tunnel that are put together would not pass the program that holds them.
 plant_udp_node() {
 	for node in node-1 node-2; do for device in eth0 flannel.1; do at $node ethtool -K $device gso off tso off gro off; done; done
@@ -283,6 +365,7 @@ for name in tunnel_late pod_200 backend_400 tcp_late udp_400 tcp_node udp_node s
 drop() { place=$1; shift; at "$place" iptables -t mangle -I "$@" -j DROP; }
 plant_large() { drop node-2 PREROUTING -i eth0 -m length --length 1000: -m statistic --mode random --probability 0.05; }
 plant_udp() { drop node-2 PREROUTING -i eth0 -p udp -m statistic --mode random --probability 0.02; }
+plant_tcp() { drop node-2 PREROUTING -i eth0 -p tcp -m statistic --mode random --probability 0.01; }
 plant_both_ways() { for node in node-1 node-2; do drop $node PREROUTING -i eth0 -m statistic --mode random --probability 0.01; done; }
 plant_syn() { drop node-1 FORWARD -p tcp --syn -d "$(address node-1/pod-1)"; }
 plant_hole() { drop node-1 PREROUTING -i eth0 -m length --length 1401:; }
@@ -309,6 +392,7 @@ fault mtu calico-vxlan cni mtu "a pod's MTU is 9000"
 fault conntrack_full calico-vxlan node conntrack-full '500 tracked connections at most'
 fault policy calico-vxlan cni unreachable 'a rule drops what goes to the pods of a node'
 fault cpu_limit canal prober cpu-limit 'a CPU limit of 0.1 for the prober'
+fault steal canal node cpu-steal "the agents' /proc/stat has steal of a quarter"
 fault backend flannel-vxlan service backend 'one of two backends is down'
 fault lossy flannel-host-gw node loss 'a rule drops 1 % at a NIC'
 fault shaper flannel-vxlan node shaper 'a NIC at 100 Mbit/s (tbf)'
@@ -331,6 +415,7 @@ fault names flannel-vxlan cni names 'questions for AAAA are dropped at a node'
 fault tunnel flannel-vxlan cni checksum 'one node sends VXLAN with wrong outer checksums'
 fault large flannel-host-gw node loss 'a rule drops 5 % of packets of 1,000 bytes and more at a NIC'
 fault udp canal node loss 'a rule drops 2 % of UDP at a NIC'
+fault tcp flannel-host-gw node loss 'a rule drops 1 % of TCP at a NIC'
 fault both_ways flannel-host-gw node loss 'a rule drops 1 % at the NICs of both nodes'
 fault syn calico-vxlan cni unreachable 'a rule drops new TCP connections to the pods of one node'
 fault hole flannel-host-gw node mtu 'packets of more than 1,400 bytes vanish one way at a NIC'
@@ -366,5 +451,28 @@ fault offload flannel-vxlan fine '' 'nothing, with all checksums and gro by soft
 fault bpf_drop canal cni loss 'a program drops 2 % of what a pod sends'
 fault blackhole flannel-host-gw cni unreachable 'a node has a blackhole route to a pod'
 fault syn_service calico-vxlan service unreachable 'new TCP connections to Services are dropped'
+fault veth_flannel flannel-vxlan cni checksum 'one bit of 2 % of TCP packets from a pod, at its veth'
+fault veth_pod flannel-host-gw cni checksum 'the same, and no other device computes checksums itself'
+fault veth_egress flannel-vxlan cni checksum 'one bit of 2 % of TCP packets to a pod, at its veth'
+fault veth_udp kindnetd cni checksum 'one bit of 2 % of UDP packets from a pod, at its veth'
+fault veth_aws aws-vpc cni checksum 'one bit of 2 % of TCP packets from a pod, at its veth'
+fault sum_rare flannel-host-gw node checksum 'one of 1,000 TCP packets that a node sends has a wrong checksum'
+fault sum_icmp flannel-host-gw node checksum 'one bit of 2 % of ICMP packets at a NIC'
+fault sum_header flannel-vxlan node checksum '2 % of packets at a NIC have a wrong checksum of IPv4'
+fault flip_rare flannel-vxlan cni checksum "one bit of 0.1 % of TCP packets at a pod's device"
+fault sum_6 flannel-host-gw cni checksum '2 % of TCP that a pod sends has a wrong checksum, over IPv6' --family 6
+fault late_1 flannel-vxlan cni round-trip 'a pod receives 1 ms later'
+fault node_1 calico-vxlan node round-trip 'one node sends 1 ms later' --plant node-2=delay:1ms
+fault node_200 canal node round-trip 'one node sends 200 ms later' --plant node-2=delay:200ms
+fault large_late_node flannel-host-gw node round-trip 'a node receives packets of 1,000 bytes and more 20 ms later'
+fault large_late_pod flannel-vxlan cni round-trip 'a pod receives packets of 1,000 bytes and more 20 ms later'
+fault large_late_400 flannel-host-gw cni round-trip 'a pod receives packets of 1,000 bytes and more 400 ms later'
+fault syn_late_pod canal cni round-trip 'a pod receives new connections 20 ms later'
+fault syn_late_node flannel-host-gw node round-trip 'a node receives new connections 20 ms later'
+fault jitter_pod flannel-vxlan cni round-trip 'a pod receives up to 20 ms later'
+fault jitter_node flannel-host-gw node round-trip 'a node receives up to 20 ms later'
+fault rare_pod flannel-vxlan cni round-trip 'a pod receives 1 % of packets 20 ms later'
+fault nic_pods flannel-host-gw cni round-trip 'a NIC receives 20 ms later what is for pods'
+fault back_20 calico-vxlan cni round-trip 'a pod sends 20 ms later'
 fault starved canal prober starved 'three busy loops on the CPU of the load'
 exit $bad

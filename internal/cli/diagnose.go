@@ -23,10 +23,11 @@ import (
 )
 
 const diagnoseLong = `Answer "is it the CNI?" in at most two minutes. It measures the path between two nodes, between two pods of them and
-through a Service, in turn, and looks at the counters of the nodes and pods. The first line is the answer.
+through a Service, in turn, and looks at the counters of the nodes and pods. The first line is the answer. Then it says how sure it is,
+what to do next, what was measured, and what was ruled out.
 
 It measures a lab of "cnibench lab up", a cluster (--context, --env kubernetes), or a lab that it raises itself (--profiles).
-Nothing is changed beyond the run's own namespace.
+Nothing is changed beyond the run's own namespace. Name the nodes that are suspected by --from and --to.
 
 Exit code: 0 the network is fine, 3 a fault is named, 4 undecided.`
 
@@ -92,14 +93,15 @@ func diagnoseCommand(p *program) *cobra.Command {
 	formatFlag(cmd, &a.format, documentNames)
 	f := cmd.Flags()
 	f.StringVar(&a.lab, "lab", "", "`name` of the lab of lab up, if several are up")
-	f.StringVar(&a.from, "from", "", "`place` where the paths begin: a node, in a lab also a pod")
+	f.StringVar(&a.from, "from", "", "`place` where the paths begin: a node, or in a lab a pod")
 	f.StringVar(&a.to, "to", "", "`place` on another node where they end")
 	f.StringVarP(&a.output, "output", "o", "", "keep the trials in `file`; default none")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; default as for kubectl")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	group(cmd, groupOutput, true, "output", "format", "quiet")
 	group(cmd, plan.GroupCluster, true, "kubeconfig")
-	group(cmd, plan.GroupLab, true, "lab", "from", "to")
+	group(cmd, plan.GroupLab, true, "lab")
+	group(cmd, plan.GroupWhat, true, "from", "to")
 	hide(cmd, "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline", "load", toolFlag, "churn", "plant")
 	return cmd
 }

@@ -184,11 +184,13 @@ func (e *Evidence) slowBackend(n int) []Statement {
 	if slow.Name == fast.Name {
 		return cleared("%d backends of a Service behave alike", n)
 	}
-	least, _, ok := e.tripOf(PodPath, "rr") // by TCP, as connections are
+	least, usual, ok := e.tripOf(PodPath, "crr")
 	if !ok {
-		if least, _, ok = e.tripOf(PodPath, "crr"); !ok {
-			least, _, _ = e.trip(PodPath)
-		}
+		least, usual, _ = e.trip(PodPath)
+	}
+	// The end of the pods' path is as late as the path itself, and that has a rule of its own.
+	if slices.ContainsFunc(e.Sizes, func(s Size) bool { return s.Path == PodPath && s.From == slow.Name || s.To == slow.Name }) {
+		least = usual
 	}
 	most, few := float64(slow.Times[0]), float64(fast.Times[0])
 	saw := fmt.Sprintf("to connect takes %s at least to %s (%s), and %s to %s", nanoseconds(most), slow.Name, slow.To, nanoseconds(few), fast.Name)

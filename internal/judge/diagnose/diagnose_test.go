@@ -189,6 +189,39 @@ func TestJudge(t *testing.T) {
 			delete(e.Paths[PodPath].Values, "rr rtt.min") // too few requests
 			e.Backends = []Backend{{"web-1", netstate.Dialled{Times: []int64{147_000}}}, {"web-2", netstate.Dialled{Times: []int64{50_400_000}}}}
 		}, CNI, "round-trip", "to connect takes at least"},
+		"new connections alone are late to a pod that is a backend": {func(e *Evidence) {
+			later(e, 20e6, func(name string) bool { return strings.Contains(name, "connect_time") }, []plan.Path{PodPath, ServicePath})
+			e.Sizes[2].From, e.Sizes[2].To = "web-1", "web-2"
+			e.Backends = []Backend{{"web-1", netstate.Dialled{Times: []int64{43_000}}}, {"web-2", netstate.Dialled{Times: []int64{20_300_000}}}}
+		}, CNI, "round-trip", "to connect takes at least"},
+		"new connections alone are late between hosts": {func(e *Evidence) {
+			later(e, 20e6, func(name string) bool { return strings.Contains(name, "connect_time") }, all)
+		}, Node, "round-trip", "to connect takes at least 20.0 ms"},
+		"large packets alone are late to a pod": {func(e *Evidence) {
+			e.Sizes[2].Shortest = netstate.Trips{Small: 40e3, There: 20_040e3, Back: 41e3}
+			scale(e, 0.01, rates, PodPath)
+		}, CNI, "round-trip", "a large packet and its answer take 20.0 ms"},
+		"large packets alone are late between hosts": {func(e *Evidence) {
+			e.Sizes[0].Shortest = netstate.Trips{Small: 20e3, There: 22e3, Back: 2_020e3}
+			e.Sizes[2].Shortest = netstate.Trips{Small: 40e3, There: 42e3, Back: 2_040e3}
+		}, Node, "round-trip", "large ones alone are late"},
+		"a delay to pods that varies": {func(e *Evidence) { // what a pod with up to 20 ms had
+			for name, values := range e.Paths[PodPath].Values {
+				if strings.Contains(name, ".p50") && !strings.HasPrefix(name, "dns") {
+					for i := range values {
+						values[i] = 15e6
+					}
+				}
+			}
+			e.Sizes[2].From, e.Sizes[2].To = "web-1", "web-2"
+			e.Backends = []Backend{{"web-1", netstate.Dialled{Times: []int64{43_000}}}, {"web-2", netstate.Dialled{Times: []int64{3_830_000}}}}
+		}, CNI, "round-trip", "a delay that varies"},
+		"one of 100 packets to a pod is late": {func(e *Evidence) { // as measured
+			e.Paths[HostPath].Values["rr rtt.mean"], e.Paths[PodPath].Values["rr rtt.mean"] = []float64{20.4e3, 21e3, 19.8e3}, []float64{185.4e3, 205.8e3, 190e3}
+		}, CNI, "round-trip", "the average one 185"},
+		"one of 100 packets to a node is late": {func(e *Evidence) {
+			e.Paths[HostPath].Values["rr rtt.mean"], e.Paths[PodPath].Values["rr rtt.mean"] = []float64{180e3, 190e3}, []float64{195e3, 200e3}
+		}, Node, "round-trip", "some packets alone are late"},
 		"a Service alone is late": {func(e *Evidence) { lateTCP(e, 50e6, ServicePath) }, Service, "service", "at least"},
 		"two seconds, and no trial has an answer": {func(e *Evidence) {
 			for _, p := range all {
@@ -446,6 +479,9 @@ func TestJudge(t *testing.T) {
 		}, Node, "round-trip", "200 ms between hosts"},
 		"segments sent again because an answer was late": {func(e *Evidence) {
 			e.Paths[PodPath].Counters["Tcp.RetransSegs"] = 100
+		}, Fine, "", ""},
+		"probes of connections whose answers are late": {func(e *Evidence) { // what up to 20 ms at a NIC did
+			e.Paths[PodPath].Counters = map[string]int64{"Tcp.OutSegs": 12_281, "Tcp.RetransSegs": 212, "TcpExt.TCPLossProbes": 212}
 		}, Fine, "", ""},
 		"TCP alone loses one percent": {func(e *Evidence) {
 			for _, p := range all {

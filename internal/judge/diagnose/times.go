@@ -158,35 +158,100 @@ func roundTrip(e *Evidence) []Statement {
 		return unknown("the round trip of a path was not measured")
 	}
 	saw := fmt.Sprintf("%s between hosts, %s between pods", nanoseconds(host), nanoseconds(pod))
-	// TCP may be late where echoes are not. Where trials have too few requests, connections tell.
+	// TCP may be late where echoes are not, and new connections where requests are not.
 	requests := false
 	for _, m := range tripKinds {
 		hostLeast, _, ok := e.tripOf(HostPath, m.kind)
 		podLeast, _, also := e.tripOf(PodPath, m.kind)
-		if !ok || !also || requests && m.kind == "crr" {
+		if !ok || !also {
 			continue
+		}
+		// Connections alone are fewer, so that on a busy machine only much is late.
+		most := 0.0
+		if requests && m.kind == "crr" && e.crowded() != "" {
+			most = lateConnect
 		}
 		requests = requests || m.kind == "rr"
 		saw += fmt.Sprintf("; %s takes at least %s and %s", m.text, nanoseconds(hostLeast), nanoseconds(podLeast))
 		// The shortest of thousands is what the path takes when no other work has the CPUs: it needs no quiet machine.
 		more := podLeast - hostLeast
 		switch {
-		case more > max(0.5e6, 0.2*hostLeast, e.allowed(min(hostLeast, longTrip))) && (hostLeast < longTrip || more > hostLeast):
+		case more > max(0.5e6, most, 0.2*hostLeast, e.allowed(min(hostLeast, longTrip))) && (hostLeast < longTrip || more > hostLeast):
 			if name := e.leastName(HostPath); carriedByUDP[e.Encapsulation] && name > 0.9*podLeast {
 				return fault(Node, HostPath.String(), "%s; a name takes %s at least between hosts: datagrams are late there, and they carry the packets of pods", saw, nanoseconds(name))
 			}
 			return fault(CNI, PodPath.String(), "%s", saw)
-		case hostLeast > longTrip:
+		case hostLeast > max(longTrip, most):
 			return fault(Node, HostPath.String(), "%s", saw)
 		}
+	}
+	if s := e.largeLate(); s != nil {
+		return s
 	}
 	if why := e.starved(); why != "" {
 		return unknown("%s; %s", saw, why)
 	}
 	if host > queuedTrip {
-		return fault(Node, HostPath.String(), "%s; the usual one waits, the shortest does not: a queue", saw)
+		return fault(Node, HostPath.String(), "%s; the usual one waits, the shortest does not: a queue, or a delay that varies", saw)
 	}
-	return cleared("%s", saw)
+	if pod > queuedTrip && pod > 2*host {
+		return fault(CNI, PodPath.String(), "%s; the usual one waits, the shortest does not: a queue, or a delay that varies", saw)
+	}
+	return append(e.someLate(), cleared("%s", saw)...)[:1]
+}
+
+// largeLate finds large packets that are later than small ones on a path. The shortest of ten each needs no quiet machine if they are much
+// later.
+func (e *Evidence) largeLate() []Statement {
+	much := longTrip
+	if e.crowded() != "" {
+		much = lateConnect
+	}
+	for _, path := range []plan.Path{HostPath, PodPath} {
+		for _, s := range e.Sizes {
+			t := s.Shortest
+			if s.Path != path || s.Failed != "" || t.Small == 0 || e.foreignShare() > foreignMost {
+				continue
+			}
+			for _, late := range []struct {
+				way  string
+				trip int64
+			}{{way(s.From, s.To), t.There}, {way(s.To, s.From), t.Back}} {
+				if float64(late.trip-t.Small) > much+2*float64(t.Small) {
+					return fault(side(path), late.way, "a large packet and its answer take %s at least, small ones %s: large ones alone are late", nanoseconds(float64(late.trip)), nanoseconds(float64(t.Small)))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	// someMuch is how many times the usual request the average one takes at least where some wait long; between hosts, which have no
+	// baseline, someMost. They were chosen.
+	someMuch, someMost = 3, 5
+	// someTrip is what the average one takes then, at least.
+	someTrip = 100e3
+)
+
+// someLate finds requests of which a few wait so long that they take most of the time, while the usual one is short.
+func (e *Evidence) someLate() []Statement {
+	const text = "the usual request takes %s, the average one %s: some packets alone are late"
+	host, pods := e.Paths[HostPath], e.Paths[PodPath]
+	hostUsual, ok := host.median("rr", "rtt.p50")
+	hostMean, also := host.least("rr", "rtt.mean")
+	if !ok || !also {
+		return nil
+	}
+	if hostMean > max(someMost*hostUsual, someTrip) {
+		return fault(Node, HostPath.String(), text, nanoseconds(hostUsual), nanoseconds(hostMean))
+	}
+	usual, ok := pods.median("rr", "rtt.p50")
+	mean, also := pods.least("rr", "rtt.mean")
+	if ok && also && mean > max(someMuch*usual, someMuch*slices.Max(host.Values["rr rtt.mean"]), someTrip) {
+		return fault(CNI, PodPath.String(), text, nanoseconds(usual), nanoseconds(mean))
+	}
+	return nil
 }
 
 func overhead(e *Evidence) []Statement {

@@ -34,6 +34,8 @@ const (
 	leastIPv4, leastIPv6 = 576, 1280
 	// most is the largest datagram that IP has.
 	most = 65507
+	// rounds is how many datagrams of a kind are timed, farRounds those of a way longer than tryTime/10.
+	rounds, farRounds = 10, 3
 )
 
 // option is a socket option of both families.
@@ -250,6 +252,11 @@ const (
 
 // ask sends a question of length bytes that wants an answer of size bytes, and waits for d.
 func (a *asker) ask(length, size int, d time.Duration) (outcome, error) {
+	return a.askAgain(a.number+1, length, size, d)
+}
+
+// askAgain is ask, and takes late answers to the questions since a number, which were of the same lengths.
+func (a *asker) askAgain(since uint32, length, size int, d time.Duration) (outcome, error) {
 	a.number++
 	q := datagram{kind: asks, number: a.number, size: uint32(size)}
 	deadline := time.Now().Add(d)
@@ -276,7 +283,7 @@ func (a *asker) ask(length, size int, d time.Duration) (outcome, error) {
 			return silence, err
 		}
 		r, _, err := decode(a.mark, a.buf[:got.n])
-		if err != nil || r.number != q.number {
+		if err != nil || r.number < since {
 			continue
 		}
 		a.seen, a.there, a.back = r.to, hopsOf(r.ttl), hopsOf(got.ttl)
@@ -318,11 +325,12 @@ func (a *asker) largest(ctx context.Context, least, most int, back bool) (int, e
 		if back {
 			length, size = 0, packet-a.over
 		}
+		first := a.number + 1
 		for range tries {
 			if ctx.Err() != nil {
 				return false, context.Cause(ctx)
 			}
-			got, err := a.ask(length, size, a.patience)
+			got, err := a.askAgain(first, length, size, a.patience)
 			if err != nil || got != silence {
 				return got == through, err
 			}
@@ -378,7 +386,32 @@ func PathMTU(ctx context.Context, to netip.AddrPort, mark []byte) (netstate.Path
 		return netstate.PathMTU{}, err
 	}
 	found.Silent = a.silent
-	return found, nil
+	found.Shortest, err = a.trips(found.There-a.over, found.Back-a.over)
+	return found, err
+}
+
+// trips times datagrams in turn: small both ways, of there bytes, with answers of back bytes.
+func (a *asker) trips(there, back int) (t netstate.Trips, err error) {
+	n := rounds
+	if a.trip > tryTime/10 {
+		n = farRounds
+	}
+	for range n {
+		for _, kind := range []struct {
+			length, size int
+			shortest     *int64
+		}{{0, 0, &t.Small}, {there, 0, &t.There}, {0, back, &t.Back}} {
+			asked := time.Now()
+			got, err := a.ask(kind.length, kind.size, max(a.patience, tries*tryTime))
+			if err != nil {
+				return t, err
+			}
+			if took := int64(time.Since(asked)); got == through && (*kind.shortest == 0 || took < *kind.shortest) {
+				*kind.shortest = took
+			}
+		}
+	}
+	return t, nil
 }
 
 // own is the MTU of the device that has the address that we send from.

@@ -21,6 +21,8 @@ type PathMTU struct {
 	// Trip is how long in ns a datagram and its answer took, Connect a TCP connection; 0 is that none came about.
 	Trip    int64 `json:"trip,omitempty"`
 	Connect int64 `json:"connect,omitempty"`
+	// Shortest are the shortest trips of several datagrams.
+	Shortest Trips `json:"shortest,omitzero"`
 	// SeenAs is our address as the other end saw it.
 	SeenAs string `json:"seenAs"`
 	// Silent is true if larger packets vanished without an ICMP error.
@@ -28,6 +30,13 @@ type PathMTU struct {
 	// HopsThere and HopsBack are how many routers lowered the packets' TTL, plus 1; 0 is unknown.
 	HopsThere int `json:"hopsThere,omitempty"`
 	HopsBack  int `json:"hopsBack,omitempty"`
+}
+
+// Trips are how long in ns datagrams and their answers took: both small, a large datagram, a large answer; 0 is unknown.
+type Trips struct {
+	Small int64 `json:"small,omitempty"`
+	There int64 `json:"there,omitempty"`
+	Back  int64 `json:"back,omitempty"`
 }
 
 // NoAnswer and ButTo are in the error of a search for packet sizes whose port answers nothing: by whom, and what was answered instead.

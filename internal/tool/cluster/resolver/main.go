@@ -2,6 +2,8 @@
 // A cluster's pods ask it as they ask CoreDNS, so that a lookup is what it is elsewhere: packets through a Service, and an answer.
 //
 //	resolver 5353 kubernetes.default.svc.cluster.local=10.96.0.1
+//
+// With late=90ms before the names, answers by UDP are so late: a slow resolver for tests.
 package main
 
 import (
@@ -29,6 +31,14 @@ func run(args []string) error {
 	if len(args) < 2 {
 		return errors.New("want a port, and one NAME=ADDRESS or more")
 	}
+	late := time.Duration(0)
+	if text, ok := strings.CutPrefix(args[1], "late="); ok {
+		var err error
+		if late, err = time.ParseDuration(text); err != nil {
+			return err
+		}
+		args = args[1:]
+	}
 	known, err := parseNames(args[1:])
 	if err != nil {
 		return err
@@ -42,7 +52,7 @@ func run(args []string) error {
 		return err
 	}
 	failed := make(chan error, 2)
-	go func() { failed <- known.serveUDP(udp) }()
+	go func() { failed <- known.serveUDP(udp, late) }()
 	go func() { failed <- known.serveTCP(tcp) }()
 	return <-failed
 }
@@ -63,7 +73,7 @@ func parseNames(args []string) (names, error) {
 	return known, nil
 }
 
-func (known names) serveUDP(c net.PacketConn) error {
+func (known names) serveUDP(c net.PacketConn, late time.Duration) error {
 	query := make([]byte, 4096)
 	for {
 		n, from, err := c.ReadFrom(query)
@@ -71,7 +81,7 @@ func (known names) serveUDP(c net.PacketConn) error {
 			return err
 		}
 		if reply, err := known.answer(query[:n]); err == nil {
-			_, _ = c.WriteTo(reply, from) // who has gone asks no more
+			time.AfterFunc(late, func() { _, _ = c.WriteTo(reply, from) }) // who has gone asks no more
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
@@ -26,7 +27,7 @@ func TestResolver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tcp.Close()
-	go func() { _ = known.serveUDP(udp) }()
+	go func() { _ = known.serveUDP(udp, 0) }()
 	go func() { _ = known.serveTCP(tcp) }()
 	for network, at := range map[string]string{"udp": udp.LocalAddr().String(), "tcp": tcp.Addr().String()} {
 		r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -39,6 +40,31 @@ func TestResolver(t *testing.T) {
 				t.Errorf("%s by %s: %v, %v", name, network, got, err)
 			}
 		}
+	}
+}
+
+// TestLate: a slow resolver answers after its delay, and not before.
+func TestLate(t *testing.T) {
+	known, err := parseNames([]string{"a=10.96.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer udp.Close()
+	const late = 50 * time.Millisecond
+	go func() { _ = known.serveUDP(udp, late) }()
+	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", udp.LocalAddr().String())
+	}}
+	began := time.Now()
+	if got, err := r.LookupNetIP(t.Context(), "ip4", "a."); err != nil || len(got) != 1 || time.Since(began) < late {
+		t.Errorf("%v, %v in %v", got, err, time.Since(began))
+	}
+	if run([]string{"5353", "late=soon", "a=10.96.0.1"}) == nil {
+		t.Error("a delay that is none is taken")
 	}
 }
 
