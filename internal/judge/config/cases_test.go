@@ -326,7 +326,16 @@ func TestForeigners(t *testing.T) {
 	if err != nil || !gke.Inconclusive() || len(gke.Findings) != 1 || !strings.Contains(gke.Documents[0].NotJudged, "Google's build") {
 		t.Errorf("the ConfigMap of GKE Dataplane V2: %v %+v", err, gke)
 	}
+	multus := "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: kube-multus-ds}\nspec: {template: {spec: {containers: [{name: kube-multus, resources: {limits: {cpu: 100m}}}]}}}\n---\n"
+	if r, err := Check([]Input{{Name: "in", Text: multus}}, Known{}); err != nil || !r.Inconclusive() || len(r.Findings) > 0 {
+		t.Errorf("Multus and the limit of its CPU: %v %+v", err, r)
+	}
 	filter := "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: kube-router}\nspec: {template: {spec: {containers: [{name: r, args: [--run-router=false]}]}}}\n---\n"
+	config := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kube-router-cfg}\ndata:\n  kubeconfig: |\n    server: %APISERVER%\n---\n"
+	alone, err := Check([]Input{{Name: "in", Text: config + filter}}, Known{})
+	if err != nil || !alone.Inconclusive() || !strings.Contains(alone.Documents[0].NotJudged, "connects no pods") {
+		t.Errorf("a kube-router that filters, alone: %v %+v", err, alone)
+	}
 	r, err := Check([]Input{{Name: "in", Text: filter + agentConfig("")}}, Known{})
 	if err != nil || r.Inconclusive() || len(r.Measured) != 1 {
 		t.Errorf("a kube-router that filters only: %v %+v", err, r)

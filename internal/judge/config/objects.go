@@ -103,6 +103,13 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	if carries {
 		return j.carried(carried, s, n)
 	}
+	c, of := profile.CNIOfObject(kind, name, n.ScalarAt("apiVersion"))
+	switch { // a limit of their CPU says nothing of the pods
+	case kind == "DaemonSet" && slices.Contains(profile.Multus, name):
+		return "it is Multus, which calls other CNIs: give the configuration of the one that makes pods' first device", true
+	case !of && installsPlugin(kind, n):
+		return "it installs a CNI plugin on the nodes, and no rule reads it", true
+	}
 	switch kind {
 	case "Installation":
 		one(j, "Installation", s, n, n.At("spec"))
@@ -141,16 +148,11 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	case "Deployment", "DaemonSet", "StatefulSet", "Job", "Pod":
 		relevant = j.workload(kind, s, n)
 	}
-	c, of := profile.CNIOfObject(kind, name, n.ScalarAt("apiVersion"))
 	switch {
 	case relevant:
 	case of && s.chart == "":
 		j.silent = append(j.silent, c)
 		return "", true
-	case kind == "DaemonSet" && slices.Contains(profile.Multus, name):
-		return "it is Multus, which calls other CNIs: give the configuration of the one that makes pods' first device", true
-	case !of && installsPlugin(kind, n):
-		return "it installs a CNI plugin on the nodes, and no rule reads it", true
 	}
 	return "", relevant
 }

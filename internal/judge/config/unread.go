@@ -150,7 +150,9 @@ func (j *judge) judgeSilence() {
 	why := "nothing follows from it alone: give the CNI's own configuration"
 	if len(j.silent) > 0 {
 		c := j.silent[0]
-		why = fmt.Sprintf("it does not say the mode of %s: give the objects that do (%s)", c.Title, objectsOfCNI(c))
+		if why = "it connects no pods (--run-router=false): give the configuration of the CNI that does"; c.Name != kubeRouter || !j.enforced {
+			why = fmt.Sprintf("it does not say the mode of %s: give the objects that do (%s)", c.Title, objectsOfCNI(c))
+		}
 	}
 	for i, d := range j.Documents {
 		if d.NotJudged == "" {
