@@ -117,9 +117,10 @@ func anyOf(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " or " + last
 }
 
-// Validated says of which profiles the cost was compared with a real cluster's; "" where the lab measured none.
+// Validated says of which profiles the cost was compared with a real cluster's, and how far those are off whose cost does not hold; ""
+// where the lab measured none.
 func (a Answer) Validated() string {
-	var real []string
+	var real, off []string
 	lab, others := 0, "Others: path verified, cost not."
 	for _, x := range a.Abilities {
 		if !isDataplane(x.Profile) || x.Proof.Real {
@@ -129,19 +130,27 @@ func (a Answer) Validated() string {
 		if x.Proof.Assertions == 0 {
 			others = "Others: not."
 		}
-		if x.Proof.Fidelity.Holds() {
+		switch f := x.Proof.Fidelity; {
+		case f.Holds():
 			real = append(real, number.Clean(x.Profile))
+		case f != nil:
+			off = append(off, fmt.Sprintf("%s (%+.0f %%)", number.Clean(x.Profile), 100*f.All.Distance))
 		}
 	}
-	switch {
-	case lab == 0:
+	if lab == 0 {
 		return ""
-	case len(real) == 0:
-		return "Costs validated on a real cluster: none. " + others
-	case len(real) == lab:
-		others = ""
 	}
-	return strings.TrimSpace("Costs validated on a real cluster: " + fewNames(real) + ". " + others)
+	said := []string{"Costs validated on a real cluster: none."}
+	if len(real) > 0 {
+		said[0] = "Costs validated on a real cluster: " + fewNames(real) + "."
+	}
+	if len(off) > 0 {
+		said = append(said, "Compared with one, and off: "+fewNames(off)+".")
+	}
+	if len(real)+len(off) < lab {
+		said = append(said, others)
+	}
+	return strings.Join(said, " ")
 }
 
 // Ability is what a profile does beside its speed, and what is proven of its numbers.

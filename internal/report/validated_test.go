@@ -10,6 +10,7 @@ import (
 // assertions held.
 func TestValidated(t *testing.T) {
 	proven, both := Proof{Assertions: 5}, Proof{Assertions: 5, Fidelity: &profile.Fidelity{}}
+	off := Proof{Assertions: 5, Fidelity: &profile.Fidelity{All: profile.Compared{Distance: 0.027}, Workloads: []profile.Compared{{Distance: 0.08}}}}
 	for want, all := range map[string][]Ability{
 		"": {{Profile: "host", Proof: proven}},
 		"Costs validated on a real cluster: flannel-vxlan. Others: path verified, cost not.": {
@@ -17,6 +18,8 @@ func TestValidated(t *testing.T) {
 		"Costs validated on a real cluster: none. Others: not.":                     {{Profile: "canal", Proof: proven}, {Profile: "ptp"}},
 		"Costs validated on a real cluster: flannel-vxlan and canal.":               {{Profile: "flannel-vxlan", Proof: both}, {Profile: "canal", Proof: both}},
 		"Costs validated on a real cluster: none. Others: path verified, cost not.": {{Profile: "canal", Proof: proven}},
+		"Costs validated on a real cluster: none. Compared with one, and off: cilium-native (+3 %). Others: path verified, cost not.": {
+			{Profile: "canal", Proof: proven}, {Profile: "cilium-native", Proof: off}},
 	} {
 		if got := (Answer{Abilities: all}).Validated(); got != want {
 			t.Errorf("got %q, want %q", got, want)
