@@ -376,6 +376,12 @@ func TestJudge(t *testing.T) {
 				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 4*time.Second, 10*time.Second
 			}
 		}, Fine, "", ""},
+		"other tasks have most of the CPUs, and names wait for a timeout": {func(e *Evidence) {
+			for _, p := range all {
+				e.Paths[p].Names["dns"] = Lossy{Sent: 300, Lost: 30}
+				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 7*time.Second, 10*time.Second
+			}
+		}, Tester, "starved", "70%"},
 		"the prober waits for a CPU while names are asked": {func(e *Evidence) {
 			e.Paths[ServicePath].Values["dns resolution_time.min"] = []float64{48e6, 20e6, 31e6}
 			e.Paths[ServicePath].Prober.Held, e.Paths[ServicePath].Prober.Paced = 7, 18

@@ -28,7 +28,7 @@ func (e *Evidence) waited(path plan.Path, kind, what string) []string {
 		return nil
 	}
 	l := t.Names[kind]
-	if l.Lost < fewErrors || l.share() < lateNames {
+	if l.Lost < fewErrors || l.share() < lateNames || !e.blind && e.foreignShare() > foreignMost { // then a timeout is a wait for a CPU
 		return nil
 	}
 	// A machine that stops for a second holds all names that are under way, in one trial.

@@ -108,7 +108,7 @@ func Content(ctx context.Context, to netip.AddrPort, mark []byte, length int) (n
 
 // exchange sends count datagrams of length bytes and counts their answers of the same length.
 func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e netstate.Exchange, err error) {
-	before, err := a.told()
+	before, err := a.told(nil)
 	if err != nil {
 		return e, err
 	}
@@ -158,15 +158,23 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 	if err := <-done; err != nil {
 		return e, err
 	}
-	after, err := a.told()
+	// What a busy machine answers after the deadline comes before the counts: it is late, and not lost.
+	after, err := a.told(func(d datagram, filled []byte) {
+		if d.kind == answers && d.number-first < uint32(count) {
+			answered.Add(1)
+			if !as(d.number, filled) {
+				wrong.Add(1)
+			}
+		}
+	})
 	came := int(after.came - before.came)
 	e.There = netstate.Traffic{Sent: count, Lost: max(0, count-came-int(after.overrun-before.overrun)), Wrong: int(after.wrong - before.wrong)}
 	e.Back = netstate.Traffic{Sent: came, Lost: max(0, came-int(answered.Load()+overrun.Load())), Wrong: int(wrong.Load())}
 	return e, err
 }
 
-// told asks what the Echo has heard, until it answers.
-func (a *asker) told() (heard, error) {
+// told asks what the Echo has heard, until it answers. It calls late, if given, for each other datagram that comes before.
+func (a *asker) told(late func(datagram, []byte)) (heard, error) {
 	for range 20 {
 		a.number++
 		if err := a.conn.SetReadDeadline(time.Now().Add(a.patience)); err != nil {
@@ -183,8 +191,13 @@ func (a *asker) told() (heard, error) {
 			if err != nil && !icmp(err) {
 				return heard{}, err
 			}
-			if d, _, bad := decode(a.mark, a.buf[:r.n]); err == nil && bad == nil && d.kind == answers && d.number == a.number {
+			d, filled, bad := decode(a.mark, a.buf[:r.n])
+			switch {
+			case err != nil || bad != nil:
+			case d.kind == answers && d.number == a.number:
 				return d.heard, nil
+			case late != nil:
+				late(d, filled)
 			}
 		}
 	}

@@ -341,6 +341,31 @@ func TestContent(t *testing.T) {
 	}
 }
 
+// TestContentOfAStoppedEcho: an end that has no CPU for three seconds answers late, and loses nothing.
+func TestContentOfAStoppedEcho(t *testing.T) {
+	a, b := wired(t)
+	echo := play(t, b, "echo", "")
+	defer func() { _ = echo.in.Close(); _ = echo.Wait() }()
+	asker := play(t, a, "content", "10.9.0.2:7777")
+	defer asker.in.Close()
+	for _, step := range []struct {
+		after  time.Duration
+		signal syscall.Signal
+	}{{500 * time.Millisecond, syscall.SIGSTOP}, {3 * time.Second, syscall.SIGCONT}} {
+		<-time.After(step.after)
+		must(t, echo.Process.Signal(step.signal))
+	}
+	if err := asker.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, asker.words.String())
+	}
+	var got netstate.Content
+	must(t, json.Unmarshal(asker.out.Bytes(), &got))
+	clean := netstate.Exchange{There: netstate.Traffic{Sent: messages}, Back: netstate.Traffic{Sent: messages}}
+	if got.Small != clean || got.Large != clean {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestWatch(t *testing.T) {
 	a, b := wired(t)
 	tunnel(t, a, "10.9.0.1", "10.9.0.2", "10.8.0.1/24", 1450)
