@@ -333,6 +333,8 @@ plant_sum_icmp() { corrupt node-2 1; }
 plant_sum_header() { corrupt node-2 0 eth0 ingress -DHEADER; }
 plant_flip_rare() { corrupt node-2/pod-1 6 eth0 ingress -DEVERY=1000; }
 plant_sum_6() { unloaded; corrupt node-2/pod-1 6 eth0 egress "-DWRONG -DEVERY=50"; }
+plant_nic_flip_tcp() { corrupt node-2 6; }
+plant_nic_flip_udp() { corrupt node-2 17; }
 plant_late_1() { later node-2/pod-1 1000; }
 plant_large_late_node() { later node-2 20000 0 eth0 -DLEAST=1000; }
 plant_large_late_pod() { later node-2/pod-1 20000 0 eth0 -DLEAST=1000; }
@@ -461,6 +463,8 @@ fault sum_icmp flannel-host-gw node checksum 'one bit of 2 % of ICMP packets at 
 fault sum_header flannel-vxlan node checksum '2 % of packets at a NIC have a wrong checksum of IPv4'
 fault flip_rare flannel-vxlan cni checksum "one bit of 0.1 % of TCP packets at a pod's device"
 fault sum_6 flannel-host-gw cni checksum '2 % of TCP that a pod sends has a wrong checksum, over IPv6' --family 6
+fault nic_flip_tcp flannel-host-gw node checksum 'one bit of 2 % of TCP packets at a NIC, with checksums left to it'
+fault nic_flip_udp canal node checksum 'one bit of 2 % of UDP packets at a NIC, with checksums left to it'
 fault late_1 flannel-vxlan cni round-trip 'a pod receives 1 ms later'
 fault node_1 calico-vxlan node round-trip 'one node sends 1 ms later' --plant node-2=delay:1ms
 fault node_200 canal node round-trip 'one node sends 200 ms later' --plant node-2=delay:200ms

@@ -278,7 +278,7 @@ func TestJudge(t *testing.T) {
 			p.Names["dns"], p.Stalled, p.Succeeded["dns"] = Lossy{Sent: 312, Lost: 3}, map[string]uint64{"dns": 2}, 3
 		}, CNI, "names", "3 of 312 names waited"},
 		"names of pods are 600 ms late, other datagrams are not, beside a busy machine": {busyAndLate(600e6, 601e6, 600e6),
-			CNI, "names", "names alone are late, another datagram takes 60.0 µs"},
+			CNI, "names", "names alone are late, or the first packet of a flow: another datagram takes 60.0 µs"},
 		"other tasks have most of the CPUs, and names are 884 ms late": {func(e *Evidence) {
 			busyAndLate(884e6, 901e6, 890e6)(e)
 			for _, p := range e.Paths {
@@ -371,6 +371,28 @@ func TestJudge(t *testing.T) {
 			}
 			scale(e, 0.003, rates, all...)
 		}, Tester, "starved", "70%"},
+		"other tasks have the CPU, and few trials came about": {func(e *Evidence) { // as three loops at the highest priority had it
+			for _, p := range all {
+				t := e.Paths[p]
+				t.Values = map[string][]float64{"rr rtt.min": {20e3}, "rr rtt.p50": {25e3}}
+				t.Succeeded, t.Failed = map[string]int{"rr": 1, "udp": 1}, map[string]int{"crr": 1, "dns": 1}
+				t.Why = map[string]string{"crr": "no traffic: nothing was sent", "dns": "no traffic: nothing was sent"}
+				t.Datagrams, t.Echoes, t.Names = Lossy{Sent: 12, Lost: 3}, Lossy{}, nil
+				t.Prober = Prober{Elapsed: 4 * time.Second, Whole: 4 * time.Second, Foreign: 39 * time.Second / 10, Own: 4 * time.Second, Disturbed: 2, Of: 4}
+			}
+		}, Tester, "starved", "of 12 workloads of the paths 6 had no trial"},
+		"other tasks have the CPU, and trials read a part of the datagrams": {func(e *Evidence) { // 27 %, as they had it
+			for _, p := range all {
+				e.Paths[p].Datagrams = Lossy{Sent: 15_000, Lost: 4_000}
+				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 9*time.Second, 10*time.Second
+			}
+			scale(e, 0.003, rates, all...)
+		}, Tester, "starved", "90%"},
+		"few datagrams, and nobody else": {func(e *Evidence) {
+			for _, p := range all {
+				e.Paths[p].Datagrams, e.Paths[p].Echoes = Lossy{Sent: 12}, Lossy{}
+			}
+		}, Undecided, "", "only 36 datagrams"},
 		"other tasks have the CPU, and it does not matter": {func(e *Evidence) {
 			for _, p := range all {
 				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 4*time.Second, 10*time.Second

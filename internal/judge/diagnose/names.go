@@ -50,8 +50,12 @@ func (e *Evidence) lateAlone(path plan.Path, name float64) string {
 		path = PodPath // which is a part of the way
 	}
 	for _, s := range e.Sizes {
-		if s.Path == path && s.Trip > 0 && float64(s.Trip) < name/2 {
-			return fmt.Sprintf("names alone are late, another datagram takes %s there and back", nanoseconds(float64(s.Trip)))
+		trip := s.Trip
+		if s.Shortest.Small > 0 { // of a flow that has had packets before
+			trip = min(trip, s.Shortest.Small)
+		}
+		if s.Path == path && trip > 0 && float64(trip) < name/2 {
+			return fmt.Sprintf("names alone are late, or the first packet of a flow: another datagram takes %s there and back", nanoseconds(float64(trip)))
 		}
 	}
 	return "datagrams are late"

@@ -36,6 +36,8 @@ const (
 const (
 	fewPackets = 5
 	fewErrors  = 3
+	// fewTried datagrams and echoes are too few to show a loss.
+	fewTried = 1000
 )
 
 func fault(v Verdict, where, format string, args ...any) []Statement {
@@ -145,11 +147,37 @@ func (e *Evidence) lateNamesAnyway(path plan.Path) bool {
 	return e.leastName(path) > lateName && e.foreignShare() < foreignMost
 }
 
+// tried counts the datagrams and echoes of all trials.
+func (e *Evidence) tried() (n uint64) {
+	for _, t := range e.Paths {
+		n += t.Datagrams.Sent + t.Echoes.Sent
+	}
+	return n
+}
+
+// thin says what is missing of the evidence, "" if little: workloads of which no trial came about, or messages.
+func (e *Evidence) thin() string {
+	none, all := 0, 0
+	for _, t := range e.Paths {
+		dead, alive := t.dead()
+		none, all = none+len(dead), all+len(dead)+len(alive)
+	}
+	switch n := e.tried(); {
+	case 4*none > all:
+		return fmt.Sprintf("of %d workloads of the paths %d had no trial", all, none)
+	case n < fewTried:
+		return fmt.Sprintf("only %d datagrams and echoes were sent", n)
+	}
+	return ""
+}
+
 func starved(e *Evidence) []Statement {
-	p := e.prober()
+	p, thin := e.prober(), e.thin()
 	switch why := e.crowded(); {
 	case p.Of == 0:
 		return unknown("no trial was measured")
+	case why != "" && thin != "":
+		return proven(fault(Tester, "", "%s; %s", why, thin))
 	case why != "" && e.slow() && !e.lateAnyway():
 		return proven(fault(Tester, "", "%s", why))
 	}
