@@ -464,6 +464,7 @@ func TestPlatforms(t *testing.T) {
 		{"router ignores", router("--run-firewall=false") + policy, "cross-subnet policy-ignored", "kube-router"},
 		{"kind's own", daemon("kindnet", "kindnet-cni", "image: 'docker.io/kindest/kindnetd:v1'") + policy, "policy-queue", "kindnetd"},
 		{"antrea", antrea("trafficEncapMode: encap"), "", ""},
+		{"antrea, brackets in a comment", antrea("# Names of devices, such as [eth0, eth1].\ntrafficEncapMode: noEncap\ntrafficEncryptionMode: wireguard"), "agent-refuses", ""},
 		{"antrea, hybrid", antrea("trafficEncapMode: hybrid"), "cross-subnet", ""},
 		{"antrea, a word", antrea("tunnelType: gue"), "agent-refuses", ""},
 		{"antrea, DSR", antrea("antreaProxy: {defaultLoadBalancerMode: dsr}"), "agent-refuses", ""},

@@ -276,7 +276,9 @@ func (j *judge) find(id string, v value, format string, args ...any) {
 
 // show adds a row to the table of settings.
 func (j *judge) show(component, name, text, origin, by string) {
-	j.Settings = append(j.Settings, Setting{component, name, text, origin, by})
+	if s := (Setting{component, name, text, origin, by}); !slices.Contains(j.Settings, s) {
+		j.Settings = append(j.Settings, s)
+	}
 }
 
 // showValues adds the settings that are given or have a default.

@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
 // others is what the documents say of CNIs that have a dialect, and of policies.
@@ -156,13 +157,16 @@ func flags(s source, path string, list *position.Node) []value {
 	return all
 }
 
+// sectionHead begins a section of keys. In YAML brackets may stand in comments, as in Antrea's own.
+var sectionHead = pattern.New(`(?m)^\s*\[\w[\w-]*\]\s*$`)
+
 // fileSettings returns the entries of a ConfigMap, and what the files among them say: YAML, JSON or sections of keys.
 func fileSettings(j *judge, s source, data *position.Node) []value {
 	v := &values{}
 	v.read(s, "data", data)
 	for _, g := range leaves(data, "") {
 		switch {
-		case strings.HasSuffix(g.path, ".conf") && strings.Contains(g.text, "["):
+		case strings.HasSuffix(g.path, ".conf") && sectionHead.MatchString(g.text):
 			v.leaves = append(v.leaves, sectionSettings(s, g)...)
 		case g.path == "kubeconfig": // how to reach the API, in manifests with words to be replaced
 		case strings.ContainsAny(g.text, "{\n"):

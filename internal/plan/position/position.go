@@ -232,6 +232,8 @@ func (p *parser) mapping(t *Node, n *yaml.Node, path string, depth int) {
 			merges = append(merges, item)
 		case twice:
 			p.fault(line, field, "is given twice (first in line %d)", first)
+			at := slices.IndexFunc(t.Keys, func(k Key) bool { return k.Name == key.Value })
+			t.Keys[at], t.Items[at] = Key{key.Value, line + p.offset}, item // what charts render is applied, and the last is in force
 		default:
 			lines[key.Value] = line + p.offset
 			t.Keys, t.Items = append(t.Keys, Key{key.Value, line + p.offset}), append(t.Items, item)

@@ -163,3 +163,12 @@ func TestStruct(t *testing.T) {
 }
 
 func text(s string) (string, error) { return s, nil }
+
+// TestLastOfTwo: of a key that is given twice the last is in force, as for what a chart renders.
+func TestLastOfTwo(t *testing.T) {
+	var faults Faults
+	n := Parse(Source{Name: "f", Text: "a: x\nb: y\na: z\n"}, &faults)
+	if len(faults) != 1 || len(n) != 1 || n[0].ScalarAt("a") != "z" || n[0].ScalarAt("b") != "y" || len(n[0].Keys) != 2 {
+		t.Errorf("%v %+v", faults, n)
+	}
+}
