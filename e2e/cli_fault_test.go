@@ -191,7 +191,7 @@ func TestCLINamespaceIsStuck(t *testing.T) {
 // TestCLITimeIsUp kills a run whose time is short: its pods end by themselves, and the namespaces are then fair game.
 func TestCLITimeIsUp(t *testing.T) {
 	t.Parallel()
-	p := startRun(t, append(many(60), "--ttl", "1m")...)
+	p := startRun(t, append(many(30), "--ttl", "1m")...)
 	p.awaitTrials(t, 1)
 	run := p.run(t)
 	if err := p.Process.Kill(); err != nil {
