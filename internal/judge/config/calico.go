@@ -43,7 +43,7 @@ func (j *judge) calicoNode(env map[string]value) {
 // poolVariables are the variables of calico-node that its first pool is made of, felixVariables those that set Felix.
 var (
 	poolVariables = map[string]string{
-		"CALICO_IPV4POOL_IPIP": "ipipMode", "CALICO_IPV4POOL_VXLAN": "vxlanMode", "CALICO_IPV4POOL_CIDR": "cidr",
+		"CALICO_IPV4POOL_IPIP": "ipipMode", "CALICO_IPV4POOL_VXLAN": "vxlanMode", "CALICO_IPV4POOL_CIDR": "cidr", "CALICO_NETWORKING_BACKEND": "backend",
 	}
 	felixVariables = map[string]string{
 		"FELIX_BPFENABLED": "bpfEnabled", "FELIX_NFTABLESMODE": "nftablesMode", "FELIX_WIREGUARDENABLED": "wireguardEnabled",
@@ -404,6 +404,12 @@ func (j *judge) calicoProfile(c calicoState) {
 	}
 	if c.dataplane != "Iptables" && c.encapsulation != "VXLAN" && name != "calico-ebpf-underlay" {
 		but = append(but, "encapsulation "+c.encapsulation+" in place of VXLAN")
+	}
+	if name == "calico-ebpf-underlay" && c.encapsulation == "None" {
+		but = append(but, "no encapsulation between subnets either")
+	}
+	if j.nodePool.at("backend").is("none") {
+		but = append(but, "another component makes the routes between nodes (CALICO_NETWORKING_BACKEND: none)")
 	}
 	if c.dataplane == "Iptables" && strings.HasSuffix(c.encapsulation, "CrossSubnet") {
 		but = append(but, "between nodes of one subnet it is calico-underlay")

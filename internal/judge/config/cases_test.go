@@ -301,6 +301,8 @@ func TestUnreadCNIs(t *testing.T) {
 	}
 	kubeOVN, _ := cniOfChart("kube-ovn")
 	inconclusive(kubeOVN, "networking: {NET_STACK: ipv4}", Known{})
+	inconclusive(kubeOVN, "ipv4: {}\ncni: {}\nfunc: {ENABLE_LB: true}", Known{})
+	inconclusive(kubeOVN, "networking: {networkType: geneve}\novsOvn: {}", Known{})
 }
 
 // TestForeigners: files of other tools are called what they are, also where a chart is given.
@@ -313,6 +315,7 @@ func TestForeigners(t *testing.T) {
 		"kube_network_plugin: calico\n":         "a file of kubespray",
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: netd-config}\ndata: {enable_policy_routing: \"false\"}\n":               "a file of netd of GKE (data)",
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ip-masq-agent}\ndata: {config: \"nonMasqueradeCIDRs: [10.0.0.0/8]\"}\n": "a file of the agent that masquerades (data)",
+		"baseDomain: a.example\nnetworking: {networkType: OVNKubernetes}\n":                                                        "a file of the installer of OpenShift",
 		"apiVersion: spiderpool.spidernet.io/v2beta1\nkind: SpiderMultusConfig\nmetadata: {name: m}\nspec: {cniType: macvlan}\n":   "a file of Spiderpool (spec.cniType: macvlan)",
 	} {
 		for _, known := range []Known{{}, {Chart: small(t)}} {

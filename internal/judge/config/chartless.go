@@ -23,6 +23,7 @@ var signs = []struct {
 	chart        string
 	strong, weak []string
 }{
+	{"kube-ovn", []string{"func.ENABLE_LB", "func.ENABLE_NP", "networking.NETWORK_TYPE", "networking.TUNNEL_TYPE", "networking.NET_STACK", "cni_conf", "ovsOvn", "apiNad"}, nil},
 	{cilium, []string{"kubeProxyReplacement", "routingMode", "tunnelProtocol", "ipv4NativeRoutingCIDR", "nativeRoutingCIDR", "autoDirectNodeRoutes", "socketLB",
 		"enableIPv4Masquerade", "enableMasqueradeRouteSource", "egressMasqueradeInterfaces", "k8sServiceHost", "endpointRoutes", "l7Proxy", "hubble", "bpf", "aksbyocni", "nodeinit"},
 		[]string{"tunnel", "ipam", "encryption", "loadBalancer", "cni", "eni", "MTU", "operator", "ipv4", "ipv6", "k8sServicePort", "bandwidthManager", "envoy", "cluster"}},
@@ -32,7 +33,6 @@ var signs = []struct {
 		"env.AWS_VPC_K8S_CNI_EXTERNALSNAT", "env.WARM_ENI_TARGET", "env.WARM_IP_TARGET", "env.WARM_PREFIX_TARGET", "env.ENABLE_POD_ENI"}, nil},
 	{"ovn-kubernetes", []string{"global.gatewayMode", "global.enableOvnKubeIdentity", "podNetwork"}, nil},
 	{"antrea", []string{"trafficEncapMode", "antreaProxy", "trafficEncryptionMode", "noSNAT", "tunnelType"}, nil},
-	{"kube-ovn", []string{"func.ENABLE_LB", "func.ENABLE_NP", "networking.NETWORK_TYPE", "networking.TUNNEL_TYPE", "networking.NET_STACK", "cni_conf"}, nil},
 }
 
 // chartOf returns the chart whose values n is, by its keys, and those values: n itself, or what a parent chart's values have

@@ -193,6 +193,7 @@ func TestCalico(t *testing.T) {
 		{"manifests, ipip", ipPool("{cidr: 10.0.0.0/16, ipipMode: Always}"), "", "calico-ipip"},
 		{"both", ipPool("{cidr: 10.0.0.0/16, ipipMode: Always, vxlanMode: CrossSubnet}"), "both-encapsulations", "calico-ipip"},
 		{"manifest", calicoNode("CALICO_IPV4POOL_IPIP", "Always", "CALICO_IPV4POOL_VXLAN", "Never", "FELIX_IPV6SUPPORT", "false"), "", "calico-ipip"},
+		{"manifest, policies alone", calicoNode("CALICO_NETWORKING_BACKEND", "none"), "", "calico-underlay"},
 		{"manifest, vxlan", calicoNode("CALICO_IPV4POOL_IPIP", "Never", "CALICO_IPV4POOL_VXLAN", "Always", "FELIX_BPFEXTERNALSERVICEMODE", "DSR"), "not-used", "calico-vxlan"},
 		{"manifest, and its pool", calicoNode("CALICO_IPV4POOL_IPIP", "Always") + ipPool("{cidr: 10.0.0.0/16, vxlanMode: Always}"), "", "calico-vxlan"},
 		{"wireguard", ipPool("{cidr: 10.0.0.0/16}") + felixConfiguration("{wireguardEnabled: true}"), "", ""},

@@ -82,6 +82,8 @@ func filtersOnly(n *position.Node) bool {
 	return slices.ContainsFunc(leaves(n.At("spec"), ""), func(l leaf) bool { return strings.Contains(l.text, "--run-router=false") })
 }
 
+const openshiftInstaller = "the installer of OpenShift"
+
 // foreigners are files of tools and distributions that say something about the network, which no rule reads.
 var foreigners = []struct {
 	// kind and group are those of the object; without a kind, a document without one has the first part of the path.
@@ -100,7 +102,7 @@ var foreigners = []struct {
 	{"Cluster", "provisioning.cattle.io", "Rancher", []string{"spec", "rkeConfig"}, ""},
 	{"", "", "RKE", []string{"network", "plugin"}, ""},
 	{"", "", "kubespray", []string{"kube_network_plugin"}, ""},
-	{"", "", "the installer of OpenShift", []string{"networking", "networkType"}, ""},
+	{"", "", openshiftInstaller, []string{"networking", "networkType"}, ""},
 	{"", "", "AKS (az aks show)", []string{"networkProfile", "networkPlugin"}, ""},
 	{"", "", "GKE (gcloud container clusters describe)", []string{"networkConfig", "datapathProvider"}, ""},
 	{"", "", "EKS (aws eks describe-addon)", []string{"addon", "addonName"}, ""},
@@ -116,6 +118,9 @@ func foreign(kind string, n *position.Node) (why string, is bool) {
 	group, _, _ := strings.Cut(n.ScalarAt("apiVersion"), "/")
 	for _, f := range foreigners {
 		if at := n.At(f.path...); f.kind == kind && (f.group == group || kind == "") && (f.name == "" || f.name == nameOf(n)) && at != nil {
+			if _, known := cniOfNetwork(at.Text); f.of == openshiftInstaller && !known {
+				continue // values of a chart may have the same key
+			}
 			says := strings.Join(f.path, ".")
 			if at.Kind == position.Scalar {
 				says += ": " + at.Text
