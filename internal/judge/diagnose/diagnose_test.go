@@ -508,9 +508,14 @@ func TestJudge(t *testing.T) {
 		"segments sent again because an answer was late": {func(e *Evidence) {
 			e.Paths[PodPath].Counters["Tcp.RetransSegs"] = 100
 		}, Fine, "", ""},
-		"probes of connections whose answers are late": {func(e *Evidence) { // what up to 20 ms at a NIC did
-			e.Paths[PodPath].Counters = map[string]int64{"Tcp.OutSegs": 12_281, "Tcp.RetransSegs": 212, "TcpExt.TCPLossProbes": 212}
-		}, Fine, "", ""},
+		"probes of connections whose answers are late, up to 20 ms": {func(e *Evidence) { // as measured
+			p := e.Paths[PodPath]
+			p.Counters = map[string]int64{"Tcp.OutSegs": 12_281, "Tcp.RetransSegs": 212, "TcpExt.TCPLossProbes": 212}
+			p.Values["rr rtt.p50"], p.Values["ping rtt.p50"] = []float64{8.9e6, 9.1e6}, []float64{9.5e6, 9.2e6}
+		}, CNI, "round-trip", "a delay that varies"},
+		"TCP loses one percent, and probes repair it": {func(e *Evidence) {
+			e.Paths[ServicePath].Counters = map[string]int64{"Tcp.OutSegs": 14_711, "Tcp.RetransSegs": 158, "TcpExt.TCPLossProbes": 155, "TcpExt.TCPDSACKRecv": 13, "TcpExt.TCPLossProbeRecovery": 7}
+		}, Service, "loss", "1% of 14711 segments"},
 		"TCP alone loses one percent": {func(e *Evidence) {
 			for _, p := range all {
 				e.Paths[p].Counters["Tcp.RetransSegs"] = 600

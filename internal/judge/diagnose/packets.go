@@ -257,10 +257,13 @@ func (e *Evidence) losses(path plan.Path) (all []lost) {
 	if e.starved() == "" { // an echo that waits for a CPU counts as lost
 		add(t.Echoes.Lost, t.Echoes.Sent, lostMuch, fmt.Sprintf("echoes (%s)", path))
 	}
-	// Of a segment that was sent again for a late answer alone the receiver says that it has it already, unless its connection has ended
-	// before: then it was a probe that repaired nothing.
-	probes := t.Counters["TcpExt.TCPLossProbes"] - t.Counters["TcpExt.TCPLossProbeRecovery"]
-	again := t.Counters["Tcp.RetransSegs"] - max(probes, t.Counters["TcpExt.TCPDSACKRecv"])
+	// Of a segment that was sent again for a late answer alone the receiver says that it has it already. Where answers come when they come, a
+	// connection may end before: then it was a probe that repaired nothing.
+	needless := t.Counters["TcpExt.TCPDSACKRecv"]
+	if least, usual, ok := e.trip(path); ok && usual > max(queuedTrip, waitsMuch*least) {
+		needless = max(needless, t.Counters["TcpExt.TCPLossProbes"]-t.Counters["TcpExt.TCPLossProbeRecovery"])
+	}
+	again := t.Counters["Tcp.RetransSegs"] - needless
 	add(uint64(max(0, again)), uint64(max(0, t.Counters["Tcp.OutSegs"])), much, fmt.Sprintf("segments of requests (%s), sent again", path))
 	slices.SortStableFunc(all, func(a, b lost) int { return cmp.Compare(b.share, a.share) })
 	return all
