@@ -108,7 +108,7 @@ type rule struct {
 var rules = []rule{
 	{"cpu-limit", cpuLimit}, {"cpu-steal", cpuSteal}, {"checksum", checksum}, {"mtu", mtu}, {"conntrack-full", conntrackFull},
 	{"unreachable", unreachable}, {"backend", backend}, {"shaper", shaper}, {"conntrack-race", conntrackRace}, {"loss", loss},
-	{"round-trip", roundTrip}, {"names", resolutions}, {"drops", drops}, {"starved", starved}, {"rate", rate}, {"asymmetric", asymmetric}, {"proxy-modes", proxyModes},
+	{"round-trip", roundTrip}, {"names", resolutions}, {"drops", drops}, {"asymmetric", asymmetric}, {"proxy-modes", proxyModes}, {"starved", starved}, {"rate", rate},
 	{"overhead", overhead}, {"service", service},
 }
 

@@ -404,6 +404,12 @@ func TestJudge(t *testing.T) {
 				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 7*time.Second, 10*time.Second
 			}
 		}, Tester, "starved", "70%"},
+		"other tasks have most of the CPUs, and no AAAA is answered": {func(e *Evidence) { // as measured
+			e.Paths[PodPath].Names["dns"] = Lossy{Sent: 150, Lost: 149}
+			for _, p := range all {
+				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 62*time.Second, 100*time.Second
+			}
+		}, CNI, "names", "149 of 150 names waited"},
 		"the prober waits for a CPU while names are asked": {func(e *Evidence) {
 			e.Paths[ServicePath].Values["dns resolution_time.min"] = []float64{48e6, 20e6, 31e6}
 			e.Paths[ServicePath].Prober.Held, e.Paths[ServicePath].Prober.Paced = 7, 18
@@ -521,6 +527,13 @@ func TestJudge(t *testing.T) {
 				e.Paths[p].Counters["Tcp.RetransSegs"] = 600
 			}
 		}, Node, "loss", "segments of requests"},
+		"hops differ, and the prober has no CPU": {func(e *Evidence) { // as measured
+			e.Sizes[0].HopsThere, e.Sizes[0].HopsBack = 1, 2
+			for _, p := range all {
+				e.Paths[p].Datagrams, e.Paths[p].Echoes = Lossy{Sent: 125}, Lossy{}
+				e.Paths[p].Prober.Foreign, e.Paths[p].Prober.Own = 69*time.Second, 100*time.Second
+			}
+		}, Node, "asymmetric", "1 hops there and 2 back"},
 		"hops differ":                     {func(e *Evidence) { e.Sizes[0].HopsThere, e.Sizes[0].HopsBack = 1, 2 }, Node, "asymmetric", "pass 1 hops there and 2 back"},
 		"the Service's path is slow":      {func(e *Evidence) { scale(e, 30, times, ServicePath) }, Service, "service", "through the Service"},
 		"a path was not measured":         {func(e *Evidence) { delete(e.Paths, PodPath) }, Undecided, "", "not measured"},

@@ -15,6 +15,8 @@ const resolver = "resolver"
 const (
 	// lateNames is the share of resolutions that may wait for a timeout.
 	lateNames = 0.005
+	// mostNames is the share that no wait for a CPU has had: it was chosen.
+	mostNames = 0.5
 	// slowName is the usual time in ns of a name that a resolver of the same cluster knows; its answer comes from memory.
 	slowName = 20e6
 )
@@ -28,7 +30,11 @@ func (e *Evidence) waited(path plan.Path, kind, what string) []string {
 		return nil
 	}
 	l := t.Names[kind]
-	if l.Lost < fewErrors || l.share() < lateNames || !e.blind && e.foreignShare() > foreignMost { // then a timeout is a wait for a CPU
+	if l.Lost < fewErrors || l.share() < lateNames {
+		return nil
+	}
+	// Where other tasks have most of the CPUs, some timeouts are waits for a CPU. Most names, or those that a rule drops, are not.
+	if _, dropped := e.filters(); !e.blind && e.foreignShare() > foreignMost && l.share() < mostNames && dropped < fewErrors {
 		return nil
 	}
 	// A machine that stops for a second holds all names that are under way, in one trial.
