@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // A probe of a search measures for a quarter of the plan's window, within bounds, and one that confirms the result for
@@ -70,10 +71,11 @@ func noThroughput(w plan.Throughput, probes []result.Probe) string {
 	last := probes[len(probes)-1]
 	switch {
 	case last.Held:
-		return fmt.Sprintf("the sender offers less and less: %.4g bit/s were intended last, %.4g left it; is the machine busy with something else?", last.Rate, last.Offered)
+		return fmt.Sprintf("the sender offers less and less: %s were intended last, %s left it; is the machine busy with something else?",
+			number.WithUnit("bit/s", last.Rate), number.WithUnit("bit/s", last.Offered))
 	case last.Where == "":
 		last.Where = "nothing arrived"
 	}
-	return fmt.Sprintf("no rate was found at which at most %s of the datagrams are lost; the last of %d tried was %.4g bit/s: %s",
-		plan.FormatShare(w.Loss), len(probes), last.Rate, last.Where)
+	return fmt.Sprintf("no rate was found at which at most %s of the datagrams are lost; the last of %d tried was %s: %s",
+		plan.FormatShare(w.Loss), len(probes), number.WithUnit("bit/s", last.Rate), last.Where)
 }

@@ -178,7 +178,7 @@ func (t *trial) offeredLoad() string {
 	}
 	offered, ok := t.metrics[metric.OfferedLoad]
 	intended := t.is.Rate * float64(len(t.directions()))
-	return when(ok && intended > 0 && offered < (1-shortfall)*intended, "%.4g bit/s left the sender, %.4g were intended", offered, intended)
+	return when(ok && intended > 0 && offered < (1-shortfall)*intended, "%s left the sender, %s were intended", bitRate(offered), bitRate(intended))
 }
 
 func (t *trial) disagree() string {
@@ -196,7 +196,7 @@ func (t *trial) disagree() string {
 	}
 	room := float64(each*t.is.Concurrency()) / min(t.client.seconds(), t.server.seconds())
 	return when(math.Abs(a-b) > max(disagreement*max(a, b), room),
-		"%s: %.4g per second by one side, %.4g by the other", what, a, b)
+		"%s: %s by one side, %s by the other", what, number.WithUnit("1/s", a), number.WithUnit("1/s", b))
 }
 
 // counts returns the numbers that should be equal on both sides, per second of their own windows.
@@ -255,8 +255,10 @@ func (t *trial) aboveLineRate() string {
 		}
 	}
 	return when(goodput > (1+shortfall)*limit,
-		"goodput of %.4g bit/s is more than the %.4g that a line of %.4g bit/s can carry", goodput, limit, t.c.LineRate)
+		"goodput of %s is more than the %s that a line of %s can carry", bitRate(goodput), bitRate(limit), bitRate(t.c.LineRate))
 }
+
+func bitRate(v float64) string { return number.WithUnit("bit/s", v) }
 
 func (t *trial) irqApart() string {
 	if !t.c.IRQApart {

@@ -34,7 +34,7 @@ var cases = []spoiled{
 	{receiveBuffer, "server: 5 datagrams", "udp", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.SNMP["Udp.RcvbufErrors"] = 5 }},
 	{receiveBuffer, "", "rr", Conditions{}, func(_ *plan.Workload, _, s *sample.Observation) { s.Host.SNMP["Udp.RcvbufErrors"] = 5 }},
 
-	{OfferedLoad, "8e+08 bit/s left the sender, 8.2e+08 were intended", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.Stream) { s.Rate = 820e6 }) }},
+	{OfferedLoad, "800 Mbit/s left the sender, 820 Mbit/s were intended", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.Stream) { s.Rate = 820e6 }) }},
 	{OfferedLoad, "", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.Stream) { s.Rate = 810e6 }) }},
 	{OfferedLoad, "", "udp", Conditions{}, func(w *plan.Workload, _, _ *sample.Observation) { change(w, func(s *plan.Stream) { s.Rate = 0 }) }},
 
@@ -93,10 +93,10 @@ var cases = []spoiled{
 	{churnBehind, "4 of 10 changes began", "rr", Conditions{Churn: &sample.Churn{Due: 10, Made: 4}}, nil},
 	{churnBehind, "", "rr", Conditions{Churn: &sample.Churn{Due: 10, Made: 9}}, nil},
 
-	{AboveLineRate, "8e+09 bit/s is more", "stream", Conditions{LineRate: 7.8e9}, nil},
+	{AboveLineRate, "8.00 Gbit/s is more", "stream", Conditions{LineRate: 7.8e9}, nil},
 	{AboveLineRate, "", "stream", Conditions{LineRate: 8e9}, nil},
 	// 1448 of 1514 bytes are payload, so that a line of 8.1 Gbit/s carries 7.75.
-	{AboveLineRate, "7.747e+09", "stream", Conditions{LineRate: 8.1e9, NIC: "wire", MTU: 1500}, nil},
+	{AboveLineRate, "7.75 Gbit/s", "stream", Conditions{LineRate: 8.1e9, NIC: "wire", MTU: 1500}, nil},
 	{AboveLineRate, "", "stream", Conditions{LineRate: 8.1e9, NIC: "ideal", MTU: 1500}, nil},
 	{AboveLineRate, "", "stream", Conditions{NIC: "wire", MTU: 1500}, nil},
 	// 1000 of 1042 bytes: 810 Mbit/s carry 777.

@@ -199,8 +199,8 @@ func TestWideGap(t *testing.T) {
 		probes []result.Probe
 		want   string
 	}{
-		{[]result.Probe{failed, held, held}, "7.4e+07 bit/s were confirmed and 9.38e+07 failed, more than 1 % apart"},
-		{[]result.Probe{failed, held, held, short}, "the sender offered 6e+07 bit/s where 9e+07 were intended"},
+		{[]result.Probe{failed, held, held}, "74.0 Mbit/s were confirmed and 93.8 Mbit/s failed, more than 1 % apart"},
+		{[]result.Probe{failed, held, held, short}, "the sender offered 60.0 Mbit/s where 90.0 Mbit/s were intended"},
 		{[]result.Probe{failed, held, held, near, near}, ""},
 		{[]result.Probe{failed}, ""},
 		{[]result.Probe{held, held}, ""},

@@ -104,10 +104,10 @@ func wideGap(probes []result.Probe) string {
 	if lowest := cmp.Or(failing.Rate, failing.Offered); failed && lowest-found > gap*lowest {
 		why := fmt.Sprintf("the search ended after %d probes", len(probes))
 		if last.Held && last.Rate != found {
-			why = fmt.Sprintf("the sender offered %.4g bit/s where %.4g were intended", last.Offered, last.Rate)
+			why = fmt.Sprintf("the sender offered %s where %s were intended", bitRate(last.Offered), bitRate(last.Rate))
 		}
-		return fmt.Sprintf("%.4g bit/s were confirmed and %.4g failed, more than %.0f %% apart: %s",
-			found, lowest, 100*gap, why)
+		return fmt.Sprintf("%s were confirmed and %s failed, more than %.0f %% apart: %s",
+			bitRate(found), bitRate(lowest), 100*gap, why)
 	}
 	return ""
 }
