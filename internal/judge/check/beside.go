@@ -10,6 +10,7 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
@@ -60,7 +61,7 @@ func (b beside) compare(c, other *Cell, found *list) {
 	if factor == 0 {
 		return
 	}
-	f := found.add(c.String(), "%s, and %s %s: %.2f times %s", median(c), median(other), b.name(other), factor, how)
+	f := found.add(c.String(), "%s, and %s %s: %s times %s", median(c), median(other), b.name(other), number.Number(factor), how)
 	if factor > 3 && factor < 10 && !b.better && strings.HasPrefix(c.Metric, metric.RTT) {
 		f.Saw += "; a tenth, " + show(c.Key, c.Median/10) + ", would fit: the decimal point?"
 	}
@@ -163,7 +164,7 @@ func waysApart(v *View, found *list) {
 		for _, pair := range [][2]*Cell{{c, back}, {back, c}} {
 			low, high := pair[0], pair[1]
 			if low.High*(1+apartWays) < high.Low && low.Median > 0 {
-				found.add(low.String(), "%s, and %s the other way at the same time: %.2f times worse", median(low), median(high), high.Median/low.Median)
+				found.add(low.String(), "%s, and %s the other way at the same time: %s times worse", median(low), median(high), number.Number(high.Median/low.Median))
 			}
 		}
 	}
@@ -304,7 +305,7 @@ func modesDisagree(v *View, found *list) {
 			}
 		}
 		if known > 0 && len(better) == known {
-			found.add(c.String(), "%s beside %s: up to %.2f times worse", median(c), strings.Join(better, ", "), worst)
+			found.add(c.String(), "%s beside %s: up to %s times worse", median(c), strings.Join(better, ", "), number.Number(worst))
 		}
 	}
 }
