@@ -200,4 +200,4 @@ func enforced(ctx context.Context, client kubernetes.Interface, ns string, polic
 }
 
 // ofHost says whether a profile is the bare node's.
-func ofHost(name plan.Variant) bool { return name.Original() == profile.Host }
+func ofHost(name plan.Variant) bool { return name.Original() == plan.VariantOf(profile.Host) }

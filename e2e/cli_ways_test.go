@@ -169,7 +169,7 @@ func TestCLIInstall(t *testing.T) {
 	p := startRun(t, append(briefly, "--install", "--profiles", "bridge,ptp", "--workloads", "rr", "--paths", "pod-to-pod/cross-node")...)
 	seen := map[string]int{}
 	for _, r := range p.fine(t) {
-		seen[string(r.Profile)]++
+		seen[r.Profile.String()]++
 	}
 	if seen["bridge"] != 2 || seen["ptp"] != 2 || seen["host"] != 2 {
 		t.Errorf("trials: %v", seen)

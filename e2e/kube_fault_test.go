@@ -114,12 +114,12 @@ func TestExactRights(t *testing.T) {
 	o.Kubeconfig = account(t, needed())
 	o.Paths = []plan.Path{podToPod, {From: plan.Host, To: plan.Service, Locality: plan.Remote}}
 	c := raise(t, o)
-	silent, err := c.Reach(t.Context(), []plan.Variant{"cni"})
+	silent, err := c.Reach(t.Context(), plan.Variants("cni"))
 	if err != nil || len(silent) > 0 {
 		t.Errorf("reach: %v, %v", silent, err)
 	}
 	for _, p := range o.Paths {
-		client, server, err := endsOf(c, "cni", p)
+		client, server, err := endsOf(c, plan.VariantOf("cni"), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +158,7 @@ func TestExecIsForbidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range o.Paths {
-		client, server, err := endsOf(c, "cni", p)
+		client, server, err := endsOf(c, plan.VariantOf("cni"), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +303,7 @@ func (w *wall) fallSilent() {
 // underway starts a long trial between two pods and returns its client.
 func underway(t *testing.T, c *kube.Cluster) *control.Client {
 	t.Helper()
-	client, server, err := endsOf(c, "cni", podToPod)
+	client, server, err := endsOf(c, plan.VariantOf("cni"), podToPod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -460,7 +460,7 @@ func TestAPIServerRestarts(t *testing.T) {
 	if left := agents(t, word); len(left) > 0 {
 		t.Errorf("agents %v outlive the API server", left)
 	}
-	client, server, err := endsOf(c, "cni", podToPod)
+	client, server, err := endsOf(c, plan.VariantOf("cni"), podToPod)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -499,7 +499,7 @@ func TestNodeGoesNotReady(t *testing.T) {
 		}
 		return false, "no condition"
 	})
-	_, end, err := endsOf(c, "cni", podToPod)
+	_, end, err := endsOf(c, plan.VariantOf("cni"), podToPod)
 	if err != nil {
 		t.Fatal(err)
 	}

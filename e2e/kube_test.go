@@ -124,7 +124,7 @@ func TestPaths(t *testing.T) {
 	}
 	for _, p := range plan.Paths {
 		for _, profile := range profiles {
-			client, server, err := endsOf(c, plan.Variant(profile), p)
+			client, server, err := endsOf(c, plan.VariantOf(profile), p)
 			var not *control.NotServedError
 			if errors.As(err, &not) {
 				t.Logf("%-14s %-28s not served: %s", profile, p, not.Reason)
@@ -147,7 +147,7 @@ func TestPaths(t *testing.T) {
 	}
 	for _, n := range o.Backends {
 		for _, p := range []plan.Path{{From: plan.Pod, To: plan.Service, Locality: plan.Local}, {From: plan.Host, To: plan.Service, Locality: plan.Remote}, {From: plan.External, To: plan.NodePort, Locality: plan.Local}, {From: plan.External, To: plan.LoadBalancer}} {
-			client, servers, err := backendsOf(c, plan.Route{Variant: "cni", Path: p, Servers: n})
+			client, servers, err := backendsOf(c, plan.Route{Variant: plan.VariantOf("cni"), Path: p, Servers: n})
 			if err != nil || len(servers) != n {
 				t.Errorf("%d backends of %s: %d, %v", n, p, len(servers), err)
 				continue

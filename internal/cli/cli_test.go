@@ -116,7 +116,7 @@ func (e pretence) Profiles(context.Context) ([]result.Profile, error) {
 	var list []result.Profile
 	for _, name := range e.plan.Measured() {
 		q := result.Profile{Name: name}
-		if strings.HasPrefix(string(name), "cilium") {
+		if strings.HasPrefix(name.String(), "cilium") {
 			q.Skipped = "not in the lab of this version"
 		}
 		list = append(list, q)
@@ -125,7 +125,7 @@ func (e pretence) Profiles(context.Context) ([]result.Profile, error) {
 }
 
 func (e pretence) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
-	profile := string(r.Variant)
+	profile := r.Variant.String()
 	if profile == "macvlan" && r.Path.To == plan.Service {
 		return control.Ends{}, &control.NotServedError{Profile: r.Variant, Path: r.Path.String(), Reason: "no kube-proxy on the way"}
 	}
@@ -143,7 +143,7 @@ func (e pretence) Follow(_ context.Context, r plan.Route, o journey.Options) (t 
 	if _, err := e.Endpoints(context.Background(), r); err != nil {
 		return t, err
 	}
-	if os.Getenv("FAULT") == string(r.Variant) {
+	if os.Getenv("FAULT") == r.Variant.String() {
 		return t, advice.With(fmt.Errorf("this kernel has no BTF"), "another kernel")
 	}
 	b, err := os.ReadFile(filepath.Join(os.Getenv("TRACES"), "flannel-vxlan.json"))

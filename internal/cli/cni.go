@@ -76,7 +76,7 @@ func (a *recipeArgs) params() (recipe.Params, error) {
 func (a *recipeArgs) lookup(profile []string, faults ...error) (r recipe.Recipe, err error) {
 	for _, name := range profile {
 		// The name of none is judged as in a plan, which knows the nearest one.
-		err = advice.With(plan.Variant(name).CheckProfile(), "cnibench list recipes names those that can be installed")
+		err = advice.With(plan.VariantOf(name).CheckProfile(), "cnibench list recipes names those that can be installed")
 		if err == nil {
 			r, err = recipe.Lookup(name)
 		}

@@ -130,10 +130,10 @@ func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
 		if !ok || from == "" || to == "" {
 			fault("map", fmt.Errorf("%q: want x=y, a profile of A and one of B", s))
 		}
-		if out.names[plan.Variant(from)] != "" {
+		if !out.names[plan.VariantOf(from)].IsZero() {
 			fault("map", fmt.Errorf("%q: profile %s is mapped twice", s, from))
 		}
-		out.names[plan.Variant(from)] = plan.Variant(to)
+		out.names[plan.VariantOf(from)] = plan.VariantOf(to)
 	}
 	if a.history && len(a.failOn)+len(a.mapped) > 0 {
 		fault("history", errors.New("--fail-on and --map are for two files"))

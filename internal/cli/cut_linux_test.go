@@ -116,7 +116,7 @@ func rollInTheLab(t *testing.T, path string, profiles []string, duration string)
 			t.Logf("%s: %s", r.Key(), r.Error.Message)
 			continue
 		}
-		rolled[string(r.Profile)] = true
+		rolled[r.Profile.String()] = true
 		if len(r.Server.Rolls) != 3 {
 			t.Fatalf("%s: %+v", r.Key(), r.Server.Rolls)
 		}

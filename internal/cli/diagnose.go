@@ -168,7 +168,7 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 		return err
 	}
 	answer := diagnose.Judge(&evidence)
-	answer.Profile = string(want.Profiles[0])
+	answer.Profile = want.Profiles[0].String()
 	if err := p.write(a.format, report.BuildDiagnosis(answer)); err != nil {
 		return err
 	}
@@ -197,7 +197,7 @@ func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 		if err != nil {
 			return plan.Plan{}, "", err
 		}
-		errs = append(errs, set("profiles", string(v)))
+		errs = append(errs, set("profiles", v.String()))
 	}
 	if (cmd.Flags().Changed("context") || a.kubeconfig != "") && !cmd.Flags().Changed("env") {
 		errs = append(errs, set("env", plan.EnvKubernetes))

@@ -15,10 +15,10 @@ import (
 func labVariant(name string) (plan.Variant, error) {
 	all, err := testbed.Describe(name, os.Getenv("SUDO_UID"))
 	if err != nil {
-		return "", err
+		return plan.Variant{}, err
 	}
 	if len(all) != 1 {
-		return "", usage(fmt.Errorf("lab %q has %d profiles: want one, as lab up has", name, len(all)))
+		return plan.Variant{}, usage(fmt.Errorf("lab %q has %d profiles: want one, as lab up has", name, len(all)))
 	}
 	return all[0].Name, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -95,8 +96,8 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 		row("plan", p.Name)
 	}
 	row("environment", p.Environment)
-	row("profiles", plan.JoinVariants(profiles, ", "))
-	row("baseline", string(p.Baseline))
+	row("profiles", strings.Join(plan.Texts(profiles), ", "))
+	row("baseline", p.Baseline.String())
 	row("paths", plan.Texts(p.Paths)...)
 	row("workloads", plan.Texts(p.Workloads)...)
 	row("cases", fmt.Sprintf("%d on %s under %s", cases, number.Counted(len(p.Paths), "path"), number.Counted(len(p.Workloads), "workload")))

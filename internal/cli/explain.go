@@ -171,7 +171,7 @@ func (a *explainArgs) asked(cmd *cobra.Command, names []plan.Variant) (plan.Plan
 		return cmd.Flags().Set(flag, value)
 	}
 	paths, workloads := cmd.Flags().Changed("paths"), cmd.Flags().Changed("workloads")
-	errs := []error{set("profiles", plan.JoinVariants(slices.Compact(slices.Clone(names)), ",")), set("baseline", string(names[0])), set("explain", "true")}
+	errs := []error{set("profiles", strings.Join(plan.Texts(slices.Compact(slices.Clone(names))), ",")), set("baseline", names[0].String()), set("explain", "true")}
 	if !paths {
 		errs = append(errs, set("paths", "pod-to-pod/cross-node"))
 	}

@@ -57,7 +57,7 @@ func (e pretended) Close(context.Context) error {
 func (e pretended) At(plan.Variant) env.Site { return e }
 
 func (e pretended) Endpoints(ctx context.Context, r plan.Route) (control.Ends, error) {
-	*e.diary = append(*e.diary, e.name+" measures "+string(r.Variant))
+	*e.diary = append(*e.diary, e.name+" measures "+r.Variant.String())
 	return e.pretence.Endpoints(ctx, r)
 }
 
@@ -137,7 +137,7 @@ func (s *stage) parts() env.Parts {
 // fidelityPlan is what cnibench fidelity --context a,b is to measure.
 func fidelityPlan(contexts ...string) plan.Plan {
 	p := plan.Default()
-	p.Environment, p.Profiles, p.Cluster.Contexts = plan.EnvKubernetes, []plan.Variant{plan.Detected}, contexts
+	p.Environment, p.Profiles, p.Cluster.Contexts = plan.EnvKubernetes, plan.Variants(plan.Detected), contexts
 	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}
 	p.Workloads = []plan.Workload{plan.Workload{Spec: plan.RR{}}.Normalize()}
 	p.Repetitions, p.MaxRepetitions, p.Precision, p.Seed = 6, 6, 0, 7
@@ -156,15 +156,15 @@ func TestBothPlans(t *testing.T) {
 	}{
 		{
 			contexts: []string{"a"}, found: map[string]string{"a": "canal"},
-			there: []plan.Variant{"detected@a", "host@a", "host@a~twin"}, here: []plan.Variant{"canal"},
-			both: []plan.Variant{"canal", "canal@a", "host@a", "host@a~twin"},
+			there: plan.Variants("detected@a", "host@a", "host@a~twin"), here: plan.Variants("canal"),
+			both: plan.Variants("canal", "canal@a", "host@a", "host@a~twin"),
 		},
 		{
 			contexts: []string{"a", "b", "c"}, found: map[string]string{"a": "flannel-vxlan", "b": "flannel-host-gw", "c": "flannel-vxlan"},
-			there: []plan.Variant{"detected@a", "host@a", "host@a~twin", "detected@b", "host@b", "host@b~twin", "detected@c", "host@c", "host@c~twin"},
-			here:  []plan.Variant{"flannel-vxlan", "flannel-host-gw"},
-			both: []plan.Variant{"flannel-vxlan", "flannel-host-gw", "flannel-vxlan@a", "host@a", "host@a~twin", "flannel-host-gw@b", "host@b", "host@b~twin",
-				"flannel-vxlan@c", "host@c", "host@c~twin"},
+			there: plan.Variants("detected@a", "host@a", "host@a~twin", "detected@b", "host@b", "host@b~twin", "detected@c", "host@c", "host@c~twin"),
+			here:  plan.Variants("flannel-vxlan", "flannel-host-gw"),
+			both: []plan.Variant{plan.VariantOf("flannel-vxlan"), plan.VariantOf("flannel-host-gw"), plan.VariantOf("flannel-vxlan@a"), plan.VariantOf("host@a"), plan.VariantOf("host@a~twin"), plan.VariantOf("flannel-host-gw@b"), plan.VariantOf("host@b"), plan.VariantOf("host@b~twin"),
+				plan.VariantOf("flannel-vxlan@c"), plan.VariantOf("host@c"), plan.VariantOf("host@c~twin")},
 		},
 	} {
 		s := &stage{found: tt.found, tree: "/groups", proxy: condition.ProxyNftables}
@@ -173,19 +173,19 @@ func TestBothPlans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(s.there.Profiles, tt.there) || s.there.Baseline != "host@a" || s.there.Twin || !slices.Equal(s.there.Cluster.Contexts, tt.contexts) {
+		if !slices.Equal(s.there.Profiles, tt.there) || s.there.Baseline != plan.VariantOf("host@a") || s.there.Twin || !slices.Equal(s.there.Cluster.Contexts, tt.contexts) {
 			t.Errorf("there: %q, baseline %s, twin %v", s.there.Profiles, s.there.Baseline, s.there.Twin)
 		}
-		if !slices.Equal(s.here.Profiles, tt.here) || s.here.Baseline != "host" || !s.here.Twin || s.here.Environment != plan.EnvLab || len(s.here.Cluster.Contexts) > 0 || s.here.Lab.ServiceProxy != condition.ProxyNftables {
+		if !slices.Equal(s.here.Profiles, tt.here) || s.here.Baseline != plan.VariantOf("host") || !s.here.Twin || s.here.Environment != plan.EnvLab || len(s.here.Cluster.Contexts) > 0 || s.here.Lab.ServiceProxy != condition.ProxyNftables {
 			t.Errorf("here: %q, baseline %s, twin %v in %s", s.here.Profiles, s.here.Baseline, s.here.Twin, s.here.Environment)
 		}
-		if !slices.Equal(both.Profiles, tt.both) || both.Baseline != "host" || !both.Twin || both.Environment != plan.EnvKubernetes || both.Seed != want.Seed {
+		if !slices.Equal(both.Profiles, tt.both) || both.Baseline != plan.VariantOf("host") || !both.Twin || both.Environment != plan.EnvKubernetes || both.Seed != want.Seed {
 			t.Errorf("both: %q, baseline %s, twin %v in %s", both.Profiles, both.Baseline, both.Twin, both.Environment)
 		}
 		if s.agent != "/groups" {
 			t.Errorf("agents are in %q", s.agent)
 		}
-		if !slices.Equal(want.Profiles, []plan.Variant{plan.Detected}) {
+		if !slices.Equal(want.Profiles, plan.Variants(plan.Detected)) {
 			t.Errorf("the plan that was given became %q", want.Profiles)
 		}
 	}
@@ -281,7 +281,7 @@ func TestFidelity(t *testing.T) {
 	measured := map[string]int{}
 	for _, r := range c.Records {
 		if r.Status == result.OK {
-			measured[string(r.Profile)]++
+			measured[r.Profile.String()]++
 		}
 	}
 	for _, profile := range []string{"host", "host~twin", "canal", "host@a", "host@a~twin", "canal@a"} {

@@ -38,7 +38,7 @@ func (a *runArgs) budgets(cmd *cobra.Command, want plan.Plan) ([]compare.Budget,
 
 // reaches returns an error if a plan has no case that a budget could judge.
 func reaches(b compare.Budget, want plan.Plan) error {
-	if b.Relative && want.Baseline == profile.Raw {
+	if b.Relative && want.Baseline == plan.VariantOf(profile.Raw) {
 		return advice.With(fmt.Errorf("%q is a change from the baseline %s, which has no pods", b.Text, want.Baseline), "name the profile to compare with: --baseline PROFILE")
 	}
 	if !slices.ContainsFunc(want.Cases(), func(c plan.Case) bool {

@@ -82,11 +82,11 @@ func (p *program) importFiles(args []string, a importArgs) error {
 		return usage(err)
 	}
 	if a.baseline != "" {
-		c.Header.Plan.Baseline = plan.Variant(a.baseline)
+		c.Header.Plan.Baseline = plan.VariantOf(a.baseline)
 	}
-	if b := c.Header.Plan.Baseline; b != "" && !slices.Contains(c.Header.Plan.Profiles, b) {
+	if b := c.Header.Plan.Baseline; !b.IsZero() && !slices.Contains(c.Header.Plan.Profiles, b) {
 		return usage(advice.With(fmt.Errorf("baseline %q is not among the profiles of the files", b),
-			"choose one of: "+plan.JoinVariants(c.Header.Plan.Profiles, ", ")))
+			"choose one of: "+strings.Join(plan.Texts(c.Header.Plan.Profiles), ", ")))
 	}
 	if err := a.write(c); err != nil {
 		return err
@@ -195,11 +195,11 @@ func (p *program) sayImported(c result.Contents, file string) {
 	end := c.Records[len(c.Records)-1].End
 	pl := c.Header.Plan
 	say("%s: %s of %s, %d failed; profiles %s; paths %s", file, number.Counted(end.Trials, "trial"), number.Clean(c.Header.Origin), end.Failed,
-		plan.JoinVariants(pl.Profiles, ", "), strings.Join(plan.Texts(pl.Paths), ", "))
+		strings.Join(plan.Texts(pl.Profiles), ", "), strings.Join(plan.Texts(pl.Paths), ", "))
 	if left := c.Header.Facts[external.FactLeftOut]; left != "" {
 		say("left out: %s", number.Clean(left))
 	}
-	if pl.Baseline == "" && len(pl.Profiles) > 1 {
+	if pl.Baseline.IsZero() && len(pl.Profiles) > 1 {
 		io.WriteString(p.stderr, "hint: name the baseline by --baseline, here or in report\n")
 	}
 }

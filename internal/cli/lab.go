@@ -95,7 +95,7 @@ func (p *program) labUpCommand() *cobra.Command {
 				return err
 			}
 			if a.name == "" {
-				a.name = string(want.Profiles[0])
+				a.name = want.Profiles[0].String()
 			}
 			return p.labUp(cmd.Context(), a.name, want, a.verbose)
 		},

@@ -32,7 +32,7 @@ func TestRepeat(t *testing.T) {
 			p.Duration, p.Warmup, p.Budget = 700*time.Millisecond, 0, 0
 		},
 		"no twin":   func(p *plan.Plan) { p.Twin = false },
-		"baseline":  func(p *plan.Plan) { p.Baseline = "canal" },
+		"baseline":  func(p *plan.Plan) { p.Baseline = plan.VariantOf("canal") },
 		"workloads": func(p *plan.Plan) { p.Workloads = other.Workloads },
 		"wire": func(p *plan.Plan) {
 			p.Lab.NIC, p.Lab.MTU, p.Lab.LineRate, p.Lab.Delay, p.Lab.Loss = "ideal", 9000, 1e9, 5*time.Millisecond, 0.01
@@ -40,7 +40,7 @@ func TestRepeat(t *testing.T) {
 		"node":     func(p *plan.Plan) { p.Lab.Nodes, p.Lab.CPU, p.Lab.Iptables, p.Lab.Family = 3, "one", "legacy", 6 },
 		"services": func(p *plan.Plan) { p.Lab.Services, p.Lab.ServiceProxy, p.Lab.TrafficPolicy = 100, "nftables", "Local" },
 		"cluster": func(p *plan.Plan) {
-			p.Environment, p.Profiles = plan.EnvKubernetes, []plan.Variant{"canal@old one", "host@new"}
+			p.Environment, p.Profiles = plan.EnvKubernetes, plan.Variants("canal@old one", "host@new")
 			p.Cluster = plan.Cluster{
 				Contexts: []string{"old one", "new"}, ClientNode: "n1", ServerNode: "n2", NodeSelector: map[string]string{"pool": "net", "a": ""},
 				Tolerations: []string{"dedicated=net:NoSchedule", "*"}, Image: "example.com/cnibench:1", PullSecrets: []string{"ns/pull"},
@@ -50,14 +50,14 @@ func TestRepeat(t *testing.T) {
 			}
 		},
 		"in turn": func(p *plan.Plan) {
-			p.Environment, p.Profiles, p.Cluster.Install = plan.EnvKubernetes, []plan.Variant{"flannel-vxlan", "calico-ebpf"}, true
+			p.Environment, p.Profiles, p.Cluster.Install = plan.EnvKubernetes, plan.Variants("flannel-vxlan", "calico-ebpf"), true
 		},
 		"older file": func(p *plan.Plan) {
 			p.Environment, p.Lab.Services, p.Lab.Delay = plan.EnvKubernetes, 100, time.Millisecond
 		},
-		"kind": func(p *plan.Plan) { p.Environment, p.Profiles = plan.EnvKind, []plan.Variant{"canal"} },
+		"kind": func(p *plan.Plan) { p.Environment, p.Profiles = plan.EnvKind, plan.Variants("canal") },
 		"ideal": func(p *plan.Plan) {
-			p.Profiles = []plan.Variant{"ptp"}
+			p.Profiles = plan.Variants("ptp")
 			p.Lab.NIC, p.Lab.BigTCP = plan.NICIdeal, condition.BigTCPOn
 		},
 		"policies": func(p *plan.Plan) {

@@ -95,7 +95,7 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 	}
 	o := report.Options{
 		Metrics: a.metrics, File: name,
-		Baseline: plan.Variant(a.baseline), Impact: works, Margin: a.margin,
+		Baseline: plan.VariantOf(a.baseline), Impact: works, Margin: a.margin,
 	}
 	if a.output != "" && a.format == "markdown" && a.pictures == "" {
 		a.pictures = strings.TrimSuffix(a.output, filepath.Ext(a.output)) + "-pictures"

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -24,7 +25,7 @@ func TestTruthLossIsLocated(t *testing.T) {
 	}
 	checked := 0
 	for _, r := range c.Records {
-		if r.Profile != "ptp" || r.Type != result.TypeTrial {
+		if r.Profile != plan.VariantOf("ptp") || r.Type != result.TypeTrial {
 			continue
 		}
 		checked++

@@ -64,7 +64,7 @@ type RefusedError struct{ Profiles []result.Profile }
 
 func (e *RefusedError) Error() string {
 	return "the lab of this machine cannot raise what the clusters run: " + strings.Join(each.Of(e.Profiles, func(p result.Profile) string {
-		return string(p.Name) + ": " + p.Skipped
+		return p.Name.String() + ": " + p.Skipped
 	}), "; ")
 }
 
@@ -100,17 +100,17 @@ func (e *combined) closeLab(ctx context.Context, err error) error {
 func clusterPlan(want plan.Plan) plan.Plan {
 	want.Profiles = nil
 	for _, c := range want.Cluster.Contexts {
-		host := plan.Variant(profile.Host).At(c)
-		want.Profiles = append(want.Profiles, plan.Variant(plan.Detected).At(c), host, host.Twin())
+		host := plan.VariantOf(profile.Host).At(c)
+		want.Profiles = append(want.Profiles, plan.VariantOf(plan.Detected).At(c), host, host.Twin())
 	}
-	want.Baseline, want.Twin = plan.Variant(profile.Host).At(want.Cluster.Contexts[0]), false
+	want.Baseline, want.Twin = plan.VariantOf(profile.Host).At(want.Cluster.Contexts[0]), false
 	return want
 }
 
 // labPlan is the part for the lab: what was detected on the clusters, each once, and the bare node, under kube-proxy's mode.
 func labPlan(want, found plan.Plan) plan.Plan {
 	want.Environment, want.Cluster, want.Lab.ServiceProxy = plan.EnvLab, plan.Cluster{}, found.Lab.ServiceProxy
-	want.Profiles, want.Baseline, want.Twin = nil, profile.Host, true
+	want.Profiles, want.Baseline, want.Twin = nil, plan.VariantOf(profile.Host), true
 	for _, v := range found.Profiles {
 		if v = v.Local(); v.Profile() != profile.Host && !slices.Contains(want.Profiles, v) {
 			want.Profiles = append(want.Profiles, v)

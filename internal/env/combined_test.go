@@ -48,7 +48,7 @@ func TestCombined(t *testing.T) {
 	lab := able{half{name: "lab", facts: facts.Facts{"x": "lab"}, closing: errors.New("lab stays")}}
 	clusters := half{name: "clusters", facts: facts.Facts{"x": "there", "y": "there"}, closing: errors.New("pods stay")}
 	e := &combined{lab: lab, clusters: clusters, remove: func() error { return errors.New("groups stay") }}
-	for name, want := range map[plan.Variant]string{"host": "lab", "canal": "lab", "host~twin": "lab", "host@a": "clusters", "canal@a": "clusters", "host@a~twin": "clusters"} {
+	for name, want := range map[plan.Variant]string{plan.VariantOf("host"): "lab", plan.VariantOf("canal"): "lab", plan.VariantOf("host~twin"): "lab", plan.VariantOf("host@a"): "clusters", plan.VariantOf("canal@a"): "clusters", plan.VariantOf("host@a~twin"): "clusters"} {
 		ends, err := e.At(name).Endpoints(t.Context(), plan.Single(name, plan.Path{}))
 		if err != nil || ends.Client.Name != want {
 			t.Errorf("%s: %s, %v", name, ends.Client.Name, err)

@@ -30,7 +30,7 @@ var (
 )
 
 func reading(profile plan.Variant, p plan.Path, w plan.Workload, repetition int) Reading {
-	return Reading{Profile: string(profile), Path: p, Workload: w, Repetition: repetition, Metrics: map[string]float64{metric.TransactionRate: 5}}
+	return Reading{Profile: profile.String(), Path: p, Workload: w, Repetition: repetition, Metrics: map[string]float64{metric.TransactionRate: 5}}
 }
 
 func TestLabel(t *testing.T) {
@@ -43,20 +43,20 @@ func TestLabel(t *testing.T) {
 		want     []string // profile path workload of each
 		says     string
 	}{
-		{"fills what is missing", []Reading{reading("", plan.Path{}, rr, 0)}, Label{Profile: "canal", Path: podPath}, []string{"canal pod-to-pod/cross-node rr"}, ""},
-		{"names another profile", []Reading{reading("a", podPath, rr, 0)}, Label{Profile: "b"}, []string{"b pod-to-pod/cross-node rr"}, ""},
-		{"refines a workload", []Reading{reading("a", podPath, rr, 0)}, Label{Workload: plan.Workload{Spec: plan.RR{RequestSize: 64}}}, []string{"a pod-to-pod/cross-node rr(request=64)"}, ""},
-		{"leaves what is there where something is missing", []Reading{reading("macvlan", podPath, rr, 0), reading("", podPath, rr, 0)}, Label{Profile: "b"},
+		{"fills what is missing", []Reading{reading(plan.Variant{}, plan.Path{}, rr, 0)}, Label{Profile: "canal", Path: podPath}, []string{"canal pod-to-pod/cross-node rr"}, ""},
+		{"names another profile", []Reading{reading(plan.VariantOf("a"), podPath, rr, 0)}, Label{Profile: "b"}, []string{"b pod-to-pod/cross-node rr"}, ""},
+		{"refines a workload", []Reading{reading(plan.VariantOf("a"), podPath, rr, 0)}, Label{Workload: plan.Workload{Spec: plan.RR{RequestSize: 64}}}, []string{"a pod-to-pod/cross-node rr(request=64)"}, ""},
+		{"leaves what is there where something is missing", []Reading{reading(plan.VariantOf("macvlan"), podPath, rr, 0), reading(plan.Variant{}, podPath, rr, 0)}, Label{Profile: "b"},
 			[]string{"macvlan pod-to-pod/cross-node rr", "b pod-to-pod/cross-node rr"}, ""},
 		{"gives a failed trial its workload", []Reading{failed}, Label{Profile: "a", Path: podPath, Workload: rr}, []string{"a pod-to-pod/cross-node rr"}, ""},
-		{"does not merge profiles", []Reading{reading("a", podPath, rr, 0), reading("b", podPath, rr, 0)}, Label{Profile: "c"}, nil, "one profile for all trials, but the file names several: a, b"},
-		{"does not merge paths", []Reading{reading("a", podPath, rr, 0), reading("a", hostPath, rr, 0)}, Label{Path: podPath}, nil, "one path"},
-		{"does not replace a path", []Reading{reading("a", hostPath, rr, 0)}, Label{Path: podPath}, nil, "its path is host-to-host/cross-node, as it says itself"},
-		{"does not drop settings", []Reading{reading("a", podPath, plan.Workload{Spec: plan.RR{Flows: 4}}, 0)}, Label{Workload: rr}, nil, "rr(flows=4), as it says itself"},
-		{"does not turn a stream into rr", []Reading{reading("a", podPath, stream, 0)}, Label{Workload: rr}, nil, "its workload is stream, not rr"},
-		{"does not turn tcp into udp", []Reading{reading("a", podPath, rr, 0)}, Label{Workload: plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}}, nil, "not rr(udp)"},
-		{"wants a profile and a path", []Reading{reading("", plan.Path{}, rr, 0)}, Label{}, nil, "does not name the profile or the path"},
-		{"wants a clean profile", []Reading{reading("=cmd", podPath, rr, 0)}, Label{}, nil, `profile "=cmd"`},
+		{"does not merge profiles", []Reading{reading(plan.VariantOf("a"), podPath, rr, 0), reading(plan.VariantOf("b"), podPath, rr, 0)}, Label{Profile: "c"}, nil, "one profile for all trials, but the file names several: a, b"},
+		{"does not merge paths", []Reading{reading(plan.VariantOf("a"), podPath, rr, 0), reading(plan.VariantOf("a"), hostPath, rr, 0)}, Label{Path: podPath}, nil, "one path"},
+		{"does not replace a path", []Reading{reading(plan.VariantOf("a"), hostPath, rr, 0)}, Label{Path: podPath}, nil, "its path is host-to-host/cross-node, as it says itself"},
+		{"does not drop settings", []Reading{reading(plan.VariantOf("a"), podPath, plan.Workload{Spec: plan.RR{Flows: 4}}, 0)}, Label{Workload: rr}, nil, "rr(flows=4), as it says itself"},
+		{"does not turn a stream into rr", []Reading{reading(plan.VariantOf("a"), podPath, stream, 0)}, Label{Workload: rr}, nil, "its workload is stream, not rr"},
+		{"does not turn tcp into udp", []Reading{reading(plan.VariantOf("a"), podPath, rr, 0)}, Label{Workload: plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}}, nil, "not rr(udp)"},
+		{"wants a profile and a path", []Reading{reading(plan.Variant{}, plan.Path{}, rr, 0)}, Label{}, nil, "does not name the profile or the path"},
+		{"wants a clean profile", []Reading{reading(plan.VariantOf("=cmd"), podPath, rr, 0)}, Label{}, nil, `profile "=cmd"`},
 	} {
 		b := Batch{Readings: c.readings}
 		err := c.label.Apply("file", &b)
@@ -71,7 +71,7 @@ func TestLabel(t *testing.T) {
 			continue
 		}
 		for i, r := range b.Readings {
-			if got := (plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload}).Key(); got != c.want[i] {
+			if got := (plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload}).Key(); got != c.want[i] {
 				t.Errorf("%s: reading %d is %s, want %s", c.name, i, got, c.want[i])
 			}
 		}
@@ -81,13 +81,13 @@ func TestLabel(t *testing.T) {
 // TestContents joins two inputs: repetitions are numbered, facts that differ stand side by side, failures stay.
 func TestContents(t *testing.T) {
 	began := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-	failed := reading("canal", podPath, rr, 0)
+	failed := reading(plan.VariantOf("canal"), podPath, rr, 0)
 	failed.Started, failed.Window = began.Add(time.Hour), time.Second
 	failed.Fail("timeout", "no answer")
 	a := Batch{Tool: "netperf", Title: "a", Facts: map[string]string{"kernel": "6.1", "mtu": "1500"}, Readings: []Reading{
-		reading("canal", podPath, rr, 0), reading("canal", podPath, rr, 0), reading("raw", hostPath, stream, 1), reading("raw~twin", hostPath, stream, 1),
+		reading(plan.VariantOf("canal"), podPath, rr, 0), reading(plan.VariantOf("canal"), podPath, rr, 0), reading(plan.VariantOf("raw"), hostPath, stream, 1), reading(plan.VariantOf("raw~twin"), hostPath, stream, 1),
 	}}
-	b := Batch{Tool: "iperf3 3.12", Title: "b", Baseline: "raw", Facts: map[string]string{"kernel": "5.15", "mtu": "1500"}, Readings: []Reading{failed, reading("raw", hostPath, stream, 1)}, LeftOut: []string{"this", "that"}}
+	b := Batch{Tool: "iperf3 3.12", Title: "b", Baseline: "raw", Facts: map[string]string{"kernel": "5.15", "mtu": "1500"}, Readings: []Reading{failed, reading(plan.VariantOf("raw"), hostPath, stream, 1)}, LeftOut: []string{"this", "that"}}
 	c, err := Contents(a, b)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestContents(t *testing.T) {
 	if h.Origin != "netperf, iperf3 3.12" || h.Facts["kernel"] != "6.1 | 5.15" || h.Facts["mtu"] != "1500" || h.Plan.Name != "a; b" || !h.Created.Equal(began.Add(time.Hour)) {
 		t.Errorf("header %+v", h)
 	}
-	if h.Plan.Baseline != "raw" || !h.Plan.Twin || h.Plan.Repetitions != 3 || len(h.Plan.Profiles) != 2 {
+	if h.Plan.Baseline != plan.VariantOf("raw") || !h.Plan.Twin || h.Plan.Repetitions != 3 || len(h.Plan.Profiles) != 2 {
 		t.Errorf("plan %+v", h.Plan)
 	}
 	if got := h.Facts[FactLeftOut]; got != "this; that" {
@@ -127,12 +127,12 @@ func TestContents(t *testing.T) {
 func TestShareWorkload(t *testing.T) {
 	failed := Reading{}
 	failed.Fail("timeout", "no answer")
-	same := []Batch{{Readings: []Reading{failed}}, {Readings: []Reading{reading("a", podPath, rr, 0), reading("a", podPath, rr, 0)}}}
+	same := []Batch{{Readings: []Reading{failed}}, {Readings: []Reading{reading(plan.VariantOf("a"), podPath, rr, 0), reading(plan.VariantOf("a"), podPath, rr, 0)}}}
 	ShareWorkload(same)
 	if r := same[0].Readings[0]; r.Workload != rr || len(r.Warnings) != 1 || r.Warnings[0].ID != adapter.Assumed {
 		t.Errorf("the failed trial did not take the workload of the others: %+v", r)
 	}
-	apart := []Batch{{Readings: []Reading{failed}}, {Readings: []Reading{reading("a", podPath, rr, 0), reading("a", podPath, stream, 0)}}}
+	apart := []Batch{{Readings: []Reading{failed}}, {Readings: []Reading{reading(plan.VariantOf("a"), podPath, rr, 0), reading(plan.VariantOf("a"), podPath, stream, 0)}}}
 	ShareWorkload(apart)
 	if r := apart[0].Readings[0]; r.Workload.Spec != nil {
 		t.Errorf("the failed trial took one of two workloads: %+v", r)

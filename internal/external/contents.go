@@ -56,7 +56,7 @@ func Contents(batches ...Batch) (result.Contents, error) {
 		h.Created = earlier(h.Created, b.Created)
 		h.Plan.Warmup = max(h.Plan.Warmup, b.Warmup)
 		h.Plan.Environment = cmp.Or(h.Plan.Environment, b.Environment)
-		h.Plan.Baseline = cmp.Or(h.Plan.Baseline, plan.Variant(b.Baseline))
+		h.Plan.Baseline = cmp.Or(h.Plan.Baseline, plan.VariantOf(b.Baseline))
 	}
 	h.Origin, h.Plan.Name = strings.Join(origins, ", "), strings.Join(titles, "; ")
 	if len(leftOut) > 0 {
@@ -134,7 +134,7 @@ func records(batches []Batch) ([]result.Record, error) {
 			if err := whole(r); err != nil {
 				return nil, err
 			}
-			t := plan.Trial{Case: plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}, Repetition: r.Repetition}
+			t := plan.Trial{Case: plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}, Repetition: r.Repetition}
 			if t.Repetition == 0 || taken[t] {
 				for t.Repetition = next[t.Case] + 1; taken[t]; t.Repetition++ {
 				}

@@ -56,7 +56,7 @@ func onceEach(batches []Batch) {
 func settleSizes(batches []Batch) {
 	known := map[plan.Case][]int{}
 	caseOf := func(r *Reading) plan.Case {
-		return plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Without("message")}
+		return plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload.Without("message")}
 	}
 	open := false
 	each(batches, func(r *Reading) { open = open || r.Sizes != (adapter.SizeRange{}) })
@@ -90,7 +90,7 @@ func settleRates(batches []Batch) {
 	const near = 0.02
 	free := map[plan.Case][]float64{}
 	caseOf := func(r *Reading) plan.Case {
-		return plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Without("rate", "message")}
+		return plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload.Without("rate", "message")}
 	}
 	assumed := false
 	each(batches, func(r *Reading) { assumed = assumed || r.RateAssumed })
@@ -190,7 +190,7 @@ func warmupsDiffer(batches []Batch) {
 
 // caseOf returns the case of a reading whose workload is known.
 func caseOf(r *Reading) plan.Case {
-	return plan.Case{Profile: plan.Variant(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}
+	return plan.Case{Profile: plan.VariantOf(r.Profile), Path: r.Path, Workload: r.Workload.Normalize()}
 }
 
 // separate gives readings of one case whose conditions differ profiles of their own, such as canal+gso.1: runs that are not

@@ -355,7 +355,7 @@ func TestHeadings(t *testing.T) {
 			var profiles []string
 			for _, r := range got.Records {
 				if r.Type == result.TypeTrial {
-					profiles = append(profiles, string(r.Profile))
+					profiles = append(profiles, r.Profile.String())
 				}
 			}
 			if s := strings.Join(profiles, " "); s != c.want {

@@ -8,11 +8,11 @@ import (
 // TestAlike: a variant that changes nothing is named before it is measured beside the profile that it is.
 func TestAlike(t *testing.T) {
 	for want, profiles := range map[string][]Variant{
-		"calico-vxlan and calico-vxlan(mtu=1500) are measured under the same conditions":                   {"calico-vxlan", "calico-vxlan(mtu=1500)"},
-		"flannel-vxlan and flannel-vxlan(pod-mtu=1450) are measured under the same conditions":             {"flannel-vxlan", "flannel-vxlan(pod-mtu=1450)"},
-		"calico-vxlan(mtu=1500) and calico-vxlan are measured under the same conditions":                   {"calico-vxlan(mtu=1500)", "calico-vxlan"},
-		"canal(mtu=9000,services=5) and canal(services=5,mtu=9000) are measured under the same conditions": {"canal(mtu=9000,services=5)", "canal(services=5,mtu=9000)"},
-		"": {"calico-vxlan", "calico-vxlan(mtu=1400)", "canal(mtu=1500)", "flannel-vxlan", "flannel-vxlan~twin"},
+		"calico-vxlan and calico-vxlan(mtu=1500) are measured under the same conditions":                   {VariantOf("calico-vxlan"), VariantOf("calico-vxlan(mtu=1500)")},
+		"flannel-vxlan and flannel-vxlan(pod-mtu=1450) are measured under the same conditions":             {VariantOf("flannel-vxlan"), VariantOf("flannel-vxlan(pod-mtu=1450)")},
+		"calico-vxlan(mtu=1500) and calico-vxlan are measured under the same conditions":                   {VariantOf("calico-vxlan(mtu=1500)"), VariantOf("calico-vxlan")},
+		"canal(mtu=9000,services=5) and canal(services=5,mtu=9000) are measured under the same conditions": {VariantOf("canal(mtu=9000,services=5)"), VariantOf("canal(services=5,mtu=9000)")},
+		"": {VariantOf("calico-vxlan"), VariantOf("calico-vxlan(mtu=1400)"), VariantOf("canal(mtu=1500)"), VariantOf("flannel-vxlan"), VariantOf("flannel-vxlan~twin")},
 	} {
 		p := Default()
 		p.Profiles = profiles

@@ -43,7 +43,7 @@ func TestChurnIsACondition(t *testing.T) {
 	run.Churn, _ = parseChurn("services=5/s")
 	for text, want := range map[string]string{"canal": "services=5/s", "canal(churn=policies=2/s)": "policies=2/s", "canal(churn=none)": "none"} {
 		v, err := ParseVariant(text)
-		if err != nil || string(v) != text {
+		if err != nil || v.String() != text {
 			t.Errorf("%s is %s (%v)", text, v, err)
 		}
 		if got := v.Lab(run).Churn.String(); got != want {
@@ -92,7 +92,7 @@ func TestChurnOfTheDefault(t *testing.T) {
 	p := Preset("quick")
 	p.Lab.Churn, _ = parseChurn("policies=2/s")
 	p = p.Settle().Fit(100)
-	if err := p.Validate(); err != nil || len(p.Profiles) < 5 || p.Measured()[0] != "raw" {
+	if err := p.Validate(); err != nil || len(p.Profiles) < 5 || p.Measured()[0] != VariantOf("raw") {
 		t.Errorf("%v: %v", p.Measured(), err)
 	}
 	if p.Duration.Seconds() != 5 {

@@ -72,7 +72,7 @@ func Default() Plan {
 			Workload{Spec: RR{}}.Normalize(),
 			Workload{Spec: CRR{}}.Normalize(),
 		},
-		Baseline:    profile.Raw,
+		Baseline:    VariantOf(profile.Raw),
 		Twin:        true,
 		Repetitions: 5,
 		Warmup:      20 * time.Millisecond,

@@ -12,7 +12,7 @@ import (
 // order of the plan.
 func (p Plan) Measured() []Variant {
 	var names []Variant
-	if p.Baseline != "" {
+	if !p.Baseline.IsZero() {
 		names = append(names, p.Baseline)
 		if p.Twin {
 			names = append(names, p.Baseline.Twin())

@@ -85,7 +85,7 @@ func TestJobPaths(t *testing.T) {
 			t.Errorf("%s: %q", p, w.Barred(p))
 		}
 	}
-	c := Case{"canal", Path{Pod, Pod, CrossNode}, w}
+	c := Case{VariantOf("canal"), Path{Pod, Pod, CrossNode}, w}
 	if r := c.Route(); r.Members != 4 || r.Servers != 3 || r.String() != "pod-to-pod/cross-node with a job of 4 members" {
 		t.Errorf("%+v %s", r, r)
 	}

@@ -95,13 +95,13 @@ func (p Plan) settleCluster() Plan {
 	}
 	usual := Default()
 	if slices.Equal(p.Profiles, usual.Profiles) {
-		p.Profiles = []Variant{Detected}
+		p.Profiles = Variants(Detected)
 	}
 	p.Profiles = each.Where(p.Profiles, func(v Variant) bool { return v.Profile() != profile.Raw })
 	if p.Baseline == usual.Baseline {
-		p.Baseline = profile.Host
+		p.Baseline = VariantOf(profile.Host)
 		if len(p.Cluster.Contexts) > 1 {
-			p.Baseline = Variant(profile.Host).At(p.Cluster.Contexts[0])
+			p.Baseline = VariantOf(profile.Host).At(p.Cluster.Contexts[0])
 		}
 	}
 	return p
@@ -189,9 +189,9 @@ func (p Plan) Resolve(found map[string]string) Plan {
 			switch {
 			case context != "" && c != context:
 			case len(found) > 1 || context != "":
-				names = append(names, Variant(found[c]).At(c))
+				names = append(names, VariantOf(found[c]).At(c))
 			default:
-				names = append(names, Variant(found[c]))
+				names = append(names, VariantOf(found[c]))
 			}
 		}
 	}
@@ -210,10 +210,10 @@ func (p Plan) resolveBaseline(found map[string]string) Variant {
 		context = p.Cluster.Contexts[0]
 	}
 	if context != "" {
-		return Variant(found[context]).At(context)
+		return VariantOf(found[context]).At(context)
 	}
 	for _, name := range found {
-		return Variant(name) // the only one
+		return VariantOf(name) // the only one
 	}
 	return p.Baseline
 }
@@ -228,16 +228,16 @@ func (p Plan) brings() bool { return p.Environment == EnvKind || p.Cluster.Insta
 func (fs *faults) validClusterProfile(field string, name Variant, p Plan) {
 	base, context := name.Profile(), name.Context()
 	switch {
-	case name.conditioned(false):
+	case name.conditioned(ofLab):
 		fs.Add(field, "%s: on a cluster, a variant may have version and set.KEY; other conditions are for the lab", name)
-	case name.conditioned(true) && !p.brings():
+	case name.conditioned(ofRecipe) && !p.brings():
 		fs.Add(field, "%s: version and set.KEY are for what the run installs: add --install or --env kind", name)
-	case name.conditioned(true) && base == profile.Host:
+	case name.conditioned(ofRecipe) && base == profile.Host:
 		fs.Add(field, "%s: nothing is installed for host", name)
 	case !clusterName.MatchString(base):
 		fs.Add(field, "%q is not the name of a profile", name)
 	case p.brings() && base != Detected:
-		fs.validProfile(field, Variant(base))
+		fs.validProfile(field, VariantOf(base))
 	default:
 		if meant := mistyped(base); meant != "" {
 			fs.Add(field, "unknown profile %q, did you mean %q? A name of your own must differ from it by more than a slip", base, meant)
@@ -330,7 +330,7 @@ func (fs *faults) validCluster(p Plan) {
 	if c.Install && len(c.Contexts) > 1 {
 		fs.Add("kubernetes.install", "installing in turn is for one cluster, and %d contexts are given", len(c.Contexts))
 	}
-	if p.brings() && slices.Contains(p.Profiles, Detected) {
+	if p.brings() && slices.Contains(p.Profiles, VariantOf(Detected)) {
 		fs.Add("profiles", "name the profiles to install")
 	}
 	if p.Lab.Policies+p.Lab.PoliciesUnselected > 0 {

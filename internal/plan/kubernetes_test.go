@@ -34,11 +34,11 @@ func TestClusterSettles(t *testing.T) {
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(p.Profiles, []Variant{Detected}) || p.Baseline != "host" || p.Lifetime() != time.Hour {
+	if !slices.Equal(p.Profiles, Variants(Detected)) || p.Baseline != VariantOf("host") || p.Lifetime() != time.Hour {
 		t.Errorf("got %+v", p)
 	}
 	p = p.Resolve(map[string]string{"": "flannel-vxlan"})
-	if got := p.Measured(); !slices.Equal(got, []Variant{"host", "host~twin", "flannel-vxlan"}) {
+	if got := p.Measured(); !slices.Equal(got, Variants("host", "host~twin", "flannel-vxlan")) {
 		t.Errorf("measured %q", got)
 	}
 	if again := p.Settle(); p.Differ(again) != nil {
@@ -52,17 +52,17 @@ func TestClusterSettles(t *testing.T) {
 
 func TestSeveralClusters(t *testing.T) {
 	p := onCluster(t, func(p *Plan) { p.Cluster.Contexts = []string{"old", "new"} })
-	if p.Baseline != "host@old" {
+	if p.Baseline != VariantOf("host@old") {
 		t.Errorf("baseline %q", p.Baseline)
 	}
 	p = p.Resolve(map[string]string{"old": "canal", "new": "cilium-native"})
-	if want := []Variant{"cilium-native@new", "canal@old"}; !slices.Equal(p.Profiles, want) {
+	if want := Variants("cilium-native@new", "canal@old"); !slices.Equal(p.Profiles, want) {
 		t.Errorf("profiles %q", p.Profiles)
 	}
 	if err := p.Validate(); err != nil {
 		t.Error(err)
 	}
-	p.Profiles = []Variant{"canal@older", "Canal", "raw@old", "aws-vpc@new"}
+	p.Profiles = Variants("canal@older", "Canal", "raw@old", "aws-vpc@new")
 	err := p.Validate()
 	for _, want := range []string{`"canal@older" names a context`, `"Canal" is not the name`, "raw is of the lab only"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -76,9 +76,9 @@ func TestSeveralClusters(t *testing.T) {
 
 func TestContextOfVariant(t *testing.T) {
 	for name, want := range map[Variant][2]string{
-		"canal": {"canal", ""}, "canal@a": {"canal", "a"}, "host@a~twin": {"host~twin", "a"}, "host~twin": {"host~twin", ""}, "x@a@b": {"x", "a@b"},
+		VariantOf("canal"): {"canal", ""}, VariantOf("canal@a"): {"canal", "a"}, VariantOf("host@a~twin"): {"host~twin", "a"}, VariantOf("host~twin"): {"host~twin", ""}, VariantOf("x@a@b"): {"x", "a@b"},
 	} {
-		if got := [2]string{string(name.Local()), name.Context()}; got != want {
+		if got := [2]string{name.Local().String(), name.Context()}; got != want {
 			t.Errorf("%q: got %q", name, got)
 		}
 	}
@@ -334,7 +334,7 @@ func TestFileForBoth(t *testing.T) {
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: got\n%v\nwant\n%s", tt.name, err, tt.want)
 		}
-		if tt.want == "" && (p.Warmup != ClusterWarmup || slices.Contains(p.Profiles, "raw")) {
+		if tt.want == "" && (p.Warmup != ClusterWarmup || slices.Contains(p.Profiles, VariantOf("raw"))) {
 			t.Errorf("%s: settled as %s with a warm-up of %s", tt.name, p.Profiles, p.Warmup)
 		}
 	}
@@ -354,16 +354,16 @@ func FuzzParseToleration(f *testing.F) {
 func TestTwinOfACluster(t *testing.T) {
 	p := onCluster(t, func(p *Plan) {
 		p.Cluster.Contexts = []string{"a"}
-		p.Profiles = []Variant{Variant(Detected).At("a"), Variant("host").At("a") + twinSuffix}
-		p.Baseline = Variant("host").At("a")
+		p.Profiles = []Variant{VariantOf(Detected).At("a"), VariantOf("host").At("a").Twin()}
+		p.Baseline = VariantOf("host").At("a")
 	}).Resolve(map[string]string{"a": "canal"})
-	if want := []Variant{"canal@a", "host@a" + twinSuffix}; !slices.Equal(p.Profiles, want) {
+	if want := Variants("canal@a", "host@a"+twinSuffix); !slices.Equal(p.Profiles, want) {
 		t.Errorf("profiles %q, want %q", p.Profiles, want)
 	}
 	if err := p.Validate(); err != nil {
 		t.Error(err)
 	}
-	p.Profiles = []Variant{"host@b" + twinSuffix}
+	p.Profiles = Variants("host@b" + twinSuffix)
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "names a context") {
 		t.Errorf("a twin on a cluster that is not there: %v", err)
 	}
@@ -377,11 +377,11 @@ func TestDetectedBaseline(t *testing.T) {
 		found    map[string]string
 		want     Variant
 	}{
-		{Detected, nil, map[string]string{"": "canal"}, "canal"},
-		{Detected, []string{"b", "a"}, map[string]string{"a": "canal", "b": "ptp"}, "ptp@b"},
-		{Variant(Detected).At("a"), []string{"b", "a"}, map[string]string{"a": "canal", "b": "ptp"}, "canal@a"},
-		{Detected, []string{"a"}, map[string]string{"a": "canal"}, "canal"}, // as the profile is called there
-		{"host", nil, map[string]string{"": "canal"}, "host"},
+		{VariantOf(Detected), nil, map[string]string{"": "canal"}, VariantOf("canal")},
+		{VariantOf(Detected), []string{"b", "a"}, map[string]string{"a": "canal", "b": "ptp"}, VariantOf("ptp@b")},
+		{VariantOf(Detected).At("a"), []string{"b", "a"}, map[string]string{"a": "canal", "b": "ptp"}, VariantOf("canal@a")},
+		{VariantOf(Detected), []string{"a"}, map[string]string{"a": "canal"}, VariantOf("canal")}, // as the profile is called there
+		{VariantOf("host"), nil, map[string]string{"": "canal"}, VariantOf("host")},
 	} {
 		p := onCluster(t, func(p *Plan) { p.Cluster.Contexts, p.Baseline = tt.contexts, tt.baseline }).Resolve(tt.found)
 		if p.Baseline != tt.want {
@@ -401,16 +401,16 @@ func TestBroughtProfiles(t *testing.T) {
 		profiles    []Variant
 		want        string
 	}{
-		{EnvKubernetes, false, []Variant{"kindnet"}, ""},
-		{EnvKubernetes, false, []Variant{"my-cni", "aws-vpc", "cilium-native-2", "calico-vpp"}, ""},
-		{EnvKubernetes, false, []Variant{"cillium-native"}, `unknown profile "cillium-native", did you mean "cilium-native"?`},
-		{EnvKubernetes, false, []Variant{"aws-vcp"}, `unknown profile "aws-vcp", did you mean "aws-vpc"?`},
-		{EnvKubernetes, true, []Variant{"antrea"}, `unknown profile "antrea": Antrea is measured on a cluster that runs it: cnibench run --env kubernetes`},
-		{EnvKubernetes, true, []Variant{"canal", "weave"}, `unknown profile "weave"`},
-		{EnvKubernetes, true, []Variant{Detected}, "name the profiles to install"},
-		{EnvKind, false, []Variant{"canal", "host"}, ""},
-		{EnvKind, false, []Variant{"cilium-nativ"}, `unknown profile "cilium-nativ", did you mean "cilium-native"?`},
-		{EnvKind, false, []Variant{Detected}, "name the profiles to install"},
+		{EnvKubernetes, false, Variants("kindnet"), ""},
+		{EnvKubernetes, false, Variants("my-cni", "aws-vpc", "cilium-native-2", "calico-vpp"), ""},
+		{EnvKubernetes, false, Variants("cillium-native"), `unknown profile "cillium-native", did you mean "cilium-native"?`},
+		{EnvKubernetes, false, Variants("aws-vcp"), `unknown profile "aws-vcp", did you mean "aws-vpc"?`},
+		{EnvKubernetes, true, Variants("antrea"), `unknown profile "antrea": Antrea is measured on a cluster that runs it: cnibench run --env kubernetes`},
+		{EnvKubernetes, true, Variants("canal", "weave"), `unknown profile "weave"`},
+		{EnvKubernetes, true, Variants(Detected), "name the profiles to install"},
+		{EnvKind, false, Variants("canal", "host"), ""},
+		{EnvKind, false, Variants("cilium-nativ"), `unknown profile "cilium-nativ", did you mean "cilium-native"?`},
+		{EnvKind, false, Variants(Detected), "name the profiles to install"},
 	} {
 		p := onCluster(t, func(p *Plan) {
 			p.Environment, p.Cluster.Install, p.Profiles = tt.environment, tt.install, tt.profiles

@@ -32,7 +32,7 @@ func (p Plan) ForPairs(given func(key string) bool) Plan {
 		set("profiles", func() { p.Profiles = Variants(pairProfile) })
 		set("baseline", func() { p.Baseline = p.Profiles[0] })
 	} else { // the network of the hosts is beside that of the pods anyway
-		set("baseline", func() { p.Baseline = Detected })
+		set("baseline", func() { p.Baseline = VariantOf(Detected) })
 	}
 	set("paths", func() { p.Paths = slices.Clone(pairPaths) })
 	set("workloads", func() {

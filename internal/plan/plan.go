@@ -136,7 +136,7 @@ type Case struct {
 
 // Key identifies the case in files and tables: "profile path workload".
 func (c Case) Key() string {
-	return string(c.Profile) + " " + c.Path.String() + " " + c.Workload.String()
+	return c.Profile.String() + " " + c.Path.String() + " " + c.Workload.String()
 }
 
 // NIC returns the NIC model that the case is sent under in a lab whose run has the given one; "" on a cluster, and where the

@@ -12,7 +12,7 @@ import (
 
 func small() Plan {
 	p := Default()
-	p.Profiles = []Variant{"host", "canal"}
+	p.Profiles = Variants("host", "canal")
 	p.Paths = p.Paths[:3]
 	p.Workloads = p.Workloads[:2]
 	p.Seed = 7
@@ -33,7 +33,7 @@ func TestOrderGolden(t *testing.T) {
 // path and workload is contiguous, nothing is lost, and neither groups nor profiles stand in the same order each time.
 func TestOrderKeepsComparedTogether(t *testing.T) {
 	p := small()
-	p.Baseline = "host"
+	p.Baseline = VariantOf("host")
 	firsts := map[string]bool{}
 	for rep := 1; rep <= 40; rep++ {
 		order := p.Order(rep)
@@ -75,7 +75,7 @@ func TestRawHasOnePath(t *testing.T) {
 		}
 		raws := 0
 		for i, c := range order {
-			if !strings.HasPrefix(string(c.Profile), "raw") {
+			if !strings.HasPrefix(c.Profile.String(), "raw") {
 				continue
 			}
 			raws++
@@ -83,7 +83,7 @@ func TestRawHasOnePath(t *testing.T) {
 				t.Errorf("%s is measured", c.Key())
 			}
 			beside := slices.ContainsFunc(order[max(0, i-3):min(len(order), i+4)], func(o Case) bool {
-				return !strings.HasPrefix(string(o.Profile), "raw") && o.Workload == c.Workload
+				return !strings.HasPrefix(o.Profile.String(), "raw") && o.Workload == c.Workload
 			})
 			if !beside {
 				t.Errorf("repetition %d: %s stands alone", rep, c.Key())
@@ -111,10 +111,10 @@ func TestMeasured(t *testing.T) {
 		twin     bool
 		want     []Variant
 	}{
-		{[]Variant{"canal"}, "raw", true, []Variant{"raw", "raw~twin", "canal"}},
-		{[]Variant{"canal"}, "raw", false, []Variant{"raw", "canal"}},
-		{[]Variant{"canal", "raw", "host"}, "raw", true, []Variant{"raw", "raw~twin", "canal", "host"}},
-		{[]Variant{"canal", "host"}, "host", true, []Variant{"host", "host~twin", "canal"}},
+		{Variants("canal"), VariantOf("raw"), true, Variants("raw", "raw~twin", "canal")},
+		{Variants("canal"), VariantOf("raw"), false, Variants("raw", "canal")},
+		{Variants("canal", "raw", "host"), VariantOf("raw"), true, Variants("raw", "raw~twin", "canal", "host")},
+		{Variants("canal", "host"), VariantOf("host"), true, Variants("host", "host~twin", "canal")},
 	} {
 		p := Plan{Profiles: tt.profiles, Baseline: tt.baseline, Twin: tt.twin}
 		if got := p.Measured(); !slices.Equal(got, tt.want) {
@@ -200,13 +200,13 @@ func TestValidate(t *testing.T) {
 		want  string
 	}{
 		{"environment", func(p *Plan) { p.Environment = "labb" }, `environment: "labb" is not one of lab, kubernetes, kind, did you mean "lab"?`},
-		{"profile", func(p *Plan) { p.Profiles = []Variant{"calico-vxlam"} }, `profiles: unknown profile "calico-vxlam", did you mean "calico-vxlan"?`},
+		{"profile", func(p *Plan) { p.Profiles = Variants("calico-vxlam") }, `profiles: unknown profile "calico-vxlam", did you mean "calico-vxlan"?`},
 		{"no profile", func(p *Plan) { p.Profiles = nil }, "profiles: none is given"},
-		{"profile twice", func(p *Plan) { p.Profiles = []Variant{"host", "host"} }, "profiles: host is given twice"},
-		{"platform", func(p *Plan) { p.Profiles = []Variant{"eks"} }, `profiles: unknown profile "eks": the default of EKS is aws-vpc`},
-		{"another platform", func(p *Plan) { p.Profiles = []Variant{"kind"} }, `profiles: unknown profile "kind": the default of kind is kindnetd`},
-		{"baseline", func(p *Plan) { p.Baseline = "x" }, `baseline: unknown profile "x"`},
-		{"no baseline", func(p *Plan) { p.Baseline = "" }, "baseline: none is given"},
+		{"profile twice", func(p *Plan) { p.Profiles = Variants("host", "host") }, "profiles: host is given twice"},
+		{"platform", func(p *Plan) { p.Profiles = Variants("eks") }, `profiles: unknown profile "eks": the default of EKS is aws-vpc`},
+		{"another platform", func(p *Plan) { p.Profiles = Variants("kind") }, `profiles: unknown profile "kind": the default of kind is kindnetd`},
+		{"baseline", func(p *Plan) { p.Baseline = VariantOf("x") }, `baseline: unknown profile "x"`},
+		{"no baseline", func(p *Plan) { p.Baseline = Variant{} }, "baseline: none is given"},
 		{"no path", func(p *Plan) { p.Paths = nil }, "paths: none is given"},
 		{"path twice", func(p *Plan) { p.Paths = append(p.Paths, p.Paths[0]) }, "paths: host-to-host/cross-node is given twice"},
 		{"no workload", func(p *Plan) { p.Workloads = nil }, "workloads: none is given"},

@@ -72,7 +72,7 @@ func measureSettings() []Setting {
 		setting(Setting{Key: "budget", Flag: "budget", Where: everywhere, Common: true, Always: true, Help: "`time` that the whole run may take, 0 for any"},
 			anySpan, func(p *Plan) *time.Duration { return &p.Budget }),
 		setting(Setting{Key: "baseline", Flag: "baseline", Where: everywhere, Help: "`variant` that the others are compared with"},
-			values[Variant]{parse: ParseVariant, format: func(v Variant) string { return string(v) }, schema: shape.Text}, func(p *Plan) *Variant { return &p.Baseline }),
+			values[Variant]{parse: ParseVariant, format: func(v Variant) string { return v.String() }, schema: shape.Text}, func(p *Plan) *Variant { return &p.Baseline }),
 		setting(Setting{Key: "twin", Where: everywhere, Help: "measure the baseline twice: a pair of equals in every run"}, trueOrFalse, func(p *Plan) *bool { return &p.Twin }),
 		setting(Setting{Key: "explain", Flag: "explain", Where: everywhere, Switch: true, Common: true, Help: "add a sampled trial after each trial: where the CPU time goes, in parts"},
 			trueOrFalse, func(p *Plan) *bool { return &p.Explain }),

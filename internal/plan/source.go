@@ -32,9 +32,3 @@ func (v Variant) File() string {
 	}
 	return ""
 }
-
-// Named returns v with the name of the profile in place of the file.
-func (v Variant) Named(name string) Variant {
-	_, context, conditions, twin := v.cut()
-	return assemble(name, context, conditions, twin)
-}

@@ -46,13 +46,8 @@ func (s *Sweep) UnmarshalText(b []byte) (err error) {
 
 // at returns v under the condition of one point.
 func (s Sweep) at(v Variant, point int) Variant {
-	profile, context, conditions, twin := v.cut()
-	own := s.Condition + "=" + strconv.Itoa(point)
-	if conditions != "" {
-		own = conditions + "," + own
-	}
-	swept := assemble(profile, context, own, twin)
-	if canonical, err := ParseVariant(string(swept)); err == nil {
+	swept := v.with(s.Condition, strconv.Itoa(point))
+	if canonical, err := swept.canonical(); err == nil {
 		return canonical
 	}
 	return swept

@@ -48,7 +48,7 @@ func TestParseSweep(t *testing.T) {
 func sweptPlan(profiles string, sweep string) Plan {
 	p := Preset("standard")
 	for _, name := range splitOutside(profiles) {
-		p.Profiles = append(p.Profiles, Variant(name))
+		p.Profiles = append(p.Profiles, VariantOf(name))
 	}
 	p.Profiles = p.Profiles[len(Preset("standard").Profiles):]
 	p.Sweep, _ = ParseSweep(sweep)
@@ -61,21 +61,21 @@ func TestSweepExpands(t *testing.T) {
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	want := []Variant{"raw", "raw~twin",
-		"calico-vxlan(services=0,service-proxy=nftables,policies=5)", "calico-vxlan(services=10,service-proxy=nftables,policies=5)",
-		"cilium-native(services=0)", "cilium-native(services=10)"}
+	want := []Variant{VariantOf("raw"), VariantOf("raw~twin"),
+		VariantOf("calico-vxlan(services=0,service-proxy=nftables,policies=5)"), VariantOf("calico-vxlan(services=10,service-proxy=nftables,policies=5)"),
+		VariantOf("cilium-native(services=0)"), VariantOf("cilium-native(services=10)")}
 	if got := p.Measured(); !slices.Equal(got, want) {
 		t.Errorf("measured are %v, want %v", got, want)
 	}
 	for _, v := range p.Measured()[2:] {
-		if canonical, err := ParseVariant(string(v)); err != nil || canonical != v {
+		if canonical, err := ParseVariant(v.String()); err != nil || canonical != v {
 			t.Errorf("%s is %s in canonical form (%v)", v, canonical, err)
 		}
 	}
 	if got := p.Measured()[3].Lab(p.Lab); got.Services != 10 || got.Policies != 5 {
 		t.Errorf("conditions %+v", got)
 	}
-	if s := p.Swept(); len(s) != 2 || s[1].Of != "cilium-native" || s[1].Variants[1] != "cilium-native(services=10)" {
+	if s := p.Swept(); len(s) != 2 || s[1].Of != VariantOf("cilium-native") || s[1].Variants[1] != VariantOf("cilium-native(services=10)") {
 		t.Errorf("swept %+v", s)
 	}
 }
@@ -134,12 +134,12 @@ func TestLoaded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := Case{Profile: "ptp(message=100)", Path: Paths[0], Workload: w}
+		k := Case{Profile: VariantOf("ptp(message=100)"), Path: Paths[0], Workload: w}
 		p := Plan{loadSize: loadSize{Flows: 4}}
 		if got := p.Loaded(k).Workload.String(); got != want {
 			t.Errorf("%s under 4 flows of 100 bytes is %s, want %s", text, got, want)
 		}
-		if got := (Plan{}).Loaded(Case{Profile: "ptp", Workload: w}).Workload; got != w {
+		if got := (Plan{}).Loaded(Case{Profile: VariantOf("ptp"), Workload: w}).Workload; got != w {
 			t.Errorf("%s without conditions is %s", text, got)
 		}
 	}

@@ -78,7 +78,7 @@ func (fs *faults) validProfiles(p Plan) {
 			fs.validProfileOf(p, "profiles", name)
 		}
 	}
-	if p.Baseline == "" {
+	if p.Baseline.IsZero() {
 		fs.Add("baseline", "none is given")
 		return
 	}
@@ -106,7 +106,7 @@ func (fs *faults) validConditions(p Plan, field string, v Variant) {
 			fs.Add(field, "%s: %s", v, why)
 		}
 	}
-	if v.conditioned(true) {
+	if v.conditioned(ofRecipe) {
 		fs.Add(field, "%s: version and set.KEY are for clusters: nothing is installed in the lab", v)
 	}
 	l := v.Lab(p.Lab)
@@ -138,7 +138,7 @@ func (v Variant) CheckProfile() error {
 func (fs *faults) validProfile(field string, v Variant, own ...string) {
 	name := v.Profile()
 	if _, ok := profile.Lookup(name); ok || slices.Contains(own, name) {
-		if canonical, err := ParseVariant(string(v)); err != nil {
+		if canonical, err := ParseVariant(v.String()); err != nil {
 			fs.Add(field, "%s", err)
 		} else if canonical != v {
 			fs.Add(field, "%s is not in canonical form: want %s", v, canonical)

@@ -13,73 +13,115 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Variant names what is measured: a profile, with the conditions in which it differs from the run and, on several
-// clusters, with its context. It is its own text, so that a plain profile name is a variant and costs nothing more:
+// Variant is what is measured: a profile, with the conditions in which it differs from the run and, on several clusters, with
+// its context. String is its text form, in files and on the command line:
 //
 //	calico-vxlan
 //	calico-vxlan(service-proxy=nftables,services=10000)
 //	host@east~twin
 //
-// ParseVariant makes the canonical text, so that equal variants have equal texts. Names from other tools' archives may
-// be converted: what is not a condition is part of the profile's name.
-type Variant string
+// ParseVariant reads it in canonical form, so that equal variants are equal values. VariantOf reads names from other tools'
+// archives too: what is not a condition is part of the profile's name.
+type Variant struct {
+	profile, context string
+	// conditions are CONDITION=VALUE, separated by commas: variants are compared and are keys of maps.
+	conditions string
+	twin       bool
+}
 
 // twinSuffix ends the name of the second instance of the baseline.
 const twinSuffix = "~twin"
 
-// cut takes the text apart.
-func (v Variant) cut() (profile, context, conditions string, twin bool) {
-	s, twin := strings.CutSuffix(string(v), twinSuffix)
+// VariantOf returns the variant of a text as it is, whose String is the same text.
+func VariantOf(text string) Variant {
+	s, twin := strings.CutSuffix(text, twinSuffix)
+	v := Variant{profile: s, twin: twin}
 	if name, rest, ok := strings.Cut(s, "("); ok {
 		if inner, closed := strings.CutSuffix(rest, ")"); closed && strings.Contains(inner, "=") {
-			s, conditions = name, inner
+			v.profile, v.conditions = name, inner
 		}
 	}
-	profile, context, _ = strings.Cut(s, "@")
-	return profile, context, conditions, twin
+	if name, context, ok := strings.Cut(v.profile, "@"); ok && context != "" {
+		v.profile, v.context = name, context
+	}
+	return v
 }
+
+// String returns the text form.
+func (v Variant) String() string {
+	s := v.profile
+	if v.context != "" {
+		s += "@" + v.context
+	}
+	if v.conditions != "" {
+		s += "(" + v.conditions + ")"
+	}
+	if v.twin {
+		s += twinSuffix
+	}
+	return s
+}
+
+// MarshalText returns String.
+func (v Variant) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote, and any other name.
+func (v *Variant) UnmarshalText(b []byte) error {
+	*v = VariantOf(string(b))
+	return nil
+}
+
+// IsZero reports whether v names nothing.
+func (v Variant) IsZero() bool { return v == Variant{} }
 
 // Profile returns the name of the profile alone.
-func (v Variant) Profile() string { name, _, _, _ := v.cut(); return name }
+func (v Variant) Profile() string { return v.profile }
 
 // Context returns the cluster's context, or "".
-func (v Variant) Context() string { _, context, _, _ := v.cut(); return context }
+func (v Variant) Context() string { return v.context }
 
 // Conditions returns what v has of its own, such as "services=10000", or "".
-func (v Variant) Conditions() string { _, _, conditions, _ := v.cut(); return conditions }
+func (v Variant) Conditions() string { return v.conditions }
+
+// own ranges over the conditions of v.
+func (v Variant) own(yield func(flag, value string) bool) {
+	for part := range strings.SplitSeq(v.conditions, ",") {
+		if flag, value, _ := strings.Cut(part, "="); part != "" && !yield(strings.TrimSpace(flag), value) {
+			return
+		}
+	}
+}
 
 // sets says whether v has a condition of its own.
-func (v Variant) sets(flag string) bool { return strings.Contains(","+v.Conditions(), ","+flag+"=") }
+func (v Variant) sets(flag string) bool {
+	return v.conditioned(func(own string) bool { return own == flag })
+}
 
 // IsTwin reports whether v is the second instance of the baseline.
-func (v Variant) IsTwin() bool { return strings.HasSuffix(string(v), twinSuffix) }
+func (v Variant) IsTwin() bool { return v.twin }
 
 // Twin returns the second instance of v.
-func (v Variant) Twin() Variant { return v + twinSuffix }
+func (v Variant) Twin() Variant { v.twin = true; return v }
 
 // Original returns v, or what v is the twin of.
-func (v Variant) Original() Variant { return Variant(strings.TrimSuffix(string(v), twinSuffix)) }
+func (v Variant) Original() Variant { v.twin = false; return v }
 
 // At returns v on one of several clusters.
-func (v Variant) At(context string) Variant {
-	name, _, conditions, twin := v.cut()
-	return assemble(name, context, conditions, twin)
-}
+func (v Variant) At(context string) Variant { v.context = context; return v }
 
 // Local returns v without its context.
 func (v Variant) Local() Variant { return v.At("") }
 
-func assemble(profile, context, conditions string, twin bool) Variant {
-	if context != "" {
-		profile += "@" + context
-	}
-	if conditions != "" {
-		profile += "(" + conditions + ")"
-	}
-	if twin {
-		profile += twinSuffix
-	}
-	return Variant(profile)
+// Named returns v with another profile.
+func (v Variant) Named(profile string) Variant { v.profile = profile; return v }
+
+// Under returns v under one more condition, in canonical form. The error names every wrong condition.
+func (v Variant) Under(flag, value string) (Variant, error) { return v.with(flag, value).canonical() }
+
+// with returns v with one more condition as it is.
+func (v Variant) with(flag, value string) Variant {
+	v.conditions = strings.TrimPrefix(v.conditions+","+flag+"="+value, ",")
+	return v
 }
 
 // Lab returns the conditions of v: those of the run, and over them its own.
@@ -96,12 +138,7 @@ func (l Lab) carried() Lab {
 
 // over returns p with the conditions of v.
 func (v Variant) over(p Plan) Plan {
-	conditions := v.Conditions()
-	if conditions == "" {
-		return p
-	}
-	for part := range strings.SplitSeq(conditions, ",") {
-		flag, text, _ := strings.Cut(part, "=")
+	for flag, text := range v.own {
 		if s, ok := SettingOf(flag); ok && s.PerVariant {
 			_ = s.Set(&p, text) // ParseVariant has tried it; a foreign name may have anything
 		}
@@ -164,16 +201,20 @@ func (fs *faults) unloadable(p Plan, field string, v Variant) {
 // ParseVariant reads a variant and returns it in canonical form. The error names every wrong condition. Whether the
 // profile exists depends on the environment, so Validate decides it.
 func ParseVariant(text string) (Variant, error) {
-	name, context, conditions, twin := Variant(strings.TrimSpace(text)).cut()
-	if conditions == "" {
-		if strings.ContainsAny(name, "()") {
-			return "", fmt.Errorf("variant %q: want PROFILE or PROFILE(CONDITION=VALUE,...)", text)
+	return VariantOf(strings.TrimSpace(text)).canonical()
+}
+
+// canonical returns v with its conditions in the order of the settings, and with canonical values.
+func (v Variant) canonical() (Variant, error) {
+	if v.conditions == "" {
+		if strings.ContainsAny(v.profile, "()") {
+			return Variant{}, fmt.Errorf("variant %q: want PROFILE or PROFILE(CONDITION=VALUE,...)", v)
 		}
-		return assemble(name, context, "", twin), nil
+		return v, nil
 	}
 	said := map[string]string{}
 	var wrong []string
-	for part := range strings.SplitSeq(conditions, ",") {
+	for part := range strings.SplitSeq(v.conditions, ",") {
 		flag, value, err := parseCondition(strings.TrimSpace(part))
 		switch {
 		case err != nil:
@@ -185,20 +226,12 @@ func ParseVariant(text string) (Variant, error) {
 		}
 	}
 	if wrong != nil {
-		return "", fmt.Errorf("variant %q: %s", text, strings.Join(wrong, "; "))
+		return Variant{}, fmt.Errorf("variant %q: %s", v, strings.Join(wrong, "; "))
 	}
-	var sorted []string
-	for _, s := range Settings() {
-		if value := said[s.Flag]; value != "" {
-			sorted = append(sorted, s.Flag+"="+value)
-		}
-	}
-	for _, flag := range slices.Sorted(maps.Keys(said)) {
-		if ofRecipe(flag) {
-			sorted = append(sorted, flag+"="+said[flag])
-		}
-	}
-	return assemble(name, context, strings.Join(sorted, ","), twin), nil
+	flags := append(perVariant(), each.Where(slices.Sorted(maps.Keys(said)), ofRecipe)...)
+	sorted := each.Of(each.Where(flags, func(flag string) bool { return said[flag] != "" }), func(flag string) string { return flag + "=" + said[flag] })
+	v.conditions = strings.Join(sorted, ",")
+	return v, nil
 }
 
 // parseCondition reads one condition and returns its value in canonical form.
@@ -240,10 +273,12 @@ func ofRecipe(flag string) bool {
 	return flag == conditionVersion || strings.HasPrefix(flag, conditionSet)
 }
 
+// ofLab says whether a condition is one of the lab.
+func ofLab(flag string) bool { return !ofRecipe(flag) }
+
 // Recipe returns the version of what is installed for v, "" for that of the recipe, and values of its chart as helm --set takes them.
 func (v Variant) Recipe() (version string, sets []string) {
-	for part := range strings.SplitSeq(v.Conditions(), ",") {
-		flag, value, _ := strings.Cut(part, "=")
+	for flag, value := range v.own {
 		if key, ok := strings.CutPrefix(flag, conditionSet); ok {
 			sets = append(sets, key+"="+value)
 		} else if flag == conditionVersion {
@@ -253,12 +288,14 @@ func (v Variant) Recipe() (version string, sets []string) {
 	return version, sets
 }
 
-// conditioned says whether v has conditions that change, or do not change, what a recipe installs.
-func (v Variant) conditioned(recipe bool) bool {
-	return v.Conditions() != "" && slices.ContainsFunc(strings.Split(v.Conditions(), ","), func(part string) bool {
-		flag, _, _ := strings.Cut(part, "=")
-		return ofRecipe(flag) == recipe
-	})
+// conditioned says whether v has a condition of its own of some kind.
+func (v Variant) conditioned(is func(flag string) bool) bool {
+	for flag := range v.own {
+		if is(flag) {
+			return true
+		}
+	}
+	return false
 }
 
 // perVariant returns the names of the conditions that a variant may have.
@@ -306,10 +343,7 @@ func splitOutside(text string) []string {
 	return append(parts, text[start:])
 }
 
-// JoinVariants joins the texts of variants.
-func JoinVariants(all []Variant, separator string) string { return strings.Join(Texts(all), separator) }
-
-// Variants returns plain profiles as variants.
+// Variants returns the variants of texts.
 func Variants(profiles ...string) []Variant {
-	return each.Of(profiles, func(name string) Variant { return Variant(name) })
+	return each.Of(profiles, VariantOf)
 }

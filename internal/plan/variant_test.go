@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"reflect"
 	"strconv"
@@ -45,7 +46,7 @@ func TestVariantRoundTrips(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := ParseVariant(string(v))
+		again, err := ParseVariant(v.String())
 		if err != nil || again != v {
 			t.Fatalf("%s: %s, and again %s, %v", text, v, again, err)
 		}
@@ -60,7 +61,7 @@ func TestVariantLab(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := Variant("canal(services=100,service-proxy=nftables)~twin"); v != want {
+	if want := VariantOf("canal(services=100,service-proxy=nftables)~twin"); v != want {
 		t.Errorf("canonical form %q, want %q", v, want)
 	}
 	run := Default().Lab
@@ -69,7 +70,7 @@ func TestVariantLab(t *testing.T) {
 	if got.Services != 100 || got.ServiceProxy != "nftables" || got.MTU != 9000 {
 		t.Errorf("conditions %+v", got)
 	}
-	if !reflect.DeepEqual(Variant("canal").Lab(run), run) {
+	if !reflect.DeepEqual(VariantOf("canal").Lab(run), run) {
 		t.Error("a plain profile has the conditions of the run")
 	}
 }
@@ -95,12 +96,27 @@ func TestBadVariants(t *testing.T) {
 
 // TestForeignNames: names of other tools' archives pass through.
 func TestForeignNames(t *testing.T) {
-	for _, name := range []Variant{"Calico (eBPF)", "k8s (v1.30=beta", "", "(", "a)b"} {
+	for _, name := range []Variant{VariantOf("Calico (eBPF)"), VariantOf("k8s (v1.30=beta"), Variant{}, VariantOf("("), VariantOf("a)b")} {
 		if !reflect.DeepEqual(name.Lab(Default().Lab), Default().Lab) {
 			t.Errorf("%q has conditions", name)
 		}
 		if name.IsTwin() || name.Original() != name {
 			t.Errorf("%q is a twin", name)
+		}
+	}
+}
+
+// TestTextOfVariants: a file's text of a variant is written again byte by byte, whoever wrote it.
+func TestTextOfVariants(t *testing.T) {
+	for _, text := range []string{"", "a", "a@", "@c", "a@b@c", "a(mtu=9000)", "a@b(mtu=9000,services=1)~twin", "a~twin", "~twin", "a~twin~twin", "a(b)(c=1)", "(=)",
+		"a(b)", "a()", "a(b=1", "a)b=1(", "a(mtu=1)@b", " a ( mtu = 1 ) ", "a@(b=1)", "ä@ö(ü=ß)"} {
+		var v Variant
+		b, err := json.Marshal(VariantOf(text))
+		if err == nil {
+			err = json.Unmarshal(b, &v)
+		}
+		if want := strconv.Quote(text); v.String() != text || v != VariantOf(text) || string(b) != want || err != nil || v.IsZero() != (text == "") {
+			t.Errorf("%q became %q, %s, %v", text, v, b, err)
 		}
 	}
 }
@@ -121,7 +137,7 @@ func TestConditionsAreWords(t *testing.T) {
 // TestExplanationOfClusters: a cluster is sampled by privileged pods only if the plan allows them.
 func TestExplanationOfClusters(t *testing.T) {
 	p := Default()
-	p.Environment, p.Explain, p.Profiles, p.Baseline = EnvKubernetes, true, []Variant{Detected}, "host"
+	p.Environment, p.Explain, p.Profiles, p.Baseline = EnvKubernetes, true, Variants(Detected), VariantOf("host")
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "explain: the CPUs of a cluster are sampled by privileged pods") {
 		t.Error(err)
 	}
@@ -133,14 +149,14 @@ func TestExplanationOfClusters(t *testing.T) {
 // TestVariantsOfRecipes: version and values of a chart are part of a variant; they are refused where nothing is installed.
 func TestVariantsOfRecipes(t *testing.T) {
 	v, err := ParseVariant("cilium-native(set.bpf.masquerade=true,version=1.18.2,set.a_b.c-d=x/y:1)")
-	if err != nil || v != "cilium-native(set.a_b.c-d=x/y:1,set.bpf.masquerade=true,version=1.18.2)" {
+	if err != nil || v != VariantOf("cilium-native(set.a_b.c-d=x/y:1,set.bpf.masquerade=true,version=1.18.2)") {
 		t.Fatal(v, err)
 	}
 	version, sets := v.Recipe()
 	if version != "1.18.2" || strings.Join(sets, " ") != "a_b.c-d=x/y:1 bpf.masquerade=true" {
 		t.Error(version, sets)
 	}
-	if version, sets := Variant("canal(services=10)").Recipe(); version != "" || sets != nil {
+	if version, sets := VariantOf("canal(services=10)").Recipe(); version != "" || sets != nil {
 		t.Error(version, sets)
 	}
 	for text, want := range map[string]string{
@@ -157,15 +173,15 @@ func TestVariantsOfRecipes(t *testing.T) {
 		variant     Variant
 		want        string
 	}{
-		{EnvLab, false, "canal(version=1)", "nothing is installed in the lab"},
-		{EnvKubernetes, false, "canal(version=1)", "add --install or --env kind"},
-		{EnvKubernetes, true, "canal(services=10)", "other conditions are for the lab"},
-		{EnvKubernetes, true, "host(version=1)", "nothing is installed for host"},
-		{EnvKubernetes, true, "canal(version=1)", ""},
-		{EnvKind, false, "canal(set.a=1)", ""},
+		{EnvLab, false, VariantOf("canal(version=1)"), "nothing is installed in the lab"},
+		{EnvKubernetes, false, VariantOf("canal(version=1)"), "add --install or --env kind"},
+		{EnvKubernetes, true, VariantOf("canal(services=10)"), "other conditions are for the lab"},
+		{EnvKubernetes, true, VariantOf("host(version=1)"), "nothing is installed for host"},
+		{EnvKubernetes, true, VariantOf("canal(version=1)"), ""},
+		{EnvKind, false, VariantOf("canal(set.a=1)"), ""},
 	} {
 		p := Default()
-		p.Environment, p.Cluster.Install, p.Profiles, p.Baseline = tc.environment, tc.install, []Variant{tc.variant}, "host"
+		p.Environment, p.Cluster.Install, p.Profiles, p.Baseline = tc.environment, tc.install, []Variant{tc.variant}, VariantOf("host")
 		said := ""
 		if err := p.Validate(); err != nil {
 			said = err.Error()

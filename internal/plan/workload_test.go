@@ -253,18 +253,18 @@ func TestSeveralBackendsHaveAZero(t *testing.T) {
 	w := Workload{Spec: HTTP{Backends: 5}}.Normalize()
 	for _, paths := range [][]Path{{{Pod, Service, Local}}, {ZeroPath, {Pod, Service, Local}}} {
 		p := Default()
-		p.Profiles, p.Paths, p.Workloads, p.Twin = []Variant{"canal"}, paths, []Workload{Workload{Spec: RR{}}.Normalize(), w}, false
+		p.Profiles, p.Paths, p.Workloads, p.Twin = Variants("canal"), paths, []Workload{Workload{Spec: RR{}}.Normalize(), w}, false
 		for _, list := range [][]Case{p.Cases(), p.Order(1)} {
 			seen := map[Case]int{}
 			for _, c := range list {
 				seen[c]++
 			}
-			for _, c := range []Case{{p.Baseline, ZeroPath, w}, {p.Baseline, ZeroPath, p.Workloads[0]}, {"canal", Path{Pod, Service, Local}, w}} {
+			for _, c := range []Case{{p.Baseline, ZeroPath, w}, {p.Baseline, ZeroPath, p.Workloads[0]}, {VariantOf("canal"), Path{Pod, Service, Local}, w}} {
 				if seen[c] != 1 {
 					t.Errorf("%v: %s is there %d times", paths, c.Key(), seen[c])
 				}
 			}
-			if c := (Case{"canal", ZeroPath, w}); seen[c] != 0 {
+			if c := (Case{VariantOf("canal"), ZeroPath, w}); seen[c] != 0 {
 				t.Errorf("%s is there", c.Key())
 			}
 		}
@@ -292,8 +292,8 @@ func TestNICOfAStream(t *testing.T) {
 		run      NIC
 		want     NIC
 	}{
-		{"canal", "stream", NICIdeal, NICIdeal}, {"canal", "stream(nic=wire)", NICIdeal, NICWire}, {"canal(nic=wire)", "stream", NICIdeal, NICWire},
-		{"canal(nic=wire)", "stream(nic=ideal)", NICWire, NICIdeal}, {"canal", "stream", "", ""}, {"canal@east", "stream", NICIdeal, ""},
+		{VariantOf("canal"), "stream", NICIdeal, NICIdeal}, {VariantOf("canal"), "stream(nic=wire)", NICIdeal, NICWire}, {VariantOf("canal(nic=wire)"), "stream", NICIdeal, NICWire},
+		{VariantOf("canal(nic=wire)"), "stream(nic=ideal)", NICWire, NICIdeal}, {VariantOf("canal"), "stream", "", ""}, {VariantOf("canal@east"), "stream", NICIdeal, ""},
 	} {
 		w, err := ParseWorkload(c.workload)
 		if got := (Case{c.profile, cross, w}).NIC(c.run); err != nil || got != c.want {
@@ -307,8 +307,8 @@ func TestNICOfAStream(t *testing.T) {
 		t.Errorf("frames that were never cut are merged: %v", err)
 	}
 	for name, change := range map[string]func(*Plan){
-		"all bulk is without": func(p *Plan) { p.Lab.NIC = NICWire }, "nothing is cut": func(p *Plan) { p.Profiles, p.Lab.BigTCP = []Variant{"ptp"}, condition.BigTCPOn },
-		"variants say it": func(p *Plan) { p.Profiles = []Variant{"canal", "canal(nic=wire)"} },
+		"all bulk is without": func(p *Plan) { p.Lab.NIC = NICWire }, "nothing is cut": func(p *Plan) { p.Profiles, p.Lab.BigTCP = Variants("ptp"), condition.BigTCPOn },
+		"variants say it": func(p *Plan) { p.Profiles = Variants("canal", "canal(nic=wire)") },
 	} {
 		q := Preset("standard")
 		change(&q)
@@ -330,16 +330,16 @@ func TestNICOfAStream(t *testing.T) {
 // Wires with delay or loss carry frames of the MTU only, whether the run has them or a variant.
 func TestImpairedWiresCarryFrames(t *testing.T) {
 	p := Default()
-	if l := Variant("canal").Lab(p.Lab); l.NIC != NICIdeal {
+	if l := VariantOf("canal").Lab(p.Lab); l.NIC != NICIdeal {
 		t.Errorf("perfect wires: %s", l.NIC)
 	}
-	for _, v := range []Variant{"canal(delay=5ms)", "canal(loss=1%)"} {
+	for _, v := range Variants("canal(delay=5ms)", "canal(loss=1%)") {
 		if l := v.Lab(p.Lab); l.NIC != NICWire {
 			t.Errorf("%s: %s", v, l.NIC)
 		}
 	}
 	p.Lab.Delay = time.Millisecond
-	p.Profiles, p.Workloads = []Variant{"canal"}, append(p.Workloads, withoutOffload)
+	p.Profiles, p.Workloads = Variants("canal"), append(p.Workloads, withoutOffload)
 	if p = p.Settle(); p.Lab.NIC != NICWire || len(p.Workloads) != len(Default().Workloads) {
 		t.Errorf("%s, %v", p.Lab.NIC, p.Workloads)
 	}

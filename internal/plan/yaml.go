@@ -105,7 +105,7 @@ func (d *decoder) rejectLabFields(p Plan) {
 func (d *decoder) profiles(at *[]Variant) position.Read {
 	return position.Values(d.Decoder, at, func(s string) (Variant, error) {
 		if s == profile.Raw && !d.said {
-			return profile.Raw, nil // the file is for the lab too, and a cluster does not measure raw
+			return VariantOf(profile.Raw), nil // the file is for the lab too, and a cluster does not measure raw
 		}
 		v, err := ParseVariant(s)
 		if err != nil {

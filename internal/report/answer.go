@@ -83,7 +83,7 @@ func (b *builder) mainPath() (plan.Path, bool) {
 // tallyLine counts the verdicts of the tables.
 func (b *builder) tallyLine() []string {
 	all := slices.DeleteFunc(tableComparisons(b.cut...), func(x compare.Comparison) bool { return x.Verdict == compare.None })
-	base := number.Clean(b.analysis.Baseline)
+	base := number.Clean(b.analysis.Baseline.String())
 	if len(all) == 0 {
 		if base == "" || len(b.analysis.Profiles) < 2 || !b.header.Plan.Sweep.IsZero() {
 			return nil

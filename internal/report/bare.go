@@ -30,16 +30,16 @@ func (b *builder) standInCell(n Need, p plan.Variant) *compare.Cell {
 func (b *builder) aheadOfHost(needs []Need) string {
 	for _, n := range needs {
 		first := n.Choice[0].Cell.Profile
-		if n.Bounds || n.Metric.Name != metric.ServiceDemand || !isDataplane(first) || b.bareVerdict(n, profile.Host) != compare.Worse {
+		if n.Bounds || n.Metric.Name != metric.ServiceDemand || !isDataplane(first) || b.bareVerdict(n, plan.VariantOf(profile.Host)) != compare.Worse {
 			continue
 		}
 		p, ok := profile.Lookup(first.Profile())
 		switch {
 		case !ok || p.Services == "kube-proxy":
 		case p.Services == "none":
-			return fmt.Sprintf("%s needs less than the host: its packets bypass the node's kube-proxy rules, which the host's pass.", number.Clean(first))
+			return fmt.Sprintf("%s needs less than the host: its packets bypass the node's kube-proxy rules, which the host's pass.", number.Clean(first.String()))
 		default:
-			return fmt.Sprintf("%s needs less than the host: it replaces kube-proxy, whose rules the host's packets pass.", number.Clean(first))
+			return fmt.Sprintf("%s needs less than the host: it replaces kube-proxy, whose rules the host's packets pass.", number.Clean(first.String()))
 		}
 	}
 	return ""

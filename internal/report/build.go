@@ -179,7 +179,7 @@ func (b *builder) table(m metric.Metric, t compare.Table) Table {
 	out.Title = b.withNIC(out.Title, t.Workload)
 	columns := b.columns(t)
 	for _, j := range columns {
-		out.Columns = append(out.Columns, number.Clean(t.Profiles[j]))
+		out.Columns = append(out.Columns, number.Clean(t.Profiles[j].String()))
 	}
 	for i, path := range t.Paths {
 		row := Row{Label: path.String(), Short: shortPath(path), Path: path}

@@ -28,7 +28,7 @@ func TestOptions(t *testing.T) {
 	if _, err := reporttest.Build(r.Header, r.Records, report.Options{Metrics: []string{"goodputt"}}); err == nil || advice.Of(err) == "" {
 		t.Errorf("unknown metric: %v, hint %q", err, advice.Of(err))
 	}
-	if _, err := reporttest.Build(r.Header, r.Records, report.Options{Baseline: "nosuch"}); err == nil || advice.Of(err) == "" {
+	if _, err := reporttest.Build(r.Header, r.Records, report.Options{Baseline: plan.VariantOf("nosuch")}); err == nil || advice.Of(err) == "" {
 		t.Errorf("unknown baseline: %v, hint %q", err, advice.Of(err))
 	}
 	d := build(t, r, report.Options{Metrics: []string{"rtt.p99", "softirq_share"}})
@@ -87,7 +87,7 @@ func TestMarksAreVerdicts(t *testing.T) {
 // A profile is named as the worst only beside all that could not be told apart from it.
 func TestAnswerNamesTies(t *testing.T) {
 	r := reporttest.NinePaths(8)
-	r.Header.Plan.Baseline = "raw"
+	r.Header.Plan.Baseline = plan.VariantOf("raw")
 	d := build(t, r, report.Options{})
 	tied := 0
 	for _, n := range d.Needs {
@@ -97,8 +97,8 @@ func TestAnswerNamesTies(t *testing.T) {
 			if x.Baseline == worst {
 				tied++
 				line := slices.IndexFunc(d.Lines, func(l string) bool { return strings.HasPrefix(l, n.Name+" (") })
-				_, after, ok := strings.Cut(d.Lines[line], string(worst)+" (")
-				if !ok || !strings.Contains(after, string(x.Profile)) {
+				_, after, ok := strings.Cut(d.Lines[line], worst.String()+" (")
+				if !ok || !strings.Contains(after, x.Profile.String()) {
 					t.Errorf("%s ties with the last, %s, and is not named in %q", x.Profile, worst, d.Lines[line])
 				}
 			}
@@ -118,7 +118,7 @@ func TestBaselineColumn(t *testing.T) {
 	if slices.Contains(tab.Columns, "bridge") {
 		t.Errorf("a skipped profile has a column: %v", tab.Columns)
 	}
-	d = build(t, reporttest.NinePaths(5), report.Options{Baseline: "host"})
+	d = build(t, reporttest.NinePaths(5), report.Options{Baseline: plan.VariantOf("host")})
 	if c := d.Sections[0].Tables[0].Columns; c[0] != "host" || !slices.Contains(c, "raw") {
 		t.Errorf("a baseline with paths: %v", c)
 	}
@@ -167,11 +167,11 @@ func TestCommand(t *testing.T) {
 	if got := build(t, r, report.Options{}).Run.Command; !strings.HasSuffix(got, " --seed 1 --nic wire --mtu 9000 --line-rate 10G --no-twin") {
 		t.Errorf("the lab's settings: %s", got)
 	}
-	r.Header.Plan.Profiles = []plan.Variant{"it's; rm -rf $HOME"}
+	r.Header.Plan.Profiles = plan.Variants("it's; rm -rf $HOME")
 	if got := build(t, r, report.Options{}).Run.Command; !strings.Contains(got, `--profiles 'it'\''s; rm -rf $HOME'`) {
 		t.Errorf("not quoted: %s", got)
 	}
-	r.Header.Plan.Profiles = []plan.Variant{"~root"}
+	r.Header.Plan.Profiles = plan.Variants("~root")
 	if got := build(t, r, report.Options{}).Run.Command; !strings.Contains(got, `--profiles '~root'`) {
 		t.Errorf("a shell would expand: %s", got)
 	}

@@ -137,13 +137,13 @@ func (b *builder) unrankedNames(ranks []compare.Standing) []string {
 		switch c, ok := b.analysis.Cell(k); {
 		case !ok || !isDataplane(p):
 		case c.Failing():
-			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p), failureText(c)))
+			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p.String()), failureText(c)))
 		case c.N > 0 && c.Unlike(&ranks[0].Cell):
 			how := "attached "
 			if c.Attached == sample.AttachedUnknown {
 				how = "attachment "
 			}
-			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p), how+c.Attached))
+			out = append(out, fmt.Sprintf("%s (%s)", number.Clean(p.String()), how+c.Attached))
 		}
 	}
 	return out
@@ -171,7 +171,7 @@ func (s *sentence) valueText(x compare.Standing) string {
 	if x.Cell.Failed > 0 {
 		value += ", " + failureText(x.Cell)
 	}
-	return fmt.Sprintf("%s (%s)", number.Clean(x.Cell.Profile), value)
+	return fmt.Sprintf("%s (%s)", number.Clean(x.Cell.Profile.String()), value)
 }
 
 // claimText adds a difference and writes its size, ", 1.95x (1.78x to 2.01x)"; without a ratio, that of losses over none,
@@ -202,7 +202,7 @@ func (b *builder) concludeAlone(s *sentence) {
 	if !ok {
 		return
 	}
-	other := number.Clean(x.Baseline)
+	other := number.Clean(x.Baseline.String())
 	if x.BaselinePath != (plan.Path{}) {
 		other += " " + x.BaselinePath.String()
 	}
@@ -275,7 +275,7 @@ func (s *sentence) sayBrief(tail int) {
 	others := s.ranks[1:]
 	worse, same := each.Where(others, isWorse), len(having(againstBest(others), compare.Same))
 	open := len(others) - len(worse) - same
-	s.Brief = number.Clean(s.ranks[0].Cell.Profile) + " " + leadVerb(open, same)
+	s.Brief = number.Clean(s.ranks[0].Cell.Profile.String()) + " " + leadVerb(open, same)
 	var near []string
 	if same > 0 {
 		near = append(near, fmt.Sprintf("%d the same", same))
@@ -293,7 +293,7 @@ func (s *sentence) sayBrief(tail int) {
 	if tail < len(s.ranks) {
 		x, what = worse[len(worse)-1], "worst"
 	}
-	s.Brief += fmt.Sprintf("; %s is %s", number.Clean(x.Cell.Profile), what)
+	s.Brief += fmt.Sprintf("; %s is %s", number.Clean(x.Cell.Profile.String()), what)
 	if !math.IsNaN(x.ToBest.Ratio) {
 		s.Brief += ", " + ratioText(x.ToBest)
 	}
@@ -347,7 +347,7 @@ func (b *builder) sayGroups(s *sentence, tail int) {
 	}
 	for _, g := range b.analysis.Groups(between) {
 		if len(g) > 1 {
-			names := each.Of(g, func(x compare.Standing) string { return number.Clean(x.Cell.Profile) })
+			names := each.Of(g, func(x compare.Standing) string { return number.Clean(x.Cell.Profile.String()) })
 			s.say("%s do not differ significantly", joinNames(names))
 		}
 	}
@@ -364,7 +364,7 @@ func having(xs []compare.Comparison, v compare.Verdict) []compare.Comparison {
 }
 
 func profileNames(xs []compare.Comparison) []string {
-	return each.Of(xs, func(x compare.Comparison) string { return number.Clean(x.Profile) })
+	return each.Of(xs, func(x compare.Comparison) string { return number.Clean(x.Profile.String()) })
 }
 
 // joinNames writes "a, b and c".

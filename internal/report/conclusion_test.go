@@ -23,7 +23,7 @@ var between = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 // row makes a result with one path, one workload and one metric; values are by profile, one for each repetition.
 func row(name string, profiles []string, values map[string][]float64) (result.Header, []result.Record) {
 	p := plan.Default()
-	p.Profiles, p.Paths, p.Baseline = plan.Variants(profiles...), []plan.Path{between}, plan.Variant(profiles[0])
+	p.Profiles, p.Paths, p.Baseline = plan.Variants(profiles...), []plan.Path{between}, plan.VariantOf(profiles[0])
 	w := plan.Workload{Spec: plan.RR{}}.Normalize()
 	p.Workloads = []plan.Workload{w}
 	var recs []result.Record
@@ -31,7 +31,7 @@ func row(name string, profiles []string, values map[string][]float64) (result.He
 		for i, v := range values[who] {
 			recs = append(recs, result.Record{
 				Type: result.TypeTrial, Status: result.OK, Metrics: map[string]float64{name: v},
-				Trial: plan.Trial{Repetition: i + 1, Case: plan.Case{Profile: plan.Variant(who), Path: between, Workload: w}},
+				Trial: plan.Trial{Repetition: i + 1, Case: plan.Case{Profile: plan.VariantOf(who), Path: between, Workload: w}},
 			})
 		}
 	}
@@ -239,7 +239,7 @@ func TestConclusionsNeverGoBeyondVerdicts(t *testing.T) {
 		}
 		last := ranks[len(ranks)-1]
 		worst := len(ranks) > 1 && last.ToBest.Verdict == compare.Worse
-		if worst != strings.Contains(c.Text, string(last.Cell.Profile)+" (") || worst != strings.Contains(c.Text, " is worst") {
+		if worst != strings.Contains(c.Text, last.Cell.Profile.String()+" (") || worst != strings.Contains(c.Text, " is worst") {
 			if worst || strings.Contains(c.Text, " is worst") {
 				t.Fatalf("round %d: the last is %q: %s", round, last.ToBest.Verdict, c.Text)
 			}

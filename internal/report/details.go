@@ -203,7 +203,7 @@ func distributions(all []Curve, workloads []plan.Workload, s Series) []Figure {
 }
 
 func curveLine(c Curve, s Series, scale number.Scale) plot.Line {
-	l := plot.Line{Name: number.Clean(c.Profile), Series: s[c.Profile]}
+	l := plot.Line{Name: number.Clean(c.Profile.String()), Series: s[c.Profile]}
 	for _, p := range c.Points {
 		if !c.Known(p.Q) {
 			break // a line that ends at single events would say more than the table
@@ -214,7 +214,7 @@ func curveLine(c Curve, s Series, scale number.Scale) plot.Line {
 }
 
 func curveNumbers(c Curve, s Series, scale number.Scale) NumbersRow {
-	row := NumbersRow{Series: s[c.Profile], Name: number.Clean(c.Profile), Cells: []string{fmt.Sprint(c.Count)}}
+	row := NumbersRow{Series: s[c.Profile], Name: number.Clean(c.Profile.String()), Cells: []string{fmt.Sprint(c.Count)}}
 	for _, q := range named {
 		row.Cells = append(row.Cells, scale.Format(c.At(q.q)))
 	}

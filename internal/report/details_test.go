@@ -103,7 +103,7 @@ func TestGatherIsBounded(t *testing.T) {
 	var all []result.Record
 	for i := range 2100 {
 		rec := observed(5)
-		rec.Profile = plan.Variant(fmt.Sprint("p", i))
+		rec.Profile = plan.VariantOf(fmt.Sprint("p", i))
 		for range 3 {
 			all = append(all, rec)
 		}
@@ -160,7 +160,7 @@ func TestNeeds(t *testing.T) {
 	}
 	for _, n := range d.Needs {
 		pick := n.Standings[n.Pick].Cell
-		if pick.Profile == "raw" || pick.Profile == "host" {
+		if pick.Profile == plan.VariantOf("raw") || pick.Profile == plan.VariantOf("host") {
 			t.Errorf("%s: nobody chooses %s", n.Workload, pick.Profile)
 		}
 		for _, s := range n.Standings[n.Pick+1:] {
@@ -168,19 +168,19 @@ func TestNeeds(t *testing.T) {
 				t.Errorf("%s: %s is below the pick %s", n.Workload, s.Cell.Profile, pick.Profile)
 			}
 		}
-		if slices.Contains(n.Near, string(pick.Profile)) || slices.Contains(n.Near, "host") {
+		if slices.Contains(n.Near, pick.Profile.String()) || slices.Contains(n.Near, "host") {
 			t.Errorf("%s: near the pick %s: %v", n.Workload, pick.Profile, n.Near)
 		}
 	}
 	same := reporttest.Small(8)
 	for i := range same.Records { // two dataplanes that are the same, and none of them the host
-		if same.Records[i].Profile == "host" {
-			same.Records[i].Profile = "canal"
+		if same.Records[i].Profile == plan.VariantOf("host") {
+			same.Records[i].Profile = plan.VariantOf("canal")
 		}
 		same.Records[i].Metrics = map[string]float64{"service_demand": 100 + float64(same.Records[i].Repetition%3)}
 	}
-	same.Header.Plan.Profiles = []plan.Variant{"canal", "calico-vxlan"}
-	same.Header.Plan.Baseline = "canal"
+	same.Header.Plan.Profiles = plan.Variants("canal", "calico-vxlan")
+	same.Header.Plan.Baseline = plan.VariantOf("canal")
 	if d, err = reporttest.Build(same.Header, same.Records, report.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -136,7 +136,7 @@ func (s Series) Column(t Table, j int) int {
 			return s[c.Profile]
 		}
 	}
-	return s[plan.Variant(t.Columns[j])]
+	return s[plan.VariantOf(t.Columns[j])]
 }
 
 // Grid is a table of texts that are ready to print.

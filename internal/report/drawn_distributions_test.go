@@ -12,12 +12,12 @@ import (
 // TestCurvesEndAtTenEvents: neither a line nor the table beside it speaks of a share beyond which fewer than ten values lie;
 // the longest value is in the table.
 func TestCurvesEndAtTenEvents(t *testing.T) {
-	c := Curve{Case: plan.Case{Profile: "canal"}, Count: 1000}
+	c := Curve{Case: plan.Case{Profile: plan.VariantOf("canal")}, Count: 1000}
 	for _, q := range []float64{0, 0.5, 0.9, 0.99, 0.995, 0.999} {
 		c.Points = append(c.Points, Percentile{Q: q, Ns: 1000 * (1 + q)})
 	}
 	c.Points[len(c.Points)-1].Ns = 9000
-	s := Series{"canal": 1}
+	s := Series{plan.VariantOf("canal"): 1}
 	figures := distributions([]Curve{c}, []plan.Workload{c.Workload}, s)
 	if len(figures) != 1 {
 		t.Fatalf("%d figures", len(figures))

@@ -34,7 +34,7 @@ func side(name plan.Variant, rules, socket float64) explain.Side {
 // TestExplained: a difference is drawn as steps from one total to the other, profiles as bars of families, and a hostile name
 // stays text.
 func TestExplained(t *testing.T) {
-	a, b := side("canal", 4000, 8000), side("<script>", 1000, 8000)
+	a, b := side(plan.VariantOf("canal"), 4000, 8000), side(plan.VariantOf("<script>"), 1000, 8000)
 	d := explain.Difference{A: a, B: b, Total: explain.Interval{Value: -3000}, Changes: []explain.Change{
 		{Part: explain.Part{ID: "rules", Title: "rules"}, By: explain.Interval{Value: -3000, Low: -3100, High: -2900}, A: 4000, B: 1000},
 		{Part: explain.Part{ID: "socket", Title: "socket"}, By: explain.Interval{Value: 0, Low: -100, High: 100}, Noise: true, A: 8000, B: 8000},
@@ -59,7 +59,7 @@ func TestExplained(t *testing.T) {
 
 // TestFamilyColors: a family has one colour on all bars of a page, whatever is largest there, and the legend has only what is there.
 func TestFamilyColors(t *testing.T) {
-	near, far, bare := side("canal", 4000, 8000), side("canal", 9000, 8000), side("raw", 0, 7000)
+	near, far, bare := side(plan.VariantOf("canal"), 4000, 8000), side(plan.VariantOf("canal"), 9000, 8000), side(plan.VariantOf("raw"), 0, 7000)
 	near.Path, far.Path, bare.Path = plan.NinePaths[0], plan.NinePaths[1], plan.NinePaths[2]
 	bare.Parts = bare.Parts[:1]
 	legend := func(f Figure) map[string]plot.Color {
@@ -103,7 +103,7 @@ func TestChoice(t *testing.T) {
 	stands := func(names ...string) (out []compare.Standing) {
 		for _, n := range names {
 			var s compare.Standing
-			s.Cell.Profile = plan.Variant(n)
+			s.Cell.Profile = plan.VariantOf(n)
 			out = append(out, s)
 		}
 		return out
@@ -116,7 +116,7 @@ func TestChoice(t *testing.T) {
 		"no significant difference": {Standings: stands("a", "b"), Near: []string{"b"}},
 		"b":                         {Standings: stands("host", "b"), Pick: 1},
 	} {
-		if got := n.picked(string(n.Standings[n.Pick].Cell.Profile)); got != want {
+		if got := n.picked(n.Standings[n.Pick].Cell.Profile.String()); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

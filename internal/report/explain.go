@@ -38,9 +38,8 @@ func Explain(an *compare.Analysis, sides []explain.Side, a, b plan.Variant) (Exp
 	profiles := each.Of(sides, func(s explain.Side) plan.Variant { return s.Profile })
 	for _, name := range []plan.Variant{a, b} {
 		if !slices.Contains(profiles, name) {
-			slices.Sort(profiles)
 			return x, advice.With(fmt.Errorf("the result has no sampled trial of %q", name),
-				"sampled are: "+cmp.Or(plan.JoinVariants(slices.Compact(profiles), ", "), "none")+"; cnibench run --explain samples")
+				"sampled are: "+cmp.Or(strings.Join(slices.Compact(slices.Sorted(slices.Values(plan.Texts(profiles)))), ", "), "none")+"; cnibench run --explain samples")
 		}
 	}
 	for _, s := range sides {
@@ -79,7 +78,7 @@ func unexplainedReason(s explain.Side) string {
 
 // BuildExplanation makes the report of an explanation.
 func BuildExplanation(x Explanation, run Run) Document {
-	title := fmt.Sprintf("Where the CPU time goes: from %s to %s", number.Clean(x.A), number.Clean(x.B))
+	title := fmt.Sprintf("Where the CPU time goes: from %s to %s", number.Clean(x.A.String()), number.Clean(x.B.String()))
 	d := Document{Title: title, Result: Result{Run: run}, Data: explanationOf(x)}
 	for _, diff := range x.Differences {
 		d.Sides = append(d.Sides, diff.A, diff.B)
@@ -121,7 +120,7 @@ const withinNoise = "within the noise"
 // differenceSection returns a difference in parts.
 func differenceSection(d explain.Difference) Section {
 	scale := scaleOf(d)
-	a, b := number.Clean(d.A.Profile), number.Clean(d.B.Profile)
+	a, b := number.Clean(d.A.Profile.String()), number.Clean(d.B.Profile.String())
 	s := Section{Heading: fmt.Sprintf("%s, %s", d.A.Workload, d.A.Path), Notes: d.Findings()}
 	g := Grid{Title: "Parts of the service demand (" + scale.Unit + ")", Label: "part", Columns: []string{a, b, "change", "95 % interval", ""}}
 	most := 0.0
@@ -174,7 +173,7 @@ func otherTasks(s explain.Side) string {
 // counterGrids returns what the processor counted for sides of one path and workload, none where the machine has no counters.
 func counterGrids(sides []explain.Side) []Grid {
 	work := sides[0].Workload.Traits().Work
-	g := Grid{Title: "Processor counters for one " + work, Label: "counter", Columns: each.Of(sides, func(s explain.Side) string { return number.Clean(s.Profile) })}
+	g := Grid{Title: "Processor counters for one " + work, Label: "counter", Columns: each.Of(sides, func(s explain.Side) string { return number.Clean(s.Profile.String()) })}
 	for _, name := range metric.Counted {
 		list := each.Of(sides, func(s explain.Side) float64 {
 			if i, ok := s.Counters[name]; ok {
@@ -226,7 +225,7 @@ func programGrids(sides []explain.Side, scale number.Scale) []Grid {
 		if p == nil {
 			continue
 		}
-		name := number.Clean(s.Profile)
+		name := number.Clean(s.Profile.String())
 		g := Grid{Title: fmt.Sprintf("BPF programs of %s by the kernel's count, and by samples (%s)", name, scale.Unit), Label: "program",
 			Columns: []string{"runs", "counted", "95 % interval", "sampled", "95 % interval"}}
 		row := func(title string, x explain.Program) {
@@ -314,7 +313,7 @@ func rangeText(values []float64, format func(float64) string) string {
 
 // missingNotes describes what is missing from a side.
 func missingNotes(s explain.Side) []string {
-	name := number.Clean(s.Profile)
+	name := number.Clean(s.Profile.String())
 	var notes []string
 	add := func(format string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(format, args...)+".") }
 	if s.Lost > 0 {
@@ -435,7 +434,7 @@ type parts struct {
 
 // grid returns the largest parts, what the others come to, and the sums, with no digit that is not known.
 func (p parts) grid(title string) Grid {
-	g := Grid{Title: title, Label: "part", Columns: each.Of(p.sides, func(s explain.Side) string { return number.Clean(s.Profile) })}
+	g := Grid{Title: title, Label: "part", Columns: each.Of(p.sides, func(s explain.Side) string { return number.Clean(s.Profile.String()) })}
 	order := explain.Common(p.sides, p.of)
 	shown := order[:min(len(order), partsShown)]
 	var errs []float64

@@ -16,7 +16,7 @@ import (
 func TestSampleNotes(t *testing.T) {
 	side := func(change func(*explain.Side)) explain.Side {
 		s := explain.Side{
-			Case: plan.Case{Profile: "canal"}, Samples: 900, Trials: 3, Event: "cpu-clock", Rate: 499, Foreign: 20,
+			Case: plan.Case{Profile: plan.VariantOf("canal")}, Samples: 900, Trials: 3, Event: "cpu-clock", Rate: 499, Foreign: 20,
 			Parts: []explain.Share{{Part: explain.Part{ID: "ip"}, Share: 0.99}, {Part: explain.Unexplained, Share: 0.01}},
 		}
 		change(&s)
@@ -59,7 +59,7 @@ func TestSampleNotes(t *testing.T) {
 func TestOthersAreBesideTheSum(t *testing.T) {
 	side := func(others ...explain.Other) explain.Side {
 		return explain.Side{
-			Case: plan.Case{Profile: "canal", Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}, Unit: "ns", Samples: 250, Trials: 4,
+			Case: plan.Case{Profile: plan.VariantOf("canal"), Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}, Unit: "ns", Samples: 250, Trials: 4,
 			Demand: explain.Interval{Value: 40_000}, Parts: []explain.Share{{Part: explain.Part{ID: "ip", Title: "IP"}, Share: 1, Time: explain.Interval{Value: 40_000}}},
 			Others: others,
 		}
@@ -77,7 +77,7 @@ func TestOthersAreBesideTheSum(t *testing.T) {
 // TestPartsAreKnownTo: a table of parts says how well they are known.
 func TestPartsAreKnownTo(t *testing.T) {
 	s := explain.Side{
-		Case: plan.Case{Profile: "canal", Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}, Unit: "ns", Samples: 250, Trials: 4, Event: "cpu-clock", Rate: 499,
+		Case: plan.Case{Profile: plan.VariantOf("canal"), Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}, Unit: "ns", Samples: 250, Trials: 4, Event: "cpu-clock", Rate: 499,
 		Demand: explain.Interval{Value: 40_000},
 		Parts: []explain.Share{
 			{Part: explain.Part{ID: "ip", Title: "IP"}, Share: 0.75, Time: explain.Interval{Value: 30_000, Low: 28_500, High: 31_500}},
@@ -93,7 +93,7 @@ func TestPartsAreKnownTo(t *testing.T) {
 // TestCounterGrid: processor counters of sides, absent for a side without, and no table where the machine has none.
 func TestCounterGrid(t *testing.T) {
 	rr := plan.Workload{Spec: plan.RR{}}.Normalize()
-	none := explain.Side{Case: plan.Case{Profile: "canal", Workload: rr}}
+	none := explain.Side{Case: plan.Case{Profile: plan.VariantOf("canal"), Workload: rr}}
 	if g := counterGrids([]explain.Side{none, none}); g != nil {
 		t.Errorf("%+v", g)
 	}
@@ -109,7 +109,7 @@ func TestCounterGrid(t *testing.T) {
 // TestCountedParts: the parts of a counter, and their sum, as far as they are known; absent for a side without.
 func TestCountedParts(t *testing.T) {
 	rr := plan.Workload{Spec: plan.RR{}}.Normalize()
-	none := explain.Side{Case: plan.Case{Profile: "canal", Workload: rr}}
+	none := explain.Side{Case: plan.Case{Profile: plan.VariantOf("canal"), Workload: rr}}
 	side := none
 	side.Counters = map[string]explain.Interval{metric.Instructions: {Value: 61_200}}
 	side.Counted = map[string][]explain.Valued{metric.Instructions: {
@@ -127,7 +127,7 @@ func TestCountedParts(t *testing.T) {
 func TestOneCountedTrial(t *testing.T) {
 	one := explain.Program{Name: "tail", Runs: 6, Counted: explain.Interval{Value: 3e3, Low: 2e3, High: 4e3}, Sampled: explain.Interval{Value: 3e3, Low: 2e3, High: 4e3}}
 	for trials, want := range map[int]string{1: number.Absent, 2: "2.00 to 4.00"} {
-		s := explain.Side{Case: plan.Case{Profile: "cilium-native"}, Programs: &explain.Programs{List: []explain.Program{one}, All: one, Trials: trials}}
+		s := explain.Side{Case: plan.Case{Profile: plan.VariantOf("cilium-native")}, Programs: &explain.Programs{List: []explain.Program{one}, All: one, Trials: trials}}
 		g := programGrids([]explain.Side{s}, number.Common("ns", 3e3))[0]
 		for _, cells := range g.Cells {
 			if cells[2] != want {

@@ -24,7 +24,7 @@ func TestExplanation(t *testing.T) {
 		return explain.Change{Part: explain.Part{ID: id, Family: "netfilter", Title: title}, By: by, Noise: by.Low <= 0 && by.High >= 0, A: a, B: b}
 	}
 	d := explain.Difference{
-		A: side("bridge", 16000), B: side("canal", 20000), Total: explain.Interval{Value: 4000, Low: 3800, High: 4200},
+		A: side(plan.VariantOf("bridge"), 16000), B: side(plan.VariantOf("canal"), 20000), Total: explain.Interval{Value: 4000, Low: 3800, High: 4200},
 		Changes: []explain.Change{
 			change("rules forward", "netfilter rules, forward", 1000, 3000, 400), change("memory", "memory of packets and sockets", 1500, 1900, 500),
 			change("sched", "scheduling and wake-ups", 4000, 4350, 700), change("unexplained", "not explained", 100, 150, 120),
@@ -32,7 +32,7 @@ func TestExplanation(t *testing.T) {
 		Families: []explain.Change{change("netfilter", "netfilter", 1000, 3000, 400)},
 		Rest:     change("", "", 14900, 16850, 600), Unnamed: 12,
 	}
-	x := report.Explanation{A: "bridge", B: "canal", Differences: []explain.Difference{d}}
+	x := report.Explanation{A: plan.VariantOf("bridge"), B: plan.VariantOf("canal"), Differences: []explain.Difference{d}}
 	for _, format := range []string{"txt", "md"} {
 		var b bytes.Buffer
 		if err := renderers[format](&b, report.BuildExplanation(x, report.Run{})); err != nil {

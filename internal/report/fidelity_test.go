@@ -38,7 +38,7 @@ func TestFidelity(t *testing.T) {
 			Created: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), Plan: plan.Plan{Duration: 500 * time.Millisecond, Seed: 7},
 			Facts: facts.Facts{facts.Kernel: "6.18", facts.KubeCNI: "a|b", facts.IdleBusy: "0.5"},
 		},
-		Demand: []fidelity.Row{row("host", 5000, 5000, ""), row("flannel-vxlan", 10000, 12000, fidelity.Differs)}, Kernel: &kernel, Repetitions: 12,
+		Demand: []fidelity.Row{row(plan.VariantOf("host"), 5000, 5000, ""), row(plan.VariantOf("flannel-vxlan"), 10000, 12000, fidelity.Differs)}, Kernel: &kernel, Repetitions: 12,
 		Failed: []fidelity.Failure{{Case: "host@a pod-to-pod/cross-node rr", Failed: 1, Tried: 13, Kind: "timeout"}},
 	})
 	for _, format := range []string{"md", "txt", "json"} {

@@ -55,7 +55,7 @@ func (b *builder) lookUp(v plan.Variant) (profile.Profile, bool) {
 func (n Need) functionLines() []string {
 	var out []string
 	for _, x := range n.Best {
-		if len(x.Choice) > 0 && x.ToBest.Profile != "" {
+		if len(x.Choice) > 0 && !x.ToBest.Profile.IsZero() {
 			out = append(out, fmt.Sprintf("Best with %s: %s.", x.With.Name, n.standingText(x.Choice, x.ToBest, false)))
 		}
 	}
@@ -65,12 +65,12 @@ func (n Need) functionLines() []string {
 // standingText writes the first of ranks with its value, those that do not differ from it, and its distance from the best.
 func (n Need) standingText(ranks []compare.Standing, toBest compare.Comparison, unit bool) string {
 	scale := n.Scale()
-	text := number.Clean(ranks[0].Cell.Profile) + ": " + scale.Format(ranks[0].Cell.Median)
+	text := number.Clean(ranks[0].Cell.Profile.String()) + ": " + scale.Format(ranks[0].Cell.Median)
 	if unit {
 		text += " " + scale.Unit
 	}
 	switch {
-	case toBest.Profile == "":
+	case toBest.Profile.IsZero():
 	case toBest.Verdict == compare.Worse && toBest.Ratio == toBest.Ratio:
 		text += ", " + ratioText(toBest) + " of the best"
 	case toBest.Verdict == compare.Worse:
@@ -132,9 +132,9 @@ func (a Answer) Validated() string {
 		}
 		switch f := x.Proof.Fidelity; {
 		case f.Holds():
-			real = append(real, number.Clean(x.Profile))
+			real = append(real, number.Clean(x.Profile.String()))
 		case f != nil:
-			off = append(off, fmt.Sprintf("%s (%+.0f %%)", number.Clean(x.Profile), 100*f.All.Distance))
+			off = append(off, fmt.Sprintf("%s (%+.0f %%)", number.Clean(x.Profile.String()), 100*f.All.Distance))
 		}
 	}
 	if lab == 0 {
@@ -254,12 +254,12 @@ func abilitySection(all []Ability) []Section {
 		proofs = mergeAbility(proofs, a, func(a, b Ability) bool { return a.proven() == b.proven() })
 	}
 	for _, a := range functions {
-		does.Add(number.Clean(a.Profile), each.Of(profile.Functions, func(f profile.Function) string {
+		does.Add(number.Clean(a.Profile.String()), each.Of(profile.Functions, func(f profile.Function) string {
 			return cmp.Or(a.Functions[f.Name], number.Absent)
 		})...)
 	}
 	for _, a := range proofs {
-		proven.Add(number.Clean(a.Profile), a.proven())
+		proven.Add(number.Clean(a.Profile.String()), a.proven())
 	}
 	return []Section{{Heading: abilityHeading, Grids: []Grid{does, proven}}}
 }
@@ -277,7 +277,7 @@ func (a Ability) proven() string {
 func mergeAbility(all []Ability, a Ability, same func(a, b Ability) bool) []Ability {
 	for i, b := range all {
 		if b.Profile.Profile() == a.Profile.Profile() && same(a, b) {
-			all[i].Profile = plan.Variant(a.Profile.Profile())
+			all[i].Profile = plan.VariantOf(a.Profile.Profile())
 			return all
 		}
 	}

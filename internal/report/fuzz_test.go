@@ -27,11 +27,11 @@ var odd = []float64{0, -1, 5e-324, 1e-300, 1e300, math.MaxFloat64, -math.MaxFloa
 // trialsOf makes a result out of any bytes, four a trial: its case, its repetition, its metric and fate, its value. So
 // every input is a file that the reader takes, whatever the numbers in it are.
 func trialsOf(b []byte) (result.Header, []result.Record) {
-	profiles := []plan.Variant{"raw", "raw~twin", "host", "canal"}
+	profiles := plan.Variants("raw", "raw~twin", "host", "canal")
 	workloads := []plan.Workload{{Spec: plan.RR{}}, {Spec: plan.Stream{Protocol: plan.UDP}}}
 	metrics := []string{metric.ServiceDemand, metric.Goodput, metric.FrameLossRate, metric.SoftIRQShare, "rtt.p99", "from_the_future"}
 	p := plan.Default()
-	p.Profiles = []plan.Variant{"host", "canal"}
+	p.Profiles = plan.Variants("host", "canal")
 	h := result.Header{Schema: result.Schema, Plan: p}
 	var recs []result.Record
 	for x := range slices.Chunk(b[:len(b)-len(b)%4], 4) {

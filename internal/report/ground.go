@@ -98,7 +98,7 @@ func missingFunctions(needs []Need) string {
 		}
 		missing := each.Where(profile.Expected, func(f profile.Function) bool { return f.By(p) == "" })
 		if len(missing) > 0 {
-			said = append(said, "without "+joinNames(each.Of(missing, func(f profile.Function) string { return f.Name }))+": "+number.Clean(v))
+			said = append(said, "without "+joinNames(each.Of(missing, func(f profile.Function) string { return f.Name }))+": "+number.Clean(v.String()))
 		}
 	}
 	if len(said) == 0 {

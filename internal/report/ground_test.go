@@ -135,11 +135,11 @@ func TestNoModelWhereNoneIs(t *testing.T) {
 	}
 	r = reporttest.NinePaths(4)
 	for i := range r.Records {
-		if r.Records[i].Profile == "canal" {
-			r.Records[i].Profile = "canal(nic=wire)"
+		if r.Records[i].Profile == plan.VariantOf("canal") {
+			r.Records[i].Profile = plan.VariantOf("canal(nic=wire)")
 		}
 	}
-	r.Header.Plan.Profiles = append(r.Header.Plan.Profiles, "canal(nic=wire)")
+	r.Header.Plan.Profiles = append(r.Header.Plan.Profiles, plan.VariantOf("canal(nic=wire)"))
 	for _, n := range build(t, r, report.Options{}).Needs {
 		if strings.HasPrefix(n.Name, "Bulk") && n.Name != "Bulk transfer" {
 			t.Errorf("profiles differ in their model, and all are called %q", n.Name)

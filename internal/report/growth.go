@@ -119,7 +119,7 @@ func (w wording) between(low, high float64) string {
 
 // line describes what one profile does.
 func (w wording) line(l compare.GrowthLine) string {
-	name, of := number.Clean(l.Profile), growthTarget(w.GrowthFamily)
+	name, of := number.Clean(l.Profile.String()), growthTarget(w.GrowthFamily)
 	last := countText(l.Points[len(l.Points)-1].X)
 	each, slope, low, high := "each "+conditionUnit(w.sweep.Condition), l.Slope, l.Low, l.High
 	if l.Doubling {
@@ -160,7 +160,7 @@ func (w wording) line(l compare.GrowthLine) string {
 
 // crossing describes how two profiles lie to each other.
 func (w wording) crossing(c compare.Crossing) string {
-	first, second, of := number.Clean(c.First), number.Clean(c.Second), growthTarget(w.GrowthFamily)
+	first, second, of := number.Clean(c.First.String()), number.Clean(c.Second.String()), growthTarget(w.GrowthFamily)
 	if c.Relation == stat.Over || c.Relation == stat.Crosses && !c.Falls {
 		first, second = second, first
 	}
@@ -217,7 +217,7 @@ func (w wording) grid(title string) Grid {
 			}
 			cells = append(cells, text)
 		}
-		g.Add(number.Clean(l.Profile), append(cells, string(l.Shape), w.slope(l))...)
+		g.Add(number.Clean(l.Profile.String()), append(cells, string(l.Shape), w.slope(l))...)
 	}
 	return g
 }
@@ -384,7 +384,7 @@ func growthFigures(all []Growth, s Series) []Figure {
 			if series == 0 {
 				series = i + 1
 			}
-			line := plot.Line{Name: number.Clean(l.Profile), Series: series, Fitted: true}
+			line := plot.Line{Name: number.Clean(l.Profile.String()), Series: series, Fitted: true}
 			for _, q := range l.Points {
 				at := plot.LinePoint{X: math.Log1p(q.X), Value: q.Median / scale.Size, Low: q.Low / scale.Size, High: q.High / scale.Size}
 				line.Points, p.XHigh = append(line.Points, at), max(p.XHigh, at.X)

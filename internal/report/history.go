@@ -77,7 +77,7 @@ func sinceText(run compare.HistoryRun, cells int) string {
 
 // eventText returns the line about one change.
 func eventText(e compare.Event) string {
-	line := fmt.Sprintf("%s %s %s %s: ", e.Metric, number.Clean(e.Profile), e.Path, e.Workload)
+	line := fmt.Sprintf("%s %s %s %s: ", e.Metric, number.Clean(e.Profile.String()), e.Path, e.Workload)
 	if math.IsNaN(e.Ratio) {
 		return line + string(e.Verdict) + "."
 	}
@@ -98,7 +98,7 @@ func trackTable(m metric.Metric, ts []compare.Track, runs int) Table {
 		out.Columns = append(out.Columns, fmt.Sprint(i+1))
 	}
 	for _, t := range ts {
-		name := number.Clean(t.Profile) + " "
+		name := number.Clean(t.Profile.String()) + " "
 		row := Row{Label: name + t.Path.String(), Short: name + shortPath(t.Path), Path: t.Path}
 		for i, p := range t.Points {
 			if p.N == 0 {
@@ -122,9 +122,9 @@ func historyLegend(h *compare.History) []string {
 		fmt.Sprintf("A ratio marks the start of a level and is to the level before it. A change needs p <= %.2g by shuffling, corrected for all paths of its profile, workload and metric (Benjamini-Hochberg). Its ratio must exceed the margin of %s and what the results wander by around their levels, the more so as each resembles the one before it.",
 			1-h.Confidence, number.Percent(h.Margin)),
 	}
-	if at := slices.IndexFunc(h.Tracks, func(t compare.Track) bool { return t.Common != "" }); at >= 0 {
+	if at := slices.IndexFunc(h.Tracks, func(t compare.Track) bool { return !t.Common.IsZero() }); at >= 0 {
 		lines = append(lines, fmt.Sprintf("Changes are those of the quotients to %s, which every result measured in turn with the others: what a moment does to all cancels out.",
-			number.Clean(h.Tracks[at].Common)))
+			number.Clean(h.Tracks[at].Common.String())))
 	}
 	return lines
 }

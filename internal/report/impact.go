@@ -8,6 +8,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/impact"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -31,13 +32,13 @@ func (b *builder) impact(works []impact.Work) ([]Section, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := number.Clean(b.analysis.Baseline)
+	base := number.Clean(b.analysis.Baseline.String())
 	out := Section{Heading: impactHeading, Asked: true, Notes: []string{fmt.Sprintf(
 		"Times are for this work alone, at the rate measured on %s. CPU time is that of both ends and of the kernel between them. Ratios and changes are against %s, and only where the verdict is better or worse.", path, base)}}
 	if b.inLab() {
 		out.Notes = append(out.Notes, "In the lab one machine does the work of all nodes, so its seconds differ from those of a cluster. Ratios carry over better; ratios of CPU time carry over best.")
 	}
-	if b.analysis.Baseline == profile.Raw {
+	if b.analysis.Baseline == plan.VariantOf(profile.Raw) {
 		out.Notes = append(out.Notes, fmt.Sprintf("No job runs on %s: name the profile of your job with --baseline.", base))
 	}
 	for _, e := range all {
@@ -71,7 +72,7 @@ func impactGrid(e impact.Estimate, base string) Grid {
 	}
 	var open []compare.Comparison
 	for _, r := range e.Rows {
-		g.Labels = append(g.Labels, number.Clean(r.Profile))
+		g.Labels = append(g.Labels, number.Clean(r.Profile.String()))
 		row := []string{quantityText(r.Time, time), changeText(r.TimeChange), quantityText(r.CPU, cpu), changeText(r.CPUChange)}
 		for _, s := range shares {
 			row = append(row, jobText(r.TimeChange, s))
@@ -108,7 +109,7 @@ func forecastGrid(f impact.Forecast) Grid {
 	scale := number.Common("ns", times...)
 	g.Columns = []string{"calculated, " + scale.Unit, "measured, " + scale.Unit, "error"}
 	for _, r := range f.Rows {
-		g.Add(number.Clean(r.Profile), quantityText(r.Said, scale), quantityText(r.Took, scale), signedText(r.Error()))
+		g.Add(number.Clean(r.Profile.String()), quantityText(r.Said, scale), quantityText(r.Took, scale), signedText(r.Error()))
 	}
 	g.Notes = append(g.Notes, fmt.Sprintf("Calculated from the goodput of %s and from %s, which the busiest member sends or takes. Measured is the mean exchange, without compute.",
 		f.From, number.WithUnit("B", float64(f.Bytes))))

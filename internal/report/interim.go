@@ -47,7 +47,7 @@ func (c *Collector) Interim(h result.Header) (Interim, error) {
 	}
 	for _, n := range d.Needs {
 		if len(n.Choice) > 1 && len(n.Conclusion.Claims) > 0 { // a dataplane alone is ahead of none
-			lead := fmt.Sprintf("%s %s", n.shortName(), number.Clean(n.Choice[0].Cell.Profile))
+			lead := fmt.Sprintf("%s %s", n.shortName(), number.Clean(n.Choice[0].Cell.Profile.String()))
 			if label := b.nicLabel(n.Workload); label != "" {
 				lead += " (" + label + ")"
 			}

@@ -75,7 +75,7 @@ func BuildJourney(p JourneyPage) Document {
 	if len(p.Left) > 0 {
 		left := Section{Heading: "Not followed",
 			Items: each.Of(p.Left, func(l Left) Item {
-				return Item{Name: string(l.Profile), Text: fmt.Sprintf("%s, %s: %s", l.Path, l.Workload, l.Reason)}
+				return Item{Name: l.Profile.String(), Text: fmt.Sprintf("%s, %s: %s", l.Path, l.Workload, l.Reason)}
 			})}
 		d.Appendix = append(d.Appendix, left)
 	}
@@ -134,14 +134,14 @@ func journeySections(set []itinerary.Itinerary) []Section {
 		if n := i.Delivered(); n >= 0 {
 			there = microsText(i.Steps[n].At)
 		}
-		steps.Add(string(i.Profile), there, microsText(i.Total.Median), microsText(i.Probed), fmt.Sprint(i.Events), fmt.Sprint(i.Undisturbed), fmt.Sprint(i.Alike),
+		steps.Add(i.Profile.String(), there, microsText(i.Total.Median), microsText(i.Probed), fmt.Sprint(i.Events), fmt.Sprint(i.Undisturbed), fmt.Sprint(i.Alike),
 			fmt.Sprint(i.Sampled), number.Number(i.RateFollowed)+"/s", number.Number(i.Rate)+"/s")
 		p := i.Probes
 		if p.Unknown != "" {
 			cost.Notes = append(cost.Notes, fmt.Sprintf("%s: the cost of probes is not known, and every time has it: %s.", i.Profile, p.Unknown))
 			continue
 		}
-		cost.Add(string(i.Profile), microsText(p.Sum.Value), fmt.Sprintf("%.3f µs", p.Event.Value/1e3), microsText(p.Total.Value), microsText(p.Outside.Value),
+		cost.Add(i.Profile.String(), microsText(p.Sum.Value), fmt.Sprintf("%.3f µs", p.Event.Value/1e3), microsText(p.Total.Value), microsText(p.Outside.Value),
 			microsText(p.Total.Value+p.Outside.Value), microsText(p.Unprobed.Value), fmt.Sprintf("%+.2f µs (%+.2f to %+.2f)", p.Off.Value/1e3, p.Off.Low/1e3, p.Off.High/1e3))
 		cost.Notes = append(cost.Notes, probesText(i))
 	}
@@ -185,7 +185,7 @@ func lineGrid(set []itinerary.Itinerary) Grid {
 			}
 			b.WriteString(stepLetter(i, i.Steps[n]))
 		}
-		g.Add(string(i.Profile), b.String())
+		g.Add(i.Profile.String(), b.String())
 	}
 	g.Notes = []string{"C client, 1 2 nodes, - switch, S server; # netfilter, * BPF program, = tunnel."}
 	return g
@@ -307,7 +307,7 @@ func (p JourneyPage) Figures() []Figure {
 func journeyLane(i itinerary.Itinerary) plot.Trip {
 	names, row := journeyRows(i)
 	t := plot.Trip{
-		Name: string(i.Profile), Rows: names,
+		Name: i.Profile.String(), Rows: names,
 		Note: laneNote(i),
 	}
 	var visit []itinerary.Step

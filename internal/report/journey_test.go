@@ -34,7 +34,7 @@ func journeys(t *testing.T) report.JourneyPage {
 		}
 		page.Journeys = append(page.Journeys, i)
 	}
-	page.Leave("macvlan", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Spec: plan.RR{}}.Normalize(), "not served: <no kube-proxy>")
+	page.Leave(plan.VariantOf("macvlan"), plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, plan.Workload{Spec: plan.RR{}}.Normalize(), "not served: <no kube-proxy>")
 	return page
 }
 

@@ -34,7 +34,9 @@ func withItems(all ...Section) []Section {
 
 func (b *builder) skippedItems() []Item {
 	skipped := each.Where(b.header.Profiles, func(p result.Profile) bool { return p.Skipped != "" })
-	return each.Of(skipped, func(p result.Profile) Item { return Item{Name: number.Clean(p.Name), Text: number.Clean(p.Skipped)} })
+	return each.Of(skipped, func(p result.Profile) Item {
+		return Item{Name: number.Clean(p.Name.String()), Text: number.Clean(p.Skipped)}
+	})
 }
 
 // notServedItems groups the paths of a profile by the reason why it has none.
@@ -46,7 +48,7 @@ func (b *builder) notServedItems() []Item {
 		}
 		without := slices.DeleteFunc(b.routeNames(), func(name string) bool { return p.NotServed[name] == "" })
 		for _, names := range Grouped(without, func(name string) string { return p.NotServed[name] }) {
-			items = append(items, Item{Name: number.Clean(p.Name), Text: strings.Join(names, ", ") + ": " + number.Clean(p.NotServed[names[0]])})
+			items = append(items, Item{Name: number.Clean(p.Name.String()), Text: strings.Join(names, ", ") + ": " + number.Clean(p.NotServed[names[0]])})
 		}
 	}
 	return items
@@ -68,7 +70,7 @@ func (b *builder) imitatedItems() []Item {
 	var items []Item
 	for _, p := range b.header.Profiles {
 		if len(p.StandIn) > 0 && !p.Name.IsTwin() {
-			items = append(items, Item{Name: number.Clean(p.Name), Text: number.Clean(strings.Join(p.StandIn, "; "))})
+			items = append(items, Item{Name: number.Clean(p.Name.String()), Text: number.Clean(strings.Join(p.StandIn, "; "))})
 		}
 	}
 	return items
@@ -156,7 +158,7 @@ func (b *builder) lossItems() []Item {
 	var items []Item
 	for c := range b.cases() {
 		if text := b.lossOf(c); text != "" {
-			items = append(items, Item{Name: number.Clean(c.Profile), Text: c.Path.String() + " " + number.Clean(c.Workload.String()) + ": " + text})
+			items = append(items, Item{Name: number.Clean(c.Profile.String()), Text: c.Path.String() + " " + number.Clean(c.Workload.String()) + ": " + text})
 		}
 	}
 	return items

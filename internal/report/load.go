@@ -176,7 +176,7 @@ func (l LoadLine) doubts() string {
 	if said == nil {
 		return ""
 	}
-	return number.Clean(l.Profile) + ": " + strings.Join(said, "; ") + "."
+	return number.Clean(l.Profile.String()) + ": " + strings.Join(said, "; ") + "."
 }
 
 // half is the load whose times the summary shows.
@@ -206,7 +206,7 @@ func (c LoadCurve) grids(steps []plan.Workload) []Grid {
 	}
 	tails.Columns = halves.Columns
 	for _, l := range c.Lines {
-		label := number.Clean(l.Profile)
+		label := number.Clean(l.Profile.String())
 		var fifty, ninetynine []string
 		for _, w := range steps {
 			p := l.at(w.Traits().Load)
@@ -329,7 +329,7 @@ func loadFigures(curves []LoadCurve, s Series) []Figure {
 			p.Lines = append(p.Lines, drawnLoad(l, s, scale))
 			most = max(most, 100*l.Points[len(l.Points)-1].Load)
 			n.Rows = append(n.Rows, loadNumbers(l, s, scale)...)
-			said = append(said, fmt.Sprintf("%s knee %s", number.Clean(l.Profile), l.Knee))
+			said = append(said, fmt.Sprintf("%s knee %s", number.Clean(l.Profile.String()), l.Knee))
 		}
 		p.Ticks, p.XHigh = plot.PercentTicks(most)
 		p.Desc = "Times over load: " + strings.Join(said, "; ") + "."
@@ -340,7 +340,7 @@ func loadFigures(curves []LoadCurve, s Series) []Figure {
 
 // drawnLoad returns the line of the tail, with the median as the faint one.
 func drawnLoad(l LoadLine, s Series, scale number.Scale) plot.Line {
-	out := plot.Line{Name: number.Clean(l.Profile), Series: s[l.Profile]}
+	out := plot.Line{Name: number.Clean(l.Profile.String()), Series: s[l.Profile]}
 	or := func(x stat.Summary, v float64) float64 {
 		if x.N == 0 {
 			return math.NaN()
@@ -374,7 +374,7 @@ func loadNumbers(l LoadLine, s Series, scale number.Scale) []NumbersRow {
 		case p.Saturated:
 			cells[4] = "responses fell behind"
 		}
-		rows = append(rows, NumbersRow{Series: s[l.Profile], Name: number.Clean(l.Profile), Cells: cells})
+		rows = append(rows, NumbersRow{Series: s[l.Profile], Name: number.Clean(l.Profile.String()), Cells: cells})
 	}
 	return rows
 }

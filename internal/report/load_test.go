@@ -42,7 +42,7 @@ func TestLoadCurves(t *testing.T) {
 	across := got[slices.IndexFunc(got, func(c report.LoadCurve) bool { return c.Path.From == plan.Pod })]
 	var names []string
 	for _, l := range across.Lines {
-		names = append(names, string(l.Profile))
+		names = append(names, l.Profile.String())
 		if len(l.Points) != 5 || l.Points[0].Load != 0.1 || l.Points[4].Load != 0.95 {
 			t.Fatalf("%s: points %+v", l.Profile, l.Points)
 		}
@@ -95,9 +95,9 @@ func TestLoadCurvesWithHoles(t *testing.T) {
 	for i := range r.Records {
 		rec := &r.Records[i]
 		switch {
-		case rec.Profile == "canal" && rec.Workload.Traits().Load == 0.3:
+		case rec.Profile == plan.VariantOf("canal") && rec.Workload.Traits().Load == 0.3:
 			rec.Status, rec.Metrics, rec.Error = result.Failed, nil, &result.Failure{Kind: "no capacity", Message: "none"}
-		case rec.Profile == "calico-vxlan" && rec.Workload.Traits().Load == 0.1:
+		case rec.Profile == plan.VariantOf("calico-vxlan") && rec.Workload.Traits().Load == 0.1:
 			delete(rec.Metrics, "rtt.p99")
 			delete(rec.Metrics, metric.Capacity)
 		}
@@ -106,11 +106,11 @@ func TestLoadCurvesWithHoles(t *testing.T) {
 		for i, l := range c.Lines {
 			tail := c.Grids[2].Cells[i]
 			switch l.Profile {
-			case "canal":
+			case plan.VariantOf("canal"):
 				if len(l.Points) != 4 || tail[1] != "–" || !l.Knee.Found {
 					t.Errorf("canal: %d points, knee %v, tails %v", len(l.Points), l.Knee, tail)
 				}
-			case "calico-vxlan":
+			case plan.VariantOf("calico-vxlan"):
 				if l.Knee.Found || l.Knee.String() != "–" || tail[0] != "–" || math.IsNaN(l.Capacity) {
 					t.Errorf("calico: knee %v, capacity %v, tails %v", l.Knee, l.Capacity, tail)
 				}
@@ -127,7 +127,7 @@ func TestDoubtsOfCurves(t *testing.T) {
 		rec := &r.Records[i]
 		raise := func(id string) { rec.Warnings = append(rec.Warnings, sample.Warning{ID: id, Message: "so it was"}) }
 		switch {
-		case rec.Profile != "canal":
+		case rec.Profile != plan.VariantOf("canal"):
 		case rec.Workload.Traits().Load == 0.1 && rec.Repetition <= 2, rec.Workload.Traits().Load == 0.3 && rec.Repetition == 1:
 			raise(outcome.LateSender)
 		case rec.Workload.Traits().Load == 0.95:
@@ -137,7 +137,7 @@ func TestDoubtsOfCurves(t *testing.T) {
 	for _, c := range curves(t, r) {
 		var want []string
 		for _, l := range c.Lines {
-			if l.Profile == "canal" {
+			if l.Profile == plan.VariantOf("canal") {
 				want = []string{"canal: at 10% the busy CPU of the sender causes the tail: it says nothing about the path, nor does a knee there; " +
 					"at 95% responses fell behind the schedule, and times grow with the window."}
 			}

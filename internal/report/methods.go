@@ -48,7 +48,7 @@ func (b *builder) methodsParagraph(d Document) string {
 	if !p.Sweep.IsZero() {
 		order, swept = p.Profiles, ", each with "+p.Sweep.String()
 	}
-	profiles := each.Of(order, func(v plan.Variant) string { return number.Clean(v) })
+	profiles := each.Of(order, func(v plan.Variant) string { return number.Clean(v.String()) })
 	said := []string{
 		fmt.Sprintf("%s: %s%s.", b.measuredSentence(number.Counted(len(profiles), "profile")), strings.Join(profiles, ", "), number.Clean(swept)),
 		fmt.Sprintf("The paths were %s; the workloads were %s.", strings.Join(plan.Texts(b.analysis.Paths), ", "), number.Clean(strings.Join(plan.Texts(b.analysis.Workloads), ", "))),

@@ -192,7 +192,7 @@ func (n Need) Scale() number.Scale {
 // Card returns the need for a page: what was measured, who may be best, the value of the first, and what else there is to say.
 func (n Need) Card() (about, pick, value string, lines []string) {
 	first, scale := n.Standings[n.Pick], n.Scale()
-	name := number.Clean(first.Cell.Profile)
+	name := number.Clean(first.Cell.Profile.String())
 	pick = n.picked(name)
 	about = n.Name + ": " + number.Clean(n.Workload.String()) + ", " + n.Path.String()
 	value = fmt.Sprintf("%s %s %s", scale.Format(first.Cell.Median), scale.Unit, n.Metric.Title)
@@ -243,7 +243,7 @@ func (b *builder) certaintyText(c Conclusion, ranks []compare.Standing) string {
 // bareText compares the pick with the best bare network.
 func (b *builder) bareText(x compare.Comparison) string {
 	known, _ := profile.Lookup(x.Baseline.Profile())
-	other := string(x.Baseline) + " (" + known.Title + ")"
+	other := x.Baseline.String() + " (" + known.Title + ")"
 	switch {
 	case x.Verdict == compare.Same:
 		return "The same as " + other + marginText(x, b.analysis.Margin) + "."

@@ -96,7 +96,7 @@ func (b *builder) attachments(c plan.Case) []string {
 		if profiles[way] == nil {
 			ways = append(ways, way)
 		}
-		profiles[way] = append(profiles[way], number.Clean(p))
+		profiles[way] = append(profiles[way], number.Clean(p.String()))
 	}
 	if len(ways) < 2 {
 		return nil
@@ -133,7 +133,7 @@ func (b *builder) byProfile(c plan.Case, title, family string, members []string,
 	g := Grid{Title: title + " (" + scale.Unit + ")", Label: "profile", Columns: append(kept[:len(kept):len(kept)], each.Of(texts, func(t column) string { return t.name })...)}
 	for _, r := range rows {
 		c.Profile = r.profile
-		g.Add(number.Clean(r.profile), append(each.Of(kept, func(m string) string {
+		g.Add(number.Clean(r.profile.String()), append(each.Of(kept, func(m string) string {
 			cell, ok := r.cells[m]
 			if !ok {
 				return number.Absent

@@ -33,7 +33,7 @@ func podTrials(profile, attached string, p50, lost float64) []result.Record {
 			pods.TimeoutNs, m = 0, map[string]float64{metric.OneDial + ".p50": p50, metric.OneDial + ".mean": p50, metric.ErrorRate: lost}
 		}
 		out = append(out, result.Record{Type: result.TypeTrial, Status: result.OK, Metrics: m, Client: &sample.Observation{Pods: pods},
-			Trial: plan.Trial{Case: plan.Case{Profile: plan.Variant(profile), Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode},
+			Trial: plan.Trial{Case: plan.Case{Profile: plan.VariantOf(profile), Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode},
 				Workload: plan.Workload{Spec: plan.TTFR{}}.Normalize()}, Repetition: i + 1}})
 	}
 	return out
@@ -42,7 +42,7 @@ func podTrials(profile, attached string, p50, lost float64) []result.Record {
 // rendered returns the text, page and JSON of trials.
 func rendered(t *testing.T, recs []result.Record, profiles ...string) (all map[string]string) {
 	t.Helper()
-	p := plan.Plan{Profiles: plan.Variants(profiles...), Baseline: plan.Variant(profiles[0]), Workloads: []plan.Workload{{Spec: plan.TTFR{}}}}
+	p := plan.Plan{Profiles: plan.Variants(profiles...), Baseline: plan.VariantOf(profiles[0]), Workloads: []plan.Workload{{Spec: plan.TTFR{}}}}
 	d, err := reporttest.Build(result.Header{Plan: p}, recs, report.Options{})
 	if err != nil {
 		t.Fatal(err)

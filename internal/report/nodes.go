@@ -346,7 +346,7 @@ type evidenceData struct {
 
 func (v nodesView) findingData() []nodeFinding {
 	return each.Of(slices.Concat(v.Findings, v.Undecided), func(f matrix.Finding) nodeFinding {
-		return nodeFinding{Kind: string(f.Kind), Profile: string(f.Profile), Nodes: f.Nodes, Scope: string(f.Scope), Doubt: string(f.Doubt),
+		return nodeFinding{Kind: string(f.Kind), Profile: f.Profile.String(), Nodes: f.Nodes, Scope: string(f.Scope), Doubt: string(f.Doubt),
 			Decide: each.Of(f.Decide, mesh.Pair.String), Planted: strings.TrimPrefix(v.planted(f), " Planted: "),
 			Evidence: each.Of(f.Evidence, func(e matrix.Evidence) evidenceData {
 				return evidenceData{e.Path.String(), e.Workload.String(), e.Metric, e.Value, e.Typical, e.Factor, e.Limit, e.Hits, e.Of, e.Role}
@@ -374,7 +374,7 @@ type effectData struct {
 
 func (v nodesView) matrixData() []matrixData {
 	return each.Of(v.Matrices, func(m *matrix.Matrix) matrixData {
-		d := matrixData{Profile: string(m.Profile), Path: m.Path.String(), Workload: m.Workload.String(), Metric: m.Metric, Pairs: m.Pairs(), Typical: m.TypicalValue(), Spread: m.Spread}
+		d := matrixData{Profile: m.Profile.String(), Path: m.Path.String(), Workload: m.Workload.String(), Metric: m.Metric, Pairs: m.Pairs(), Typical: m.TypicalValue(), Spread: m.Spread}
 		for i, n := range v.Nodes {
 			send, receive := m.Effects(i)
 			d.Nodes = append(d.Nodes, effectData{n.Name, send, receive})

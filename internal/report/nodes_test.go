@@ -23,9 +23,9 @@ import (
 // TCP.
 func meshed(n int, which string, add func(*result.Record)) result.Header {
 	p := plan.Default()
-	p.Profiles, p.Baseline, p.Twin, p.Repetitions, p.Pairs.Which = plan.Variants("calico-vxlan"), "calico-vxlan", false, 2, which
+	p.Profiles, p.Baseline, p.Twin, p.Repetitions, p.Pairs.Which = plan.Variants("calico-vxlan"), plan.VariantOf("calico-vxlan"), false, 2, which
 	p.Lab.Plants = []mesh.Plant{{Node: "n3", Delay: 2 * time.Millisecond}}
-	h := result.Header{Schema: result.Schema, Plan: p, Profiles: []result.Profile{{Name: "calico-vxlan"}}}
+	h := result.Header{Schema: result.Schema, Plan: p, Profiles: []result.Profile{{Name: plan.VariantOf("calico-vxlan")}}}
 	var names []string
 	for i := range n {
 		names = append(names, fmt.Sprintf("n%d", i+1))
@@ -42,7 +42,7 @@ func meshed(n int, which string, add func(*result.Record)) result.Header {
 					}
 					rtt *= math.Exp(0.05 * r.NormFloat64())
 					rec := result.Record{Type: result.TypeTrial, Status: result.OK, Metrics: map[string]float64{"rtt.p50": rtt, "transaction_rate": 1e9 / rtt},
-						Trial: plan.Trial{Case: plan.Case{Profile: "calico-vxlan", Path: at, Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}, Repetition: rep, Pair: pair}}
+						Trial: plan.Trial{Case: plan.Case{Profile: plan.VariantOf("calico-vxlan"), Path: at, Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}, Repetition: rep, Pair: pair}}
 					if pair.From == "n5" && pair.To == "n9" || pair.From == "n9" && pair.To == "n5" {
 						rec.Status, rec.Metrics, rec.Error = result.Failed, nil, &result.Failure{Kind: "connect", Message: "refused"}
 					}

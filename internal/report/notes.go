@@ -21,7 +21,7 @@ func (b *builder) tableNotes(t compare.Table, columns []int, scale number.Scale)
 	if at >= 0 && !slices.Contains(columns, at) {
 		for i, row := range t.Rows {
 			if c := row[at].Cell; c != nil && c.N > 0 {
-				line := fmt.Sprintf("Baseline of all rows: %s %s, %s %s %s", number.Clean(t.Baseline), t.Paths[i], scale.Format(c.Median), scale.Unit, spreadText(c.Summary))
+				line := fmt.Sprintf("Baseline of all rows: %s %s, %s %s %s", number.Clean(t.Baseline.String()), t.Paths[i], scale.Format(c.Median), scale.Unit, spreadText(c.Summary))
 				notes = append(notes, strings.TrimSpace(line)+superscripts(b.notes.numbersOf(c))+".")
 			}
 		}
@@ -162,7 +162,7 @@ func (b *builder) legendLines() []string {
 	if n == "" {
 		return nil
 	}
-	base := number.Clean(b.analysis.Baseline)
+	base := number.Clean(b.analysis.Baseline.String())
 	wanted := number.Percent(b.analysis.Confidence)
 	weighted, medians := statisticsOf(cellsIn(b.cut...))
 	free := ", which assumes no distribution" + coverage

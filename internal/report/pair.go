@@ -122,8 +122,8 @@ func plainNote(ms []compare.Match) []string {
 		switch {
 		case m.Yardstick:
 			moved = append(moved, m.Plain.Ratio)
-		case m.Common != "":
-			common = number.Clean(m.Common)
+		case !m.Common.IsZero():
+			common = number.Clean(m.Common.String())
 		default:
 			plain = append(plain, pairLabel(m, shortPath(m.Path)))
 		}
@@ -153,9 +153,9 @@ func widenedNote(xs []compare.Comparison) []string {
 
 // pairLabel names a row.
 func pairLabel(m compare.Match, path string) string {
-	name := number.Clean(m.Baseline)
+	name := number.Clean(m.Baseline.String())
 	if m.Profile != m.Baseline {
-		name += "→" + number.Clean(m.Profile)
+		name += "→" + number.Clean(m.Profile.String())
 	}
 	return name + " " + path
 }
@@ -185,7 +185,7 @@ func (b *pairBuilder) answerLines(held []Held) []string {
 	}
 	lines = append(lines, b.largest(judged)...)
 	lost := each.Of(each.Where(p.Matches, compare.Match.Lost), func(m compare.Match) string {
-		return number.Clean(m.Profile) + " " + m.Path.String() + " " + m.Workload.String()
+		return number.Clean(m.Profile.String()) + " " + m.Path.String() + " " + m.Workload.String()
 	})
 	if lost = slices.Compact(slices.Sorted(slices.Values(lost))); len(lost) > 0 {
 		lines = append(lines, "Measured in A, but all trials failed in B: "+number.Few(lost)+".")
@@ -311,7 +311,7 @@ func factText(v string) string {
 // onlyItems groups cells that one side alone has: whole cases by profile and workload, single metrics by name.
 func onlyItems(keys []compare.Key) []Item {
 	name := func(k compare.Key) string {
-		s := number.Clean(k.Profile) + " " + k.Workload.String()
+		s := number.Clean(k.Profile.String()) + " " + k.Workload.String()
 		if k.Metric != "" {
 			s += ", " + k.Metric
 		}

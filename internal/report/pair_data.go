@@ -125,7 +125,7 @@ func differenceOf(d compare.Difference) differenceData {
 
 func matchOf(m compare.Match) pairCell {
 	var quotient *ratioData
-	if m.Common != "" {
+	if !m.Common.IsZero() {
 		quotient = &ratioData{m.Quotient.Ratio, m.Quotient.Low, m.Quotient.High}
 	}
 	return pairCell{

@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/report/reporttest"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
@@ -19,7 +20,7 @@ func slowed(f float64) reporttest.Result {
 	r := reporttest.Small(10)
 	r.Header.Facts = facts.Facts{facts.Kernel: "6.99\x1b[2J"}
 	for i, rec := range r.Records {
-		if rec.Profile == "calico-vxlan" {
+		if rec.Profile == plan.VariantOf("calico-vxlan") {
 			r.Records[i].Metrics[metric.ServiceDemand] *= f
 		}
 	}

@@ -266,7 +266,7 @@ func figureGrid(group []findings.Figure, scale number.Scale) Grid {
 }
 
 func figureName(f findings.Figure) string {
-	return f.Published.Path.String() + " " + number.Clean(string(f.Published.Profile))
+	return f.Published.Path.String() + " " + number.Clean(f.Published.Profile.String())
 }
 
 // checks describes which rules found something in the publication and in the result.

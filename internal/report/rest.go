@@ -91,7 +91,7 @@ func (b *builder) atRest(rests []rest) []Grid {
 			}
 		}
 		scale := number.Common(unit, all...)
-		g := Grid{Title: title + " (" + scale.Unit + ")", Label: "part", Columns: each.Of(profiles, number.Clean)}
+		g := Grid{Title: title + " (" + scale.Unit + ")", Label: "part", Columns: each.Of(plan.Texts(profiles), number.Clean)}
 		for _, row := range rows {
 			var cells []string
 			for _, p := range profiles {

@@ -22,8 +22,8 @@ func TestAtRest(t *testing.T) {
 		agents := append(more, use("kube-system/agent", true, agent))
 		return rest{p, []sample.NodeRest{node("client", 0.5, agents...), node("server", 0.25, use("kube-system/agent", true, agent))}}
 	}
-	b := &builder{analysis: &compare.Analysis{Profiles: []plan.Variant{"cilium-native", "canal", "host"}}}
-	grids := b.atRest([]rest{trial("canal", 0.01), trial("canal", 0.03), trial("canal", 0.02), trial("cilium-native", 0.04, use("kube-system/operator", true, 0.02), use("kubelet", false, 0.03))})
+	b := &builder{analysis: &compare.Analysis{Profiles: plan.Variants("cilium-native", "canal", "host")}}
+	grids := b.atRest([]rest{trial(plan.VariantOf("canal"), 0.01), trial(plan.VariantOf("canal"), 0.03), trial(plan.VariantOf("canal"), 0.02), trial(plan.VariantOf("cilium-native"), 0.04, use("kube-system/operator", true, 0.02), use("kubelet", false, 0.03))})
 	cpu := grids[0]
 	want := [][]string{{"50.0", "50.0"}, {"25.0", "25.0"}, {"4.00", "2.00"}, {"1.00", "–"}, {"1.50", "–"}}
 	if !slices.Equal(cpu.Columns, []string{"cilium-native", "canal"}) || cpu.Title != "CPU at rest (%)" || !slices.EqualFunc(cpu.Cells, want, slices.Equal) ||
@@ -33,7 +33,7 @@ func TestAtRest(t *testing.T) {
 	if memory := grids[1]; memory.Title != "Memory at rest (MB)" || memory.Cells[3][0] != "2.00" {
 		t.Errorf("%+v", memory)
 	}
-	half := trial("canal", 0.02, use("other pods", false, 0.03))
+	half := trial(plan.VariantOf("canal"), 0.02, use("other pods", false, 0.03))
 	half.nodes[1].Parts, half.nodes[1].Lost, half.nodes[0].LostOthers = nil, []string{"kube-system/agent"}, []string{"other pods"}
 	if cpu := b.atRest([]rest{half})[0]; !slices.Equal(cpu.Labels, []string{"node of the client", "node of the server"}) {
 		t.Errorf("a part that one node lost: %+v", cpu)

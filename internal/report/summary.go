@@ -142,7 +142,7 @@ func (b *builder) buildSummary(d Document, file string) *Summary {
 		})
 	}
 	for _, p := range b.summaryOrder(needs) {
-		row := SummaryRow{Profile: number.Clean(p), Bare: !isDataplane(p), Entries: each.Of(needs, func(n Need) Entry { return b.summaryEntry(n, p) })}
+		row := SummaryRow{Profile: number.Clean(p.String()), Bare: !isDataplane(p), Entries: each.Of(needs, func(n Need) Entry { return b.summaryEntry(n, p) })}
 		if !isDataplane(p) && !slices.ContainsFunc(row.Entries, func(e Entry) bool { return e.Kind == Value || e.Kind == Failed }) {
 			continue
 		}
@@ -201,13 +201,13 @@ func (n Need) answerList() (lines []Item, line, brief string) {
 	if text := n.Conclusion.Text; len(n.Conclusion.Claims) == 0 || n.Conclusion.Alone {
 		return []Item{{Name: "answer", Text: text}}, text, text
 	}
-	first := number.Clean(n.Choice[0].Cell.Profile)
+	first := number.Clean(n.Choice[0].Cell.Profile.String())
 	first = anyOf(append([]string{first}, n.Near...))
 	line, brief = first, first
 	add := func(name string, s compare.Standing, x compare.Comparison) {
 		long, short := distanceText(x)
-		line += "; " + name + " " + number.Clean(s.Cell.Profile) + " " + long
-		brief += "; " + strings.TrimPrefix(name, "with ") + " " + number.Clean(s.Cell.Profile) + " " + short
+		line += "; " + name + " " + number.Clean(s.Cell.Profile.String()) + " " + long
+		brief += "; " + strings.TrimPrefix(name, "with ") + " " + number.Clean(s.Cell.Profile.String()) + " " + short
 	}
 	lines = []Item{{Name: "best", Text: n.standingText(n.Choice, compare.Comparison{}, true)}}
 	if slices.ContainsFunc(n.Choice, func(s compare.Standing) bool { return s.ToBest.Verdict == compare.Inconclusive }) {
@@ -217,7 +217,7 @@ func (n Need) answerList() (lines []Item, line, brief string) {
 	for _, x := range n.Best {
 		switch {
 		case len(x.Choice) == 0:
-		case x.ToBest.Profile == "":
+		case x.ToBest.Profile.IsZero():
 			too = append(too, x.With.Name)
 		default:
 			lines = append(lines, Item{Name: "with " + x.With.Name, Text: n.standingText(x.Choice, x.ToBest, false)})
@@ -266,7 +266,7 @@ func (n Need) shareMessage() string {
 	if n.Metric.Name == metric.ServiceDemand {
 		what = "needs " + number.Ratio(last.ToBest.Ratio) + " its CPU time"
 	}
-	return fmt.Sprintf("%s: %s %s, %s %s", capitalized(cmp.Or(columnNames[n.Name], n.Name)), number.Clean(n.Choice[0].Cell.Profile), best, number.Clean(last.Cell.Profile), what)
+	return fmt.Sprintf("%s: %s %s, %s %s", capitalized(cmp.Or(columnNames[n.Name], n.Name)), number.Clean(n.Choice[0].Cell.Profile.String()), best, number.Clean(last.Cell.Profile.String()), what)
 }
 
 // Cores returns the load that CPUs are planned by where the values of a need are CPU time, and whether they are.
@@ -480,7 +480,7 @@ func (b *builder) summaryNotes(needs []Need, d Document) []string {
 		notes = append(notes, text)
 	}
 	if base := b.analysis.Baseline; slices.ContainsFunc(needs, func(n Need) bool { return b.standInCell(n, base) != nil }) {
-		notes = append(notes, fmt.Sprintf("%s is the baseline, measured host to host.", number.Clean(base)))
+		notes = append(notes, fmt.Sprintf("%s is the baseline, measured host to host.", number.Clean(base.String())))
 	}
 	if len(needs) > 0 && len(needs[0].Best) > 0 {
 		for i, x := range needs[0].Best {
@@ -524,7 +524,7 @@ func doubtNotes(needs []Need) []string {
 		for _, s := range n.Standings {
 			shown++
 			if s.Cell.Failed > 0 {
-				notes = append(notes, fmt.Sprintf("%s, %s: %s.", number.Clean(s.Cell.Profile), n.shortName(), failureText(s.Cell)))
+				notes = append(notes, fmt.Sprintf("%s, %s: %s.", number.Clean(s.Cell.Profile.String()), n.shortName(), failureText(s.Cell)))
 			}
 			for _, w := range s.Cell.Warnings {
 				if id := number.Clean(w.ID); w.Trials > 0 && 2*w.Trials >= s.Cell.N {

@@ -3,6 +3,7 @@ package report
 import (
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -12,14 +13,14 @@ func TestValidated(t *testing.T) {
 	proven, both := Proof{Assertions: 5}, Proof{Assertions: 5, Fidelity: &profile.Fidelity{}}
 	off := Proof{Assertions: 5, Fidelity: &profile.Fidelity{All: profile.Compared{Distance: 0.027}, Workloads: []profile.Compared{{Distance: 0.08}}}}
 	for want, all := range map[string][]Ability{
-		"": {{Profile: "host", Proof: proven}},
+		"": {{Profile: plan.VariantOf("host"), Proof: proven}},
 		"Costs validated on a real cluster: flannel-vxlan. Others: path verified, cost not.": {
-			{Profile: "host", Proof: proven}, {Profile: "flannel-vxlan", Proof: both}, {Profile: "canal", Proof: proven}},
-		"Costs validated on a real cluster: none. Others: not.":                     {{Profile: "canal", Proof: proven}, {Profile: "ptp"}},
-		"Costs validated on a real cluster: flannel-vxlan and canal.":               {{Profile: "flannel-vxlan", Proof: both}, {Profile: "canal", Proof: both}},
-		"Costs validated on a real cluster: none. Others: path verified, cost not.": {{Profile: "canal", Proof: proven}},
+			{Profile: plan.VariantOf("host"), Proof: proven}, {Profile: plan.VariantOf("flannel-vxlan"), Proof: both}, {Profile: plan.VariantOf("canal"), Proof: proven}},
+		"Costs validated on a real cluster: none. Others: not.":                     {{Profile: plan.VariantOf("canal"), Proof: proven}, {Profile: plan.VariantOf("ptp")}},
+		"Costs validated on a real cluster: flannel-vxlan and canal.":               {{Profile: plan.VariantOf("flannel-vxlan"), Proof: both}, {Profile: plan.VariantOf("canal"), Proof: both}},
+		"Costs validated on a real cluster: none. Others: path verified, cost not.": {{Profile: plan.VariantOf("canal"), Proof: proven}},
 		"Costs validated on a real cluster: none. Compared with one, and off: cilium-native (+3 %). Others: path verified, cost not.": {
-			{Profile: "canal", Proof: proven}, {Profile: "cilium-native", Proof: off}},
+			{Profile: plan.VariantOf("canal"), Proof: proven}, {Profile: plan.VariantOf("cilium-native"), Proof: off}},
 	} {
 		if got := (Answer{Abilities: all}).Validated(); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -33,11 +33,11 @@ func wholeNote(cells []*compare.Cell, baseline *compare.Cell) string {
 		text = fmt.Sprintf("Typical values, of whole windows, agree with the undisturbed ones within %s", number.Percent(alikeShare))
 	} else {
 		scale := number.Common(farthest.Unit, farthest.Median)
-		text += fmt.Sprintf("; farthest off is %s %s: %s for %s %s", number.Clean(farthest.Profile), shortPath(farthest.Path),
+		text += fmt.Sprintf("; farthest off is %s %s: %s for %s %s", number.Clean(farthest.Profile.String()), shortPath(farthest.Path),
 			scale.Format(farthest.Typical.Median), scale.Format(farthest.Median), scale.Unit)
 	}
 	if baseline != nil && baseline != farthest && baseline.Typical != nil && baseline.Median > 0 {
-		text += fmt.Sprintf("; %s: %s", number.Clean(baseline.Profile), Change(baseline.Typical.Median/baseline.Median))
+		text += fmt.Sprintf("; %s: %s", number.Clean(baseline.Profile.String()), Change(baseline.Typical.Median/baseline.Median))
 	}
 	return text + "."
 }

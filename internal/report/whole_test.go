@@ -19,16 +19,16 @@ func TestWholeNote(t *testing.T) {
 		}
 		return c
 	}
-	raw := cell("raw", 5000, 5100)
+	raw := cell(plan.VariantOf("raw"), 5000, 5100)
 	for name, c := range map[string]struct {
 		cells []*compare.Cell
 		base  *compare.Cell
 		want  string
 	}{
-		"nothing undisturbed": {[]*compare.Cell{cell("p", 5000, 0), nil}, raw, ""},
-		"all agree":           {[]*compare.Cell{cell("p", 5000, 5010), cell("q", 5000, 4990)}, nil, "Typical values, of whole windows, agree with the undisturbed ones within 0.5%."},
+		"nothing undisturbed": {[]*compare.Cell{cell(plan.VariantOf("p"), 5000, 0), nil}, raw, ""},
+		"all agree":           {[]*compare.Cell{cell(plan.VariantOf("p"), 5000, 5010), cell(plan.VariantOf("q"), 5000, 4990)}, nil, "Typical values, of whole windows, agree with the undisturbed ones within 0.5%."},
 		"one is far off": {
-			[]*compare.Cell{cell("p", 5000, 4990), cell("q", 20000, 23000)}, raw,
+			[]*compare.Cell{cell(plan.VariantOf("p"), 5000, 4990), cell(plan.VariantOf("q"), 20000, 23000)}, raw,
 			"Typical values, of whole windows, differ from the undisturbed ones by -0.2% to +15%; farthest off is q host-host cross: 23.0 for 20.0 µs/transaction; raw: +2.0%.",
 		},
 	} {

@@ -20,7 +20,7 @@ var toService = plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Local
 // httpPlan measures http with one and with three backends under canal, beside raw.
 func httpPlan() plan.Plan {
 	p := testPlan("canal")
-	p.Baseline, p.Twin, p.Repetitions = "raw", false, 1
+	p.Baseline, p.Twin, p.Repetitions = plan.VariantOf("raw"), false, 1
 	p.Paths = []plan.Path{toService}
 	p.Workloads = []plan.Workload{plan.Workload{Spec: plan.HTTP{}}.Normalize(), plan.Workload{Spec: plan.HTTP{Backends: 3}}.Normalize()}
 	return p
@@ -50,7 +50,7 @@ func TestSeveralBackends(t *testing.T) {
 		t.Fatalf("end %+v", end)
 	}
 	for _, r := range trials(c) {
-		several := r.Trial.Profile == "canal" && r.Trial.Workload.Traits().Backends == 3
+		several := r.Trial.Profile == plan.VariantOf("canal") && r.Trial.Workload.Traits().Backends == 3
 		// 5 ms of CPU time at each server, for 1000 requests at one and for 5000 at three.
 		if got := r.Metrics[metric.ServerCPU]; several && got != 3000 || !several && got != 5000 {
 			t.Errorf("%s: the servers took %v ns/request", r.Trial.Key(), got)
@@ -122,8 +122,8 @@ func TestBackendsNotServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := plan.Case{Profile: "canal", Path: toService, Workload: p.Workloads[0]}
-	three := plan.Case{Profile: "canal", Path: toService, Workload: p.Workloads[1]}
+	one := plan.Case{Profile: plan.VariantOf("canal"), Path: toService, Workload: p.Workloads[0]}
+	three := plan.Case{Profile: plan.VariantOf("canal"), Path: toService, Workload: p.Workloads[1]}
 	if !s.served[one] || s.served[three] {
 		t.Errorf("served %v", s.served)
 	}
@@ -133,7 +133,7 @@ func TestBackendsNotServed(t *testing.T) {
 	if _, ok := s.profiles[1].NotServed[toService.String()+" with 3 backends"]; !ok {
 		t.Errorf("%v", s.profiles[1].NotServed)
 	}
-	w.notServed[plan.Single("canal", toService)] = "no Services"
+	w.notServed[plan.Single(plan.VariantOf("canal"), toService)] = "no Services"
 	s, err = survey(t.Context(), w, p, nil)
 	if err == nil && s.served[three] || err != nil && !strings.Contains(err.Error(), "no Services") {
 		t.Errorf("without Services: %v, %v", s.served, err)

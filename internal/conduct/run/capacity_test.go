@@ -54,7 +54,7 @@ func TestLoadsAreSharesOfTheCapacity(t *testing.T) {
 		if saturates {
 			continue
 		}
-		want := capacity[string(r.Profile)]
+		want := capacity[r.Profile.String()]
 		if got := r.Metrics[metric.Capacity]; got != want {
 			t.Errorf("%s: capacity %v, want %v", r.Key(), got, want)
 		}
@@ -85,7 +85,7 @@ func TestNoCapacity(t *testing.T) {
 		t.Fatalf("end %+v", end)
 	}
 	for _, r := range trials(c) {
-		if r.Profile == "canal" && r.Workload.Traits().Open() && (r.Status != result.Failed || r.Error.Kind != kindNoCapacity) {
+		if r.Profile == plan.VariantOf("canal") && r.Workload.Traits().Open() && (r.Status != result.Failed || r.Error.Kind != kindNoCapacity) {
 			t.Errorf("%s: %s %+v", r.Key(), r.Status, r.Error)
 		}
 	}

@@ -27,7 +27,7 @@ func (r restless) Churn(ctx context.Context, c control.Churning) (*sample.Churn,
 }
 
 func churnPlan(v plan.Variant) plan.Plan {
-	p := testPlan(string(v))
+	p := testPlan(v.String())
 	p.Baseline, p.Twin, p.Repetitions = v, false, 1
 	p.Paths, p.Workloads = p.Paths[:1], p.Workloads[:1]
 	return p
@@ -40,12 +40,12 @@ func TestChurnRunsBesideTheTrial(t *testing.T) {
 		asked = append(asked, c)
 		return &sample.Churn{Due: 3, Made: 2, AppliedNs: 2000, CPUNs: 100}, ctx.Err()
 	}}
-	_, c, _ := perform(t, r, churnPlan(v), Options{})
+	_, c, _ := perform(t, r, churnPlan(plan.VariantOf(v)), Options{})
 	all := trials(c)
 	if len(all) != 1 || all[0].Status != result.OK || all[0].Churn == nil || all[0].Churn.Made != 2 || all[0].Metrics["change_time"] != 1000 {
 		t.Fatalf("%+v", all)
 	}
-	if len(asked) != 1 || asked[0].Variant != v || asked[0].Window != 10*time.Millisecond {
+	if len(asked) != 1 || asked[0].Variant != plan.VariantOf(v) || asked[0].Window != 10*time.Millisecond {
 		t.Errorf("asked for %+v", asked)
 	}
 }
@@ -55,7 +55,7 @@ func TestNoChurnIsAskedForWithout(t *testing.T) {
 		t.Error("objects change")
 		return nil, nil
 	}}
-	_, c, _ := perform(t, r, churnPlan("canal"), Options{})
+	_, c, _ := perform(t, r, churnPlan(plan.VariantOf("canal")), Options{})
 	if all := trials(c); len(all) != 1 || all[0].Status != result.OK || all[0].Churn != nil {
 		t.Fatalf("%+v", all)
 	}
@@ -70,9 +70,9 @@ func TestChurnThatFailsFailsTheTrial(t *testing.T) {
 		},
 		noChurn: nil,
 	} {
-		var r env.Environment = newWorld(string(canonical)) // where nothing can change
+		var r env.Environment = newWorld(canonical.String()) // where nothing can change
 		if churn != nil {
-			r = restless{newWorld(string(canonical)), churn}
+			r = restless{newWorld(canonical.String()), churn}
 		}
 		_, c, _ := perform(t, r, churnPlan(canonical), Options{})
 		all := trials(c)
@@ -95,7 +95,7 @@ func TestChurnEndsWithAFailedTrial(t *testing.T) {
 		stopped = true
 		return nil, ctx.Err()
 	}}
-	_, c, _ := perform(t, r, churnPlan(v), Options{})
+	_, c, _ := perform(t, r, churnPlan(plan.VariantOf(v)), Options{})
 	if all := trials(c); len(all) != 1 || all[0].Status != result.Failed || all[0].Error.Kind != "reset" || !stopped {
 		t.Fatalf("%v, %+v", stopped, all)
 	}

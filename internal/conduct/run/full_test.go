@@ -30,7 +30,7 @@ func (w *tables) At(plan.Variant) env.Site { return w }
 func (w *tables) Full(profile plan.Variant) (map[string]uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if profile != "canal" {
+	if profile != plan.VariantOf("canal") {
 		return map[string]uint64{table: 7}, nil
 	}
 	return map[string]uint64{table: w.count, "node-2: conntrack table": 0}, nil
@@ -78,7 +78,7 @@ func TestFullTableFailsTheTrial(t *testing.T) {
 					failed = append(failed, r)
 				}
 			}
-			if len(failed) != 1 || failed[0].Profile != "canal" {
+			if len(failed) != 1 || failed[0].Profile != plan.VariantOf("canal") {
 				t.Fatalf("%d of %d trials failed: %+v", len(failed), len(trials(contents)), failed)
 			}
 			if f := failed[0].Error; f.Kind != kindTableFull || !strings.HasPrefix(f.Message, tc.want) {

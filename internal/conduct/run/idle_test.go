@@ -19,7 +19,7 @@ type resting struct{ *world }
 func (w resting) At(plan.Variant) env.Site { return w }
 
 func (resting) Rest(_ context.Context, v plan.Variant, _ plan.Path, window time.Duration) (*sample.Observation, error) {
-	part := sample.RestPart{Name: "kube-system/" + string(v), Network: true, Usage: sample.Usage{Cores: 0.02}}
+	part := sample.RestPart{Name: "kube-system/" + v.String(), Network: true, Usage: sample.Usage{Cores: 0.02}}
 	return &sample.Observation{Side: control.SideClient, ElapsedNs: int64(window),
 		Rest: []sample.NodeRest{{Side: control.SideClient, Parts: []sample.RestPart{part}}, {Side: control.SideServer}}}, nil
 }

@@ -73,7 +73,7 @@ func instancesOf(c result.Contents) []string {
 // TestInstances: each repetition has instances of its own, raised in the order in which they are measured first and
 // measured by new agents; what cannot be raised anew has no number.
 func TestInstances(t *testing.T) {
-	w, p := &renewing{world: newWorld("host", "canal", "macvlan"), fixed: "macvlan"}, testPlan("canal", "macvlan")
+	w, p := &renewing{world: newWorld("host", "canal", "macvlan"), fixed: plan.VariantOf("macvlan")}, testPlan("canal", "macvlan")
 	end, c, events := perform(t, w, p, Options{})
 	if end.Failed != 0 || end.Trials != len(everyTrial(p)) {
 		t.Errorf("end %+v", end)
@@ -113,9 +113,9 @@ func TestInstances(t *testing.T) {
 // TestInstancesShared: variants that share what they run in are raised anew together, also where one of them has no trial in
 // the repetition.
 func TestInstancesShared(t *testing.T) {
-	shared := []plan.Variant{"host", "host~twin", "canal", "ptp"}
+	shared := plan.Variants("host", "host~twin", "canal", "ptp")
 	w, p := &renewing{world: newWorld("host", "canal", "ptp"), shared: shared}, testPlan("canal", "ptp")
-	w.notServed = map[plan.Route]string{plan.Single("ptp", p.Paths[0]): "no", plan.Single("ptp", p.Paths[1]): "no"}
+	w.notServed = map[plan.Route]string{plan.Single(plan.VariantOf("ptp"), p.Paths[0]): "no", plan.Single(plan.VariantOf("ptp"), p.Paths[1]): "no"}
 	end, c, _ := perform(t, w, p, Options{})
 	if end.Failed != 0 {
 		t.Errorf("end %+v", end)
@@ -139,8 +139,8 @@ func TestInstancesShared(t *testing.T) {
 // the run goes on, and the next instance is measured again.
 func TestNotRaisedAnew(t *testing.T) {
 	w, p := &renewing{world: newWorld("host", "canal")}, testPlan("canal")
-	w.broken = map[int]map[plan.Variant]error{1: {"canal": errors.New("no memory")}}
-	w.mute = map[int]plan.Variant{2: "host"}
+	w.broken = map[int]map[plan.Variant]error{1: {plan.VariantOf("canal"): errors.New("no memory")}}
+	w.mute = map[int]plan.Variant{2: plan.VariantOf("host")}
 	p.Repetitions = 4
 	end, c, _ := perform(t, w, p, Options{})
 	want := map[string]int{"canal:2:no memory": 4, "host:3:killed": 2}

@@ -99,7 +99,7 @@ func TestLostMemberFailsTheStep(t *testing.T) {
 	}
 	_, c, _ := perform(t, w, jobPlan(t, "job"), Options{})
 	for _, r := range trials(c) {
-		if failed := r.Status == result.Failed; failed != (r.Profile == "canal") {
+		if failed := r.Status == result.Failed; failed != (r.Profile == plan.VariantOf("canal")) {
 			t.Errorf("%s: %s", r.Key(), r.Status)
 		} else if failed && (r.Error.Kind != control.KindGone || !strings.Contains(r.Error.Message, "canal/b2")) {
 			t.Errorf("%+v", r.Error)
@@ -127,7 +127,7 @@ func TestJobContinues(t *testing.T) {
 	}
 	_, c, _ := perform(t, w, jobPlan(t, "job(lost=continue)"), Options{})
 	for _, r := range trials(c) {
-		if r.Profile != "canal" {
+		if r.Profile != plan.VariantOf("canal") {
 			continue
 		}
 		_, whole := r.Metrics["step_time.p50"]
@@ -157,7 +157,7 @@ func TestFailedMember(t *testing.T) {
 	}
 	_, c, _ := perform(t, w, jobPlan(t, "job"), Options{})
 	for _, r := range trials(c) {
-		if r.Profile == "canal" && (r.Status != result.Failed || r.Error.Kind != "timeout" || r.Error.Side != control.SideServer) {
+		if r.Profile == plan.VariantOf("canal") && (r.Status != result.Failed || r.Error.Kind != "timeout" || r.Error.Side != control.SideServer) {
 			t.Errorf("%+v", r.Error)
 		}
 	}

@@ -28,7 +28,7 @@ func (n nursery) NewPods(_ context.Context, a control.Arrivals) (*sample.Observa
 
 func podPlan() plan.Plan {
 	p := testPlan("canal")
-	p.Baseline, p.Twin, p.Repetitions = "canal", false, 1
+	p.Baseline, p.Twin, p.Repetitions = plan.VariantOf("canal"), false, 1
 	p.Paths = p.Paths[:1]
 	p.Workloads = []plan.Workload{plan.Workload{Spec: plan.TTFR{Rate: 200}}.Normalize()}
 	return p

@@ -197,7 +197,7 @@ func BenchmarkThousandNodes(b *testing.B) {
 		w := newNodes(1000)
 		p := pairPlan("sample=10000")
 		p.Environment = plan.EnvKubernetes
-		p.Profiles, p.Baseline = plan.Variants("host"), "host"
+		p.Profiles, p.Baseline = plan.Variants("host"), plan.VariantOf("host")
 		p.Duration, p.Pairs.Concurrency = time.Millisecond, 100
 		name := filepath.Join(b.TempDir(), "r.jsonl")
 		out, err := result.Create(name)

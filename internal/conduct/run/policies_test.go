@@ -19,7 +19,7 @@ type policed struct{ *world }
 func (w policed) At(plan.Variant) env.Site { return w }
 
 func (policed) Policies(_ context.Context, profile plan.Variant, p plan.Path) []string {
-	if profile == "canal" && p.To == plan.Pod {
+	if profile == plan.VariantOf("canal") && p.To == plan.Pod {
 		return []string{"x/deny", "x/quiet"}
 	}
 	return nil

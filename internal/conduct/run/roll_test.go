@@ -109,10 +109,10 @@ func TestRoll(t *testing.T) {
 	for _, r := range trials(c) {
 		got, ok := r.Metrics[metric.FailuresPerRoll]
 		added, seen := r.Metrics[metric.NetworkProgramming+".added"]
-		if mine := r.Trial.Profile == "canal"; ok != mine || mine && (got != 4 || added != float64(len("canal/b2"))*1000) || seen != mine {
+		if mine := r.Trial.Profile == plan.VariantOf("canal"); ok != mine || mine && (got != 4 || added != float64(len("canal/b2"))*1000) || seen != mine {
 			t.Errorf("%s: %v", r.Trial.Key(), r.Metrics)
 		}
-		if slices.ContainsFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == "errors" }) == (r.Trial.Profile == "canal") {
+		if slices.ContainsFunc(r.Warnings, func(w sample.Warning) bool { return w.ID == "errors" }) == (r.Trial.Profile == plan.VariantOf("canal")) {
 			t.Errorf("%s: warnings %v", r.Trial.Key(), r.Warnings)
 		}
 	}
@@ -229,7 +229,7 @@ func TestRollNotServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := plan.Case{Profile: "canal", Path: toService, Workload: p.Workloads[0]}
+	k := plan.Case{Profile: plan.VariantOf("canal"), Path: toService, Workload: p.Workloads[0]}
 	if s.served[k] || absent(s.profiles, k) != notRolled {
 		t.Errorf("served %v, because %q", s.served[k], absent(s.profiles, k))
 	}

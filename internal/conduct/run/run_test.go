@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/control/controltest"
@@ -31,7 +32,7 @@ import (
 func TestRunInOrder(t *testing.T) {
 	w, p := newWorld("host", "canal"), testPlan("canal")
 	end, c, events := perform(t, w, p, Options{})
-	if d := cmp.Diff(everyTrial(p), trialsOf(c)); d != "" {
+	if d := cmp.Diff(everyTrial(p), trialsOf(c), cmpopts.EquateComparable(plan.Variant{})); d != "" {
 		t.Errorf("the trials are not in the plan's order: %s", d)
 	}
 	want := 3 * 2 * 2 * 3 // host, its twin and canal; two paths; two workloads; three repetitions
@@ -168,7 +169,7 @@ func TestFailedTrialIsKept(t *testing.T) {
 				return ordinary(q)
 			}
 			end, c, _ := perform(t, w, p, Options{})
-			if d := cmp.Diff(everyTrial(p), trialsOf(c)); d != "" {
+			if d := cmp.Diff(everyTrial(p), trialsOf(c), cmpopts.EquateComparable(plan.Variant{})); d != "" {
 				t.Error(d)
 			}
 			var failed []result.Record
@@ -177,7 +178,7 @@ func TestFailedTrialIsKept(t *testing.T) {
 					failed = append(failed, r)
 				}
 			}
-			if len(failed) != 1 || end.Failed != 1 || failed[0].Profile != "canal" {
+			if len(failed) != 1 || end.Failed != 1 || failed[0].Profile != plan.VariantOf("canal") {
 				t.Fatalf("got %d failed trials: %+v", len(failed), failed)
 			}
 			f := failed[0].Error
@@ -263,7 +264,7 @@ func TestInterruptAndResume(t *testing.T) {
 		if err := out.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(everyTrial(p), trialsOf(load(t, name))); d != "" {
+		if d := cmp.Diff(everyTrial(p), trialsOf(load(t, name)), cmpopts.EquateComparable(plan.Variant{})); d != "" {
 			t.Fatalf("after %d rounds: %s", rounds, d)
 		}
 		if rounds < 2 {
@@ -330,7 +331,7 @@ func TestResumeHoldsToItsHeader(t *testing.T) {
 		if (at >= 0) != (i > 0) || at >= 0 && r.Warnings[at].Message != `kernel was "6" when the file was created and is "7" now` {
 			t.Errorf("trial %d: warnings %v", i, r.Warnings)
 		}
-		if r.Profile == "macvlan" {
+		if r.Profile == plan.VariantOf("macvlan") {
 			t.Errorf("measured %s, which the header calls skipped", r.Key())
 		}
 	}
@@ -346,7 +347,7 @@ func TestLineRateIsOfTheWire(t *testing.T) {
 	c := &conductor{env: limited{newWorld()}}
 	for _, p := range plan.Paths {
 		wire := p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.From == plan.External || p.To == plan.External
-		if got := c.conditions(plan.Case{Profile: "canal", Path: p}).LineRate; (got > 0) != wire {
+		if got := c.conditions(plan.Case{Profile: plan.VariantOf("canal"), Path: p}).LineRate; (got > 0) != wire {
 			t.Errorf("%s: line rate %g", p, got)
 		}
 	}
@@ -398,7 +399,7 @@ func TestPrecision(t *testing.T) {
 	end, c, events := perform(t, w, p, Options{})
 	count := map[string]int{}
 	for _, tr := range trialsOf(c) {
-		count[string(tr.Profile)]++
+		count[tr.Profile.String()]++
 	}
 	// Only canal goes on to the end, and what it is compared with: ptp is decided before, macvlan known as soon as it has an
 	// interval.
@@ -421,10 +422,10 @@ func TestSkippedAndNotServed(t *testing.T) {
 	w, p := newWorld("host", "canal", "macvlan"), testPlan("canal", "macvlan")
 	w.profiles[1].Skipped = "the kernel has no vxlan"
 	service := p.Paths[1]
-	w.notServed[plan.Single("macvlan", service)] = "no kube-proxy on this path"
+	w.notServed[plan.Single(plan.VariantOf("macvlan"), service)] = "no kube-proxy on this path"
 	end, c, _ := perform(t, w, p, Options{})
 	for _, r := range trials(c) {
-		if r.Profile == "canal" || r.Profile == "macvlan" && r.Path == service {
+		if r.Profile == plan.VariantOf("canal") || r.Profile == plan.VariantOf("macvlan") && r.Path == service {
 			t.Errorf("measured %s", r.Key())
 		}
 	}
@@ -453,7 +454,7 @@ func TestNothingToMeasure(t *testing.T) {
 func TestBaselineAlone(t *testing.T) {
 	w, p := newWorld("host", "macvlan"), testPlan("macvlan")
 	p.Paths = p.Paths[1:]
-	w.notServed[plan.Single("macvlan", p.Paths[0])] = "no kube-proxy on this path"
+	w.notServed[plan.Single(plan.VariantOf("macvlan"), p.Paths[0])] = "no kube-proxy on this path"
 	_, _, err := begin(t, t.Context(), w, p, Options{})
 	if err == nil || err.Error() != "nothing can be measured: macvlan does not serve pod-to-service/remote: no kube-proxy on this path" {
 		t.Errorf("got %v", err)

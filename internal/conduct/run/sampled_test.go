@@ -47,7 +47,7 @@ func (w *sampling) Sample(v plan.Variant, _ plan.Path, length time.Duration) (en
 				return seen, w.lose
 			}
 			seen.Stacks = &sample.Stacks{Event: "cpu-clock", Counters: w.counters}
-			seen.Stacks.Add(0, sample.Counted{Samples: 1, Weight: 1}, "pod", string(v))
+			seen.Stacks.Add(0, sample.Counted{Samples: 1, Weight: 1}, "pod", v.String())
 			if w.program != "" {
 				seen.Stacks.Add(0, sample.Counted{Samples: 1, Weight: 1}, "pod", w.program)
 			}
@@ -78,7 +78,7 @@ func TestSampled(t *testing.T) {
 		t.Fatalf("%d trials, %d sampled of %d, %d recordings started, %d left open", end.Trials, len(sampled), len(timed), w.started, w.open)
 	}
 	for i, r := range sampled {
-		if r.Trial != timed[i].Trial || r.Instance != timed[i].Instance || r.Status != result.OK || r.Stacks == nil || r.Stacks.Names[1] != string(r.Profile) {
+		if r.Trial != timed[i].Trial || r.Instance != timed[i].Instance || r.Status != result.OK || r.Stacks == nil || r.Stacks.Names[1] != r.Profile.String() {
 			t.Errorf("sampled %+v", r)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -28,7 +29,7 @@ func (c *conductor) stages(ctx context.Context) (string, error) {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(stage.served)), wants) {
 			continue
 		}
-		c.note("stage %d of %d: %s", i+1, len(all), plan.JoinVariants(names, ", "))
+		c.note("stage %d of %d: %s", i+1, len(all), strings.Join(plan.Texts(names), ", "))
 		c.share = float64(i+1) / float64(len(all))
 		reason, err := c.stage(ctx, func() error { return staged.Enter(ctx, i) }, stage, names)
 		if err != nil || reason == result.Interrupted {
@@ -78,7 +79,7 @@ func (c *conductor) planOf(names []plan.Variant) plan.Plan {
 	p := c.plan
 	p.Profiles, p.Sweep = slices.DeleteFunc(slices.Clone(names), plan.Variant.IsTwin), plan.Sweep{}
 	if !slices.Contains(names, p.Baseline) {
-		p.Baseline, p.Twin = "", false
+		p.Baseline, p.Twin = plan.Variant{}, false
 	}
 	return p
 }

@@ -33,7 +33,9 @@ func (w *turns) At(plan.Variant) env.Site {
 	return w
 }
 
-func (w *turns) Renews(v plan.Variant) []plan.Variant { return []plan.Variant{"host", v} }
+func (w *turns) Renews(v plan.Variant) []plan.Variant {
+	return []plan.Variant{plan.VariantOf("host"), v}
+}
 
 func (w *turns) Renew(_ context.Context, names []plan.Variant) map[plan.Variant]error {
 	w.renew(names)
@@ -49,7 +51,7 @@ func (w *turns) Enter(_ context.Context, i int) error {
 }
 
 func inTurn() *turns {
-	return &turns{world: newWorld("host", "canal", "macvlan"), stages: [][]plan.Variant{{"host", "host~twin", "canal"}, {"macvlan"}}}
+	return &turns{world: newWorld("host", "canal", "macvlan"), stages: [][]plan.Variant{{plan.VariantOf("host"), plan.VariantOf("host~twin"), plan.VariantOf("canal")}, {plan.VariantOf("macvlan")}}}
 }
 
 // misplaced returns the finished trials that were measured after those of a later stage.
@@ -88,7 +90,7 @@ func TestStageIsNotRaisedTwice(t *testing.T) {
 	fresh := false
 	w.now = func(int) { fresh = true }
 	w.renew = func(names []plan.Variant) {
-		if fresh && w.entered[len(w.entered)-1] == 1 && !slices.Contains(names, "macvlan") {
+		if fresh && w.entered[len(w.entered)-1] == 1 && !slices.Contains(names, plan.VariantOf("macvlan")) {
 			t.Errorf("%s raised anew, and macvlan, which shares its pods, was not", names)
 		}
 		fresh = false
@@ -139,7 +141,7 @@ func TestInterruptedStage(t *testing.T) {
 		t.Fatalf("%+v, %v", end, err)
 	}
 	for _, r := range trials(load(t, name)) {
-		if r.Profile == "macvlan" || r.Status != result.OK {
+		if r.Profile == plan.VariantOf("macvlan") || r.Status != result.OK {
 			t.Errorf("%s: %s", r.Key(), r.Status)
 		}
 	}
@@ -154,7 +156,7 @@ func TestInterruptedStage(t *testing.T) {
 
 func TestPlanOfAStage(t *testing.T) {
 	c := &conductor{plan: testPlan("canal", "macvlan")}
-	for _, want := range [][]plan.Variant{{"host", "host~twin", "canal"}, {"macvlan"}} {
+	for _, want := range [][]plan.Variant{{plan.VariantOf("host"), plan.VariantOf("host~twin"), plan.VariantOf("canal")}, {plan.VariantOf("macvlan")}} {
 		if got := c.planOf(want).Measured(); !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -131,11 +131,11 @@ func whyNot(profiles []result.Profile) string {
 			continue // it says what its other instance says
 		}
 		if q.Skipped != "" {
-			reasons = append(reasons, string(q.Name)+": "+q.Skipped)
+			reasons = append(reasons, q.Name.String()+": "+q.Skipped)
 			continue
 		}
 		for _, path := range slices.Sorted(maps.Keys(q.NotServed)) {
-			reasons = append(reasons, string(q.Name)+" does not serve "+path+": "+q.NotServed[path])
+			reasons = append(reasons, q.Name.String()+" does not serve "+path+": "+q.NotServed[path])
 		}
 	}
 	if len(reasons) == 0 {

@@ -58,7 +58,7 @@ func (n *narrow) Drops(r plan.Route) ([]sample.Drop, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.dropped += 1e9
-	return []sample.Drop{{Host: string(r.Variant), Device: "eth0", Kind: sample.DropQdisc, What: "tbf", Packets: n.dropped}}, nil
+	return []sample.Drop{{Host: r.Variant.String(), Device: "eth0", Kind: sample.DropQdisc, What: "tbf", Packets: n.dropped}}, nil
 }
 
 func throughputPlan() plan.Plan {

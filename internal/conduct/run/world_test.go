@@ -37,7 +37,7 @@ type world struct {
 func newWorld(profiles ...string) *world {
 	w := &world{facts: facts.Facts{"kernel": "6"}, starts: map[string]int{}, asked: map[string][]control.Prepare{}, notServed: map[plan.Route]string{}}
 	for _, p := range profiles {
-		w.profiles = append(w.profiles, result.Profile{Name: plan.Variant(p)})
+		w.profiles = append(w.profiles, result.Profile{Name: plan.VariantOf(p)})
 	}
 	return w
 }
@@ -62,7 +62,7 @@ func (w *world) At(plan.Variant) env.Site { return w }
 
 // Endpoints are a, and b, b2, b3 and so on behind the address of b.
 func (w *world) Endpoints(_ context.Context, r plan.Route) (control.Ends, error) {
-	profile, p := string(r.Variant), r.Path
+	profile, p := r.Variant.String(), r.Path
 	if why, ok := w.notServed[plan.Single(r.Variant, p)]; ok {
 		return control.Ends{}, &control.NotServedError{Profile: r.Variant, Path: p.String(), Reason: why}
 	}
@@ -111,7 +111,7 @@ func ordinary(p control.Prepare) (*sample.Observation, *control.Error) {
 
 func testPlan(profiles ...string) plan.Plan {
 	p := plan.Default()
-	p.Profiles, p.Baseline = plan.Variants(profiles...), "host"
+	p.Profiles, p.Baseline = plan.Variants(profiles...), plan.VariantOf("host")
 	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, {From: plan.Pod, To: plan.Service, Locality: plan.Remote}}
 	p.Workloads = []plan.Workload{plan.Workload{Spec: plan.RR{}}.Normalize(), plan.Workload{Spec: plan.CRR{}}.Normalize()}
 	p.Repetitions, p.Seed = 3, 11

@@ -55,7 +55,7 @@ func (f *fake) Delete(name, _ string) error {
 }
 
 func options(t *testing.T, profile string) upOptions {
-	return upOptions{Variant: plan.Variant(profile), Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	return upOptions{Variant: plan.VariantOf(profile), Kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
 }
 
 // TestConfig: what kind is given for each profile is a configuration of its kind, without a CNI of its own.
@@ -74,17 +74,17 @@ func TestConfig(t *testing.T) {
 		o := options(t, r.Profile)
 		f.deleteErr = errors.New("kept for the test")
 		err := up(t, f, o)
-		if config := f.clusters[nameOf(plan.Variant(r.Profile))]; config == "" {
+		if config := f.clusters[nameOf(plan.VariantOf(r.Profile))]; config == "" {
 			if !strings.Contains(err.Error(), "missing") {
 				t.Errorf("%s: %v", r.Profile, err)
 			}
 			continue
 		}
 		var c v1alpha4.Cluster
-		if err := yaml.UnmarshalStrict([]byte(f.clusters[nameOf(plan.Variant(r.Profile))]), &c); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(f.clusters[nameOf(plan.VariantOf(r.Profile))]), &c); err != nil {
 			t.Fatalf("%s: %v", r.Profile, err)
 		}
-		if !c.Networking.DisableDefaultCNI || len(c.Nodes) != 3 || c.Name != nameOf(plan.Variant(r.Profile)) || c.Networking.PodSubnet == "" {
+		if !c.Networking.DisableDefaultCNI || len(c.Nodes) != 3 || c.Name != nameOf(plan.VariantOf(r.Profile)) || c.Networking.PodSubnet == "" {
 			t.Errorf("%s: %+v", r.Profile, c)
 		}
 		if none := c.Networking.KubeProxyMode == "none"; none != (r.KubeProxy == "none") {
@@ -129,7 +129,7 @@ func TestNothingIsLeft(t *testing.T) {
 			if _, gone := os.Stat(o.Kubeconfig); !errors.Is(gone, os.ErrNotExist) {
 				t.Error("the kubeconfig is left")
 			}
-			if _, left := c.fake.clusters[nameOf("flannel-vxlan")]; left != (c.fake.deleteErr != nil) {
+			if _, left := c.fake.clusters[nameOf(plan.VariantOf("flannel-vxlan"))]; left != (c.fake.deleteErr != nil) {
 				t.Errorf("left: %v", c.fake.clusters)
 			}
 		})
@@ -138,10 +138,10 @@ func TestNothingIsLeft(t *testing.T) {
 
 // TestCheck names every profile that cannot be had, before anything is made.
 func TestCheck(t *testing.T) {
-	if err := check("canal", "cilium-native"); err != nil {
+	if err := check(plan.VariantOf("canal"), plan.VariantOf("cilium-native")); err != nil {
 		t.Error(err)
 	}
-	err := check("sriov", "canal", "macvlan", "nobody")
+	err := check(plan.VariantOf("sriov"), plan.VariantOf("canal"), plan.VariantOf("macvlan"), plan.VariantOf("nobody"))
 	for _, want := range []string{"no kind cluster for sriov: ", "no kind cluster for macvlan: ", "no kind cluster for nobody: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
@@ -151,25 +151,25 @@ func TestCheck(t *testing.T) {
 
 // TestAbsent names every cluster that is somebody's, and how to ask an engine that does not answer.
 func TestAbsent(t *testing.T) {
-	f := &fake{clusters: map[string]string{nameOf("canal"): "mine", nameOf("ptp"): "mine"}}
-	err := absent(f, "canal", "bridge", "ptp")
-	if err == nil || !strings.Contains(err.Error(), nameOf("canal")) || !strings.Contains(err.Error(), nameOf("ptp")) || strings.Contains(err.Error(), nameOf("bridge")) {
+	f := &fake{clusters: map[string]string{nameOf(plan.VariantOf("canal")): "mine", nameOf(plan.VariantOf("ptp")): "mine"}}
+	err := absent(f, plan.VariantOf("canal"), plan.VariantOf("bridge"), plan.VariantOf("ptp"))
+	if err == nil || !strings.Contains(err.Error(), nameOf(plan.VariantOf("canal"))) || !strings.Contains(err.Error(), nameOf(plan.VariantOf("ptp"))) || strings.Contains(err.Error(), nameOf(plan.VariantOf("bridge"))) {
 		t.Errorf("%v", err)
 	}
-	if err := absent(f, "bridge"); err != nil {
+	if err := absent(f, plan.VariantOf("bridge")); err != nil {
 		t.Error(err)
 	}
 	f.listErr = errors.New("no socket")
-	if err := absent(f, "bridge"); err == nil || !strings.Contains(advice.Of(err), "docker ps") {
+	if err := absent(f, plan.VariantOf("bridge")); err == nil || !strings.Contains(advice.Of(err), "docker ps") {
 		t.Errorf("%v, hint %q", err, advice.Of(err))
 	}
 }
 
 // TestAnothersIsNotTouched: a cluster of the name that is there is somebody's.
 func TestAnothersIsNotTouched(t *testing.T) {
-	f := &fake{clusters: map[string]string{nameOf("canal"): "mine"}}
+	f := &fake{clusters: map[string]string{nameOf(plan.VariantOf("canal")): "mine"}}
 	err := up(t, f, options(t, "canal"))
-	if advice.Of(err) == "" || f.clusters[nameOf("canal")] != "mine" {
+	if advice.Of(err) == "" || f.clusters[nameOf(plan.VariantOf("canal"))] != "mine" {
 		t.Errorf("%v, %v", err, f.clusters)
 	}
 }
@@ -189,8 +189,8 @@ func TestNoEngine(t *testing.T) {
 
 // TestClosedAlready: Close works although the run was interrupted.
 func TestClosedAlready(t *testing.T) {
-	f := &fake{clusters: map[string]string{nameOf("canal"): ""}}
-	c := &kindCluster{Name: nameOf("canal"), Kubeconfig: filepath.Join(t.TempDir(), "none"), provider: f}
+	f := &fake{clusters: map[string]string{nameOf(plan.VariantOf("canal")): ""}}
+	c := &kindCluster{Name: nameOf(plan.VariantOf("canal")), Kubeconfig: filepath.Join(t.TempDir(), "none"), provider: f}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	if err := c.Close(ctx); err != nil || len(f.clusters) != 0 {
@@ -200,8 +200,8 @@ func TestClosedAlready(t *testing.T) {
 
 // TestVariantsHaveTheirClusters: two versions of one profile have a cluster each.
 func TestVariantsHaveTheirClusters(t *testing.T) {
-	one, two := nameOf("canal(version=v3.30.1)"), nameOf("canal(version=v3.31.0)")
-	if one == two || one == nameOf("canal") || !strings.HasPrefix(one, nameOf("canal")+"-") {
+	one, two := nameOf(plan.VariantOf("canal(version=v3.30.1)")), nameOf(plan.VariantOf("canal(version=v3.31.0)"))
+	if one == two || one == nameOf(plan.VariantOf("canal")) || !strings.HasPrefix(one, nameOf(plan.VariantOf("canal"))+"-") {
 		t.Error(one, two)
 	}
 }

@@ -74,10 +74,10 @@ func TestNothingWithoutARight(t *testing.T) {
 	if err := c.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Reach(t.Context(), []plan.Variant{"x", "host"}); err != nil {
+	if _, err := c.Reach(t.Context(), plan.Variants("x", "host")); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Roll(t.Context(), control.Backend{Route: plan.Route{Variant: "x", Path: toRemote, Servers: 2, Rolled: true}}, false); err != nil {
+	if err := c.Roll(t.Context(), control.Backend{Route: plan.Route{Variant: plan.VariantOf("x"), Path: toRemote, Servers: 2, Rolled: true}}, false); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Renew(t.Context()); err != nil {
@@ -88,7 +88,7 @@ func TestNothingWithoutARight(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.lookAt(podClient)
-	c.Policies(t.Context(), "x", allPaths().Paths[0])
+	c.Policies(t.Context(), plan.VariantOf("x"), allPaths().Paths[0])
 	if err := c.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -70,12 +70,12 @@ func TestBalancerAddresses(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, profile := range []string{"x", "host"} {
-				client, server, err := endsOf(cluster, plan.Variant(profile), toBalancer)
+				client, server, err := endsOf(cluster, plan.VariantOf(profile), toBalancer)
 				if err != nil || server.Address != c.want || server.Port != server.ListenPort || !strings.HasSuffix(client.Name, external) {
 					t.Errorf("%s: %+v -> %+v, %v", profile, client, server, err)
 				}
 			}
-			if _, servers, err := backendsOf(cluster, plan.Route{Variant: "x", Path: toBalancer, Servers: 3}); err != nil || len(servers) != 3 || servers[2].Address != c.want {
+			if _, servers, err := backendsOf(cluster, plan.Route{Variant: plan.VariantOf("x"), Path: toBalancer, Servers: 3}); err != nil || len(servers) != 3 || servers[2].Address != c.want {
 				t.Errorf("three backends: %+v, %v", servers, err)
 			}
 			f := cluster.Facts()
@@ -106,7 +106,7 @@ func TestBalancerComesLate(t *testing.T) {
 	if err := c.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, server, err := endsOf(c, "x", toBalancer); err != nil || server.Address != "203.0.113.7" || asked <= 5 {
+	if _, server, err := endsOf(c, plan.VariantOf("x"), toBalancer); err != nil || server.Address != "203.0.113.7" || asked <= 5 {
 		t.Errorf("after %d looks: %+v, %v", asked, server, err)
 	}
 }
@@ -147,7 +147,7 @@ func TestNoBalancer(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, profile := range []string{"x", "host"} {
-				_, _, err := endsOf(cluster, plan.Variant(profile), toBalancer)
+				_, _, err := endsOf(cluster, plan.VariantOf(profile), toBalancer)
 				var not *control.NotServedError
 				if !errors.As(err, &not) {
 					t.Fatalf("%s: %v", profile, err)
@@ -159,13 +159,13 @@ func TestNoBalancer(t *testing.T) {
 				}
 			}
 			var not *control.NotServedError
-			if _, _, err := backendsOf(cluster, plan.Route{Variant: "x", Path: toBalancer, Servers: 3}); !errors.As(err, &not) {
+			if _, _, err := backendsOf(cluster, plan.Route{Variant: plan.VariantOf("x"), Path: toBalancer, Servers: 3}); !errors.As(err, &not) {
 				t.Errorf("several backends: %v", err)
 			}
-			if _, server, err := endsOf(cluster, "x", betweenPod); err != nil || server.Address == "" {
+			if _, server, err := endsOf(cluster, plan.VariantOf("x"), betweenPod); err != nil || server.Address == "" {
 				t.Errorf("the path beside it: %v", err)
 			}
-			if silent, err := cluster.Reach(t.Context(), []plan.Variant{"x", "host"}); err != nil || len(silent) > 0 {
+			if silent, err := cluster.Reach(t.Context(), plan.Variants("x", "host")); err != nil || len(silent) > 0 {
 				t.Errorf("reach: %v, %v", silent, err)
 			}
 			if f := cluster.Facts(); f[FactBalancer] != "" || f[FactBalancerWay] != "" {
@@ -191,11 +191,11 @@ func TestOneOfTheBalancersIsMissing(t *testing.T) {
 	if err := c.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := endsOf(c, "x", toBalancer); err != nil {
+	if _, _, err := endsOf(c, plan.VariantOf("x"), toBalancer); err != nil {
 		t.Error(err)
 	}
 	var not *control.NotServedError
-	if _, _, err := backendsOf(c, plan.Route{Variant: "x", Path: toBalancer, Servers: 3}); !errors.As(err, &not) {
+	if _, _, err := backendsOf(c, plan.Route{Variant: plan.VariantOf("x"), Path: toBalancer, Servers: 3}); !errors.As(err, &not) {
 		t.Errorf("three backends without an address: %v", err)
 	}
 }

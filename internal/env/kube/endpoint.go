@@ -75,7 +75,7 @@ func (c *Cluster) endpoint(profile plan.Variant, pod string) (control.Endpoint, 
 		return control.Endpoint{}, fmt.Errorf("the cluster was raised without pod %s", pod)
 	}
 	address := api.PickFamily(s.addresses, c.options.Family)
-	name := string(profile) + "/" + pod
+	name := profile.String() + "/" + pod
 	if c.place.mesh != nil {
 		name += " on node " + s.node
 	}
@@ -200,7 +200,7 @@ func (c *Cluster) Ground(profile string) detect.Ground {
 		if p.To != plan.Pod && p.To != plan.Host {
 			continue
 		}
-		e, why := c.place.ends(c.options, plan.Single("", p))
+		e, why := c.place.ends(c.options, plan.Single(plan.Variant{}, p))
 		if why != "" {
 			continue
 		}

@@ -188,12 +188,12 @@ func TestRestEnds(t *testing.T) {
 	if err := c.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r := plan.Single("cni", acrossNodes)
+	r := plan.Single(plan.VariantOf("cni"), acrossNodes)
 	r.Rests = true
 	if _, err := c.Endpoints(r); err != nil {
 		t.Error(err)
 	}
-	r.Variant = "host"
+	r.Variant = plan.VariantOf("host")
 	var not *control.NotServedError
 	if _, err := c.Endpoints(r); !errors.As(err, &not) {
 		t.Errorf("%v", err)

@@ -36,11 +36,11 @@ func TestMembersOfAJob(t *testing.T) {
 		n       int
 		pods    []string
 	}{
-		{"cni", betweenPods, 5, []string{"client", "server", "member-3", "member-4", "member-5"}},
-		{"cni", betweenPods, 3, []string{"client", "server", "member-3"}},
-		{"cni", betweenPods, 2, []string{"client", "server"}},
-		{"cni", plan.ZeroPath, 4, []string{"host-client", "host-server", "host-member-3", "host-member-4"}},
-		{"host", betweenPods, 4, []string{"host-client", "host-server", "host-member-3", "host-member-4"}},
+		{plan.VariantOf("cni"), betweenPods, 5, []string{"client", "server", "member-3", "member-4", "member-5"}},
+		{plan.VariantOf("cni"), betweenPods, 3, []string{"client", "server", "member-3"}},
+		{plan.VariantOf("cni"), betweenPods, 2, []string{"client", "server"}},
+		{plan.VariantOf("cni"), plan.ZeroPath, 4, []string{"host-client", "host-server", "host-member-3", "host-member-4"}},
+		{plan.VariantOf("host"), betweenPods, 4, []string{"host-client", "host-server", "host-member-3", "host-member-4"}},
 	} {
 		r := jobRoute(tt.variant, tt.path, tt.n)
 		ends, err := c.Endpoints(r)
@@ -59,9 +59,9 @@ func TestMembersOfAJob(t *testing.T) {
 				t.Errorf("%s listens at %s port %d", e.Name, e.ListenAddress, e.ListenPort)
 			}
 		}
-		pods = append(pods, strings.TrimPrefix(ends.Client.Name, string(tt.variant)+"/"))
+		pods = append(pods, strings.TrimPrefix(ends.Client.Name, tt.variant.String()+"/"))
 		for _, e := range ends.Servers {
-			pods = append(pods, strings.TrimPrefix(e.Name, string(tt.variant)+"/"))
+			pods = append(pods, strings.TrimPrefix(e.Name, tt.variant.String()+"/"))
 			if e.Port != e.ListenPort {
 				t.Errorf("%s is dialled at port %d and listens at %d", e.Name, e.Port, e.ListenPort)
 			}
@@ -71,7 +71,7 @@ func TestMembersOfAJob(t *testing.T) {
 			t.Errorf("%+v: pods %q on nodes %q at %v", r, pods, on, addresses)
 		}
 	}
-	if silent, err := c.Reach(t.Context(), []plan.Variant{"cni", "host"}); err != nil || len(silent) > 0 {
+	if silent, err := c.Reach(t.Context(), plan.Variants("cni", "host")); err != nil || len(silent) > 0 {
 		t.Errorf("%v, %v", silent, err)
 	}
 	if err := c.Close(t.Context()); err != nil {
@@ -95,7 +95,7 @@ func TestTooManyMembers(t *testing.T) {
 	if left := w.left(t); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}
-	if _, err := c.Endpoints(jobRoute("cni", betweenPods, 9)); err == nil {
+	if _, err := c.Endpoints(jobRoute(plan.VariantOf("cni"), betweenPods, 9)); err == nil {
 		t.Error("a job without nodes has ends")
 	}
 }

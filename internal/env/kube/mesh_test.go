@@ -78,7 +78,7 @@ func TestAgentsOnEveryNode(t *testing.T) {
 				if from == to {
 					continue
 				}
-				e, err := m.Endpoints(plan.Route{Variant: "cni", Path: p, Servers: 1, Pair: mesh.Pair{From: from, To: to}})
+				e, err := m.Endpoints(plan.Route{Variant: plan.VariantOf("cni"), Path: p, Servers: 1, Pair: mesh.Pair{From: from, To: to}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -178,7 +178,7 @@ func TestAwayAndBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before, err := m.Endpoints(plan.Route{Variant: "cni", Path: betweenPods, Servers: 1, Pair: pair})
+	before, err := m.Endpoints(plan.Route{Variant: plan.VariantOf("cni"), Path: betweenPods, Servers: 1, Pair: pair})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestAwayAndBack(t *testing.T) {
 	if node, why := m.Away(t.Context(), pair, false); node != "" {
 		t.Errorf("%s: %s", node, why)
 	}
-	after, err := m.Endpoints(plan.Route{Variant: "cni", Path: betweenPods, Servers: 1, Pair: pair})
+	after, err := m.Endpoints(plan.Route{Variant: plan.VariantOf("cni"), Path: betweenPods, Servers: 1, Pair: pair})
 	if err != nil || after.Servers[0].Address == before.Servers[0].Address {
 		t.Errorf("the address stays %s, %v", after.Servers[0].Address, err)
 	}

@@ -45,7 +45,7 @@ func reporting(t *testing.T, report func(begin time.Time) First) func(*corev1.Po
 }
 
 func arriving() control.Arrivals {
-	return control.Arrivals{Route: plan.Single("cni", acrossNodes), To: control.Endpoint{Address: "10.0.0.2", Port: 5201}, Rate: 50, Window: 100 * time.Millisecond,
+	return control.Arrivals{Route: plan.Single(plan.VariantOf("cni"), acrossNodes), To: control.Endpoint{Address: "10.0.0.2", Port: 5201}, Rate: 50, Window: 100 * time.Millisecond,
 		Timeout: 5 * time.Second, Opens: func() error { return nil }}
 }
 
@@ -160,7 +160,7 @@ func terminated(message string) []corev1.ContainerStatus {
 // TestHostTakesNoNewPods: pods in the network of their node are not attached.
 func TestHostTakesNoNewPods(t *testing.T) {
 	_, c := nursery(t, func(time.Time) First { return First{} })
-	r := plan.Single("host", acrossNodes)
+	r := plan.Single(plan.VariantOf("host"), acrossNodes)
 	r.NewPods = true
 	var not *control.NotServedError
 	if _, err := c.Endpoints(r); !errors.As(err, &not) {

@@ -46,7 +46,7 @@ func TestReachSeveral(t *testing.T) {
 		mu.Unlock()
 		return w.exec(ctx, pod, argv, o)
 	}
-	profiles := []plan.Variant{"cni", "cni~twin", "host"}
+	profiles := plan.Variants("cni", "cni~twin", "host")
 	if silent, err := c.Reach(t.Context(), profiles); err != nil || len(silent) > 0 {
 		t.Fatalf("%v, %v", silent, err)
 	}
@@ -54,18 +54,18 @@ func TestReachSeveral(t *testing.T) {
 		for _, p := range o.Paths[:3] {
 			for _, r := range []plan.Route{{Variant: profile, Path: p, Servers: 2}, {Variant: profile, Path: p, Servers: 3}, {Variant: profile, Path: p, Servers: 3, Rolled: true}} {
 				client, servers, err := backendsOf(c, r)
-				if profile == "host" && r.Servers == 3 {
+				if profile == plan.VariantOf("host") && r.Servers == 3 {
 					continue // two nodes have no three addresses
 				}
 				if err != nil {
 					t.Fatal(err)
 				}
 				target := fmt.Sprintf("%s:%d", servers[0].Address, servers[0].Port)
-				if pod := strings.TrimPrefix(client.Name, string(profile)+"/"); !slices.Contains(dialled[pod], target) {
+				if pod := strings.TrimPrefix(client.Name, profile.String()+"/"); !slices.Contains(dialled[pod], target) {
 					t.Errorf("%+v: %s dials %v, and not %s", r, pod, dialled[pod], target)
 				}
 				for _, s := range servers {
-					pod, port := strings.TrimPrefix(s.Name, string(profile)+"/"), fmt.Sprint(s.ListenPort)
+					pod, port := strings.TrimPrefix(s.Name, profile.String()+"/"), fmt.Sprint(s.ListenPort)
 					if !slices.Contains(answering[pod], port) {
 						t.Errorf("%+v: %s takes connections at %v, and not at %s", r, pod, answering[pod], port)
 					}
@@ -73,13 +73,13 @@ func TestReachSeveral(t *testing.T) {
 			}
 		}
 	}
-	_, servers, err := backendsOf(c, plan.Route{Variant: "cni", Path: toRemote, Servers: 3, Rolled: true})
+	_, servers, err := backendsOf(c, plan.Route{Variant: plan.VariantOf("cni"), Path: toRemote, Servers: 3, Rolled: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	dead = fmt.Sprintf("%s:%d", servers[0].Address, servers[0].Port)
 	silent, err := c.Reach(t.Context(), profiles)
-	why := silent[plan.Route{Variant: "cni", Path: toRemote, Servers: 3, Rolled: true}]
+	why := silent[plan.Route{Variant: plan.VariantOf("cni"), Path: toRemote, Servers: 3, Rolled: true}]
 	if err != nil || len(silent) != 1 || why == nil || !strings.Contains(why.Error(), dead) || !strings.Contains(why.Error(), "i/o timeout") {
 		t.Errorf("%v, %v", silent, err)
 	}

@@ -44,8 +44,8 @@ func TestRoll(t *testing.T) {
 	if err := c.Up(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	client, servers, err := backendsOf(c, plan.Route{Variant: "cni", Path: toRemote, Servers: 3, Rolled: true})
-	_, kept, err2 := backendsOf(c, plan.Route{Variant: "cni", Path: toRemote, Servers: 3})
+	client, servers, err := backendsOf(c, plan.Route{Variant: plan.VariantOf("cni"), Path: toRemote, Servers: 3, Rolled: true})
+	_, kept, err2 := backendsOf(c, plan.Route{Variant: plan.VariantOf("cni"), Path: toRemote, Servers: 3})
 	if err != nil || err2 != nil {
 		t.Fatal(err, err2)
 	}
@@ -56,7 +56,7 @@ func TestRoll(t *testing.T) {
 	if !slices.Equal(rolledPods, keptPods) || len(keptPods) != 3 {
 		t.Fatalf("behind %v and %v", rolledPods, keptPods)
 	}
-	b := control.Backend{Route: plan.Route{Variant: "cni", Path: toRemote, Servers: 3, Rolled: true}, Index: 1}
+	b := control.Backend{Route: plan.Route{Variant: plan.VariantOf("cni"), Path: toRemote, Servers: 3, Rolled: true}, Index: 1}
 	gone := strings.TrimPrefix(servers[1].Name, "cni/")
 	for range 2 {
 		if err := c.Roll(t.Context(), b, false); err != nil {
@@ -74,7 +74,7 @@ func TestRoll(t *testing.T) {
 		}
 	}
 	// The bare node's backends are in its own namespace; three do not fit two nodes.
-	if err := c.Roll(t.Context(), control.Backend{Route: plan.Route{Variant: "host", Path: toRemote, Servers: 2, Rolled: true}}, false); err != nil {
+	if err := c.Roll(t.Context(), control.Backend{Route: plan.Route{Variant: plan.VariantOf("host"), Path: toRemote, Servers: 2, Rolled: true}}, false); err != nil {
 		t.Error(err)
 	}
 	if now := w.behind(t, c.namespace(true), "remote-2-rolled"); len(now) != 1 {
@@ -95,7 +95,7 @@ func TestRollIsRefused(t *testing.T) {
 	w.PrependReactor("patch", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(corev1.Resource("pods"), "backend", errors.New("cannot patch pods"))
 	})
-	err := c.Roll(t.Context(), control.Backend{Route: plan.Route{Variant: "cni", Path: toRemote, Servers: 2, Rolled: true}, Index: 1}, false)
+	err := c.Roll(t.Context(), control.Backend{Route: plan.Route{Variant: plan.VariantOf("cni"), Path: toRemote, Servers: 2, Rolled: true}, Index: 1}, false)
 	if err == nil || !strings.Contains(err.Error(), "change the labels of pod backend-") || !strings.Contains(err.Error(), "patch pods") {
 		t.Errorf("%v", err)
 	}

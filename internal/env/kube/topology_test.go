@@ -17,9 +17,9 @@ var (
 // cni is a variant of the bare node, or of any CNI.
 func cni(isBare bool) plan.Variant {
 	if isBare {
-		return profileHost
+		return plan.VariantOf(profileHost)
 	}
-	return "cni"
+	return plan.VariantOf("cni")
 }
 
 // TestEveryPathIsWhereItSays checks the two ends of every path against its own words.
@@ -97,7 +97,7 @@ func TestNotServed(t *testing.T) {
 		{oneNode, Options{}, "external-to-loadbalancer", "one node alone"},
 		{threeNodes, Options{}, "pod-to-external", "no agent runs outside"},
 	} {
-		_, why := c.at.ends(c.o, plan.Single("cni", path(c.path)))
+		_, why := c.at.ends(c.o, plan.Single(plan.VariantOf("cni"), path(c.path)))
 		if (why == "") != (c.why == "") || !strings.Contains(why, c.why) {
 			t.Errorf("%s on %+v: %q, want %q", c.path, c.at, why, c.why)
 		}

@@ -137,7 +137,7 @@ func (c *Cluster) makePods(ctx context.Context) error {
 func (c *Cluster) unserved() string {
 	var all []string
 	for _, p := range c.options.Paths {
-		if _, why := c.place.ends(c.options, plan.Single("", p)); why != "" {
+		if _, why := c.place.ends(c.options, plan.Single(plan.Variant{}, p)); why != "" {
 			all = append(all, p.String()+": "+why)
 		}
 	}

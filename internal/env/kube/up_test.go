@@ -35,7 +35,7 @@ func TestUp(t *testing.T) {
 	listening := map[string]string{}
 	for _, profile := range []string{"cilium-native", "cilium-native~twin", "host", "host~twin"} {
 		for _, p := range plan.Paths {
-			client, server, err := endsOf(c, plan.Variant(profile), p)
+			client, server, err := endsOf(c, plan.VariantOf(profile), p)
 			var not *control.NotServedError
 			if errors.As(err, &not) && p.To == plan.External {
 				continue
@@ -64,11 +64,11 @@ func TestUp(t *testing.T) {
 			}
 		}
 	}
-	client, servers, err := backendsOf(c, plan.Route{Variant: "cilium-native", Path: plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, Servers: 3})
+	client, servers, err := backendsOf(c, plan.Route{Variant: plan.VariantOf("cilium-native"), Path: plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, Servers: 3})
 	if err != nil || len(servers) != 3 || client.Name != "cilium-native/client" {
 		t.Errorf("three backends: %v, %v", servers, err)
 	}
-	if silent, err := c.Reach(t.Context(), []plan.Variant{"cilium-native", "host"}); err != nil || len(silent) > 0 {
+	if silent, err := c.Reach(t.Context(), plan.Variants("cilium-native", "host")); err != nil || len(silent) > 0 {
 		t.Errorf("reach: %v, %v", silent, err)
 	}
 	if f := c.Facts(); f[FactAgents] != "exec" || f[factClient] != "n1" || f[FactServer] != "n2" || f[factThird] != "n3" {
@@ -94,7 +94,7 @@ func TestFamilies(t *testing.T) {
 		if err := c.Up(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if _, server, err := endsOf(c, "x", o.Paths[0]); err != nil || !strings.HasPrefix(server.Address, want) {
+		if _, server, err := endsOf(c, plan.VariantOf("x"), o.Paths[0]); err != nil || !strings.HasPrefix(server.Address, want) {
 			t.Errorf("family %d: %s, %v", family, server.Address, err)
 		}
 	}
@@ -238,8 +238,8 @@ func TestRenew(t *testing.T) {
 		t.Error("it does not say that it can")
 	}
 	direct, service := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
-	_, before, err := endsOf(c, "canal", direct)
-	_, behind, other := endsOf(c, "canal", service)
+	_, before, err := endsOf(c, plan.VariantOf("canal"), direct)
+	_, behind, other := endsOf(c, plan.VariantOf("canal"), service)
 	if err = errors.Join(err, other); err != nil {
 		t.Fatal(err)
 	}
@@ -269,8 +269,8 @@ func TestRenew(t *testing.T) {
 	if err := c.Renew(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, after, err := endsOf(c, "canal", direct)
-	_, still, other := endsOf(c, "canal", service)
+	_, after, err := endsOf(c, plan.VariantOf("canal"), direct)
+	_, still, other := endsOf(c, plan.VariantOf("canal"), service)
 	if err = errors.Join(err, other); err != nil {
 		t.Fatal(err)
 	}
@@ -350,18 +350,18 @@ func TestUnreached(t *testing.T) {
 		}
 		return w.exec(ctx, pod, argv, o)
 	}
-	silent, err := c.Reach(t.Context(), []plan.Variant{"canal"})
+	silent, err := c.Reach(t.Context(), plan.Variants("canal"))
 	if err != nil || len(silent) != 2 {
 		t.Fatalf("%v, %v", silent, err)
 	}
-	pod := silent[plan.Single("canal", paths[0])].Error()
+	pod := silent[plan.Single(plan.VariantOf("canal"), paths[0])].Error()
 	if !strings.Contains(pod, "i/o timeout") || !strings.Contains(pod, "deny-all, ") || !strings.Contains(pod, "/servers") || strings.Contains(pod, "others") {
 		t.Errorf("between pods: %s", pod)
 	}
-	if host := silent[plan.Single("canal", paths[1])].Error(); strings.Contains(host, "NetworkPolicies") {
+	if host := silent[plan.Single(plan.VariantOf("canal"), paths[1])].Error(); strings.Contains(host, "NetworkPolicies") {
 		t.Errorf("between hosts: %s", host)
 	}
-	if got := c.Policies(t.Context(), "canal", paths[0]); len(got) != 2 {
+	if got := c.Policies(t.Context(), plan.VariantOf("canal"), paths[0]); len(got) != 2 {
 		t.Errorf("policies %v", got)
 	}
 }

@@ -16,7 +16,7 @@ func TestSeveralBackendsAreSpread(t *testing.T) {
 	for _, family := range []int{4, IPv6} {
 		for nodes := 2; nodes <= 4; nodes++ {
 			numbers := []int{2, 5, 17}
-			s, err := NewSpec("canal", plan.Lab{Nodes: nodes, Services: 3, Family: family}, kept(numbers...)...)
+			s, err := NewSpec(plan.VariantOf("canal"), plan.Lab{Nodes: nodes, Services: 3, Family: family}, kept(numbers...)...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,11 +79,11 @@ func checkSpread(t *testing.T, s instanceSpec, name string, n, first int) {
 
 func TestBackendsOutOfRange(t *testing.T) {
 	for says, numbers := range map[string][]int{"want 2 to 250": {1}, "want 2 to": {251}} {
-		if _, err := NewSpec("canal", plan.Lab{}, kept(numbers...)...); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := NewSpec(plan.VariantOf("canal"), plan.Lab{}, kept(numbers...)...); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: %v", numbers, err)
 		}
 	}
-	s, err := NewSpec("canal", plan.Lab{}, kept(plan.MaxBackends)...)
+	s, err := NewSpec(plan.VariantOf("canal"), plan.Lab{}, kept(plan.MaxBackends)...)
 	if err != nil || len(s.Nodes[0].Pods) != 1+plan.MaxBackends/2 {
 		t.Errorf("%v, %d pods on a node", err, len(s.Nodes[0].Pods))
 	}
@@ -91,7 +91,7 @@ func TestBackendsOutOfRange(t *testing.T) {
 
 func TestBackendsOfALab(t *testing.T) {
 	needRights(t)
-	l, err := Up(t.Context(), []plan.Variant{"raw", "host", "macvlan", "canal"}, Options{Program: program, Backends: []int{5}})
+	l, err := Up(t.Context(), plan.Variants("raw", "host", "macvlan", "canal"), Options{Program: program, Backends: []int{5}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,11 +102,11 @@ func TestBackendsOfALab(t *testing.T) {
 	}()
 	standing(t, l)
 	path := plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Local}
-	client, servers, err := backendsOf(l, plan.Route{Variant: "canal", Path: path, Servers: 5})
+	client, servers, err := backendsOf(l, plan.Route{Variant: plan.VariantOf("canal"), Path: path, Servers: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
-	single, _, err := endsOf(l, "canal", path)
+	single, _, err := endsOf(l, plan.VariantOf("canal"), path)
 	if err != nil || client.Name != single.Name || client.Address != single.Address {
 		t.Errorf("client %+v, of one backend %+v (%v)", client, single, err)
 	}
@@ -121,24 +121,24 @@ func TestBackendsOfALab(t *testing.T) {
 		t.Errorf("%d servers, %v", len(servers), names)
 	}
 	outside := plan.Path{From: plan.External, To: plan.NodePort, Locality: plan.Remote}
-	if _, servers, err = backendsOf(l, plan.Route{Variant: "canal", Path: outside, Servers: 5}); err != nil || servers[0].Port < firstBackendsPort || servers[0].Address != "172.18.0.11" {
+	if _, servers, err = backendsOf(l, plan.Route{Variant: plan.VariantOf("canal"), Path: outside, Servers: 5}); err != nil || servers[0].Port < firstBackendsPort || servers[0].Address != "172.18.0.11" {
 		t.Errorf("from outside: %+v, %v", servers, err)
 	}
-	if _, _, err := backendsOf(l, plan.Route{Variant: "canal", Path: path, Servers: 4}); err == nil || !strings.Contains(err.Error(), "4 backends") {
+	if _, _, err := backendsOf(l, plan.Route{Variant: plan.VariantOf("canal"), Path: path, Servers: 4}); err == nil || !strings.Contains(err.Error(), "4 backends") {
 		t.Errorf("a number that nobody asked for: %v", err)
 	}
 	not := (*control.NotServedError)(nil)
-	if _, _, err := backendsOf(l, plan.Route{Variant: "raw", Path: path, Servers: 5}); !errors.As(err, &not) {
+	if _, _, err := backendsOf(l, plan.Route{Variant: plan.VariantOf("raw"), Path: path, Servers: 5}); !errors.As(err, &not) {
 		t.Errorf("a Service of raw: %v", err)
 	}
 	far := plan.Path{From: plan.Host, To: plan.Service, Locality: plan.Remote}
-	if _, _, err := endsOf(l, "macvlan", far); err != nil {
+	if _, _, err := endsOf(l, plan.VariantOf("macvlan"), far); err != nil {
 		t.Errorf("macvlan, one backend on the other node: %v", err)
 	}
-	if _, _, err := backendsOf(l, plan.Route{Variant: "macvlan", Path: far, Servers: 5}); !errors.As(err, &not) {
+	if _, _, err := backendsOf(l, plan.Route{Variant: plan.VariantOf("macvlan"), Path: far, Servers: 5}); !errors.As(err, &not) {
 		t.Errorf("macvlan, backends on both nodes: %v", err)
 	}
-	if _, _, err := backendsOf(l, plan.Route{Variant: "host", Path: path, Servers: 5}); !errors.As(err, &not) || !strings.Contains(not.Reason, "share the addresses of 2 nodes") {
+	if _, _, err := backendsOf(l, plan.Route{Variant: plan.VariantOf("host"), Path: path, Servers: 5}); !errors.As(err, &not) || !strings.Contains(not.Reason, "share the addresses of 2 nodes") {
 		t.Errorf("five backends on two addresses: %v", err)
 	}
 }

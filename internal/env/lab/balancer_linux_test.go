@@ -17,7 +17,7 @@ import (
 func TestBalancedAddresses(t *testing.T) {
 	toBalancer := plan.Path{From: plan.External, To: plan.LoadBalancer}
 	for _, l := range []plan.Lab{{}, {Family: 6}, {TrafficPolicy: "Local"}, {ServiceProxy: "nftables"}} {
-		s, err := NewSpec("flannel-vxlan", l, kept(2, 3)...)
+		s, err := NewSpec(plan.VariantOf("flannel-vxlan"), l, kept(2, 3)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestBalancedAddresses(t *testing.T) {
 // TestNoBalancerUnderIPVS: what the model of kube-proxy has not is refused by name, and where there is no kube-proxy nothing is.
 func TestNoBalancerUnderIPVS(t *testing.T) {
 	for _, name := range profile.Names() {
-		s, err := NewSpec(plan.Variant(name), plan.Lab{ServiceProxy: "ipvs"})
+		s, err := NewSpec(plan.VariantOf(name), plan.Lab{ServiceProxy: "ipvs"})
 		if err != nil {
 			continue // refused as a whole
 		}
@@ -81,7 +81,7 @@ func TestBackendsBehindABalancer(t *testing.T) {
 	toBalancer := plan.Path{From: plan.External, To: plan.LoadBalancer}
 	for policy, served := range map[condition.TrafficPolicy]bool{condition.TrafficCluster: true, condition.TrafficLocal: false} {
 		l := upWith(t, Options{Lab: plan.Lab{TrafficPolicy: policy}, Backends: []int{3}}, "ptp")
-		client, servers, err := backendsOf(l, plan.Route{Variant: "ptp", Path: toBalancer, Servers: 3})
+		client, servers, err := backendsOf(l, plan.Route{Variant: plan.VariantOf("ptp"), Path: toBalancer, Servers: 3})
 		var not *control.NotServedError
 		if !served {
 			if !errors.As(err, &not) || not.Path != toBalancer.String() || !strings.Contains(not.Reason, "externalTrafficPolicy Local") {
@@ -92,7 +92,7 @@ func TestBackendsBehindABalancer(t *testing.T) {
 		if err != nil || len(servers) != 3 || !strings.HasSuffix(client.Name, "external") {
 			t.Fatalf("%s: %v, %v", policy, servers, err)
 		}
-		want := l.Instance("ptp").Service(backendsService(RemoteService, backendSet{Of: 3})).Balanced.String()
+		want := l.Instance(plan.VariantOf("ptp")).Service(backendsService(RemoteService, backendSet{Of: 3})).Balanced.String()
 		for _, e := range servers {
 			if e.Address != want || e.Port != agentPort {
 				t.Errorf("%s is at %s:%d, want %s", e.Name, e.Address, e.Port, want)
@@ -104,13 +104,13 @@ func TestBackendsBehindABalancer(t *testing.T) {
 // TestNoBalancer: where nobody asked for a balancer, a node has nothing of one.
 func TestNoBalancer(t *testing.T) {
 	l := upWith(t, Options{NoBalancer: true, Backends: []int{2}, Rolled: []int{2}}, "ptp")
-	s := l.Instance("ptp").Spec
+	s := l.Instance(plan.VariantOf("ptp")).Spec
 	for _, svc := range s.Services {
 		if svc.Balanced.IsValid() {
 			t.Errorf("%s has the address %v", svc.Name, svc.Balanced)
 		}
 	}
-	_, _, err := endsOf(l, "ptp", plan.Path{From: plan.External, To: plan.LoadBalancer})
+	_, _, err := endsOf(l, plan.VariantOf("ptp"), plan.Path{From: plan.External, To: plan.LoadBalancer})
 	var not *control.NotServedError
 	if !errors.As(err, &not) || !strings.Contains(not.Reason, "no load balancer") {
 		t.Errorf("%v", err)

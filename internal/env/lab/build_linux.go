@@ -218,7 +218,7 @@ func (b *builder) node(s dataplane.Node, cpus []int) error {
 	}
 	b.inst.Nodes = append(b.inst.Nodes, n)
 	var err error
-	if n.group, err = b.lab.group(string(b.spec.Name) + "/" + s.Name); err != nil {
+	if n.group, err = b.lab.group(b.spec.Name.String() + "/" + s.Name); err != nil {
 		return err
 	}
 	if err := b.enter(&n.Host); err != nil {

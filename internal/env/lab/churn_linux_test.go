@@ -21,15 +21,15 @@ import (
 func TestChurn(t *testing.T) {
 	needRights(t)
 	variants := []plan.Variant{
-		"ptp(churn=endpoints=20/s)", "ptp(service-proxy=nftables,churn=services=20/s)", "ptp(churn=services=20/s)",
-		"calico-vxlan(churn=policies=20/s)", "calico-nftables(policies=3,churn=policies=20/s)", "calico-vxlan(policies=3,churn=policies=20/s)",
-		"cilium-native(churn=endpoints=20/s)", "cilium-vxlan(churn=services=20/s)", "cilium-native(churn=policies=20/s)",
-		"calico-ebpf(churn=endpoints=20/s)", "calico-ebpf(churn=services=20/s)", "calico-ebpf(policies=2,churn=policies=20/s)",
-		"ptp(churn=none)",
+		plan.VariantOf("ptp(churn=endpoints=20/s)"), plan.VariantOf("ptp(service-proxy=nftables,churn=services=20/s)"), plan.VariantOf("ptp(churn=services=20/s)"),
+		plan.VariantOf("calico-vxlan(churn=policies=20/s)"), plan.VariantOf("calico-nftables(policies=3,churn=policies=20/s)"), plan.VariantOf("calico-vxlan(policies=3,churn=policies=20/s)"),
+		plan.VariantOf("cilium-native(churn=endpoints=20/s)"), plan.VariantOf("cilium-vxlan(churn=services=20/s)"), plan.VariantOf("cilium-native(churn=policies=20/s)"),
+		plan.VariantOf("calico-ebpf(churn=endpoints=20/s)"), plan.VariantOf("calico-ebpf(churn=services=20/s)"), plan.VariantOf("calico-ebpf(policies=2,churn=policies=20/s)"),
+		plan.VariantOf("ptp(churn=none)"),
 	}
 	l := upWith(t, Options{}, plan.Texts(variants)...)
 	for _, v := range variants {
-		t.Run(string(v), func(t *testing.T) {
+		t.Run(v.String(), func(t *testing.T) {
 			t.Parallel()
 			inst := l.Instance(v)
 			if inst.Err != nil {
@@ -40,7 +40,7 @@ func TestChurn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v == "ptp(churn=none)" {
+			if v == plan.VariantOf("ptp(churn=none)") {
 				if seen != nil || inst.Service(churnService) != nil {
 					t.Errorf("without churn: %+v", seen)
 				}
@@ -132,7 +132,7 @@ func TestEnforced(t *testing.T) {
 func TestPause(t *testing.T) {
 	needRights(t)
 	l := upWith(t, Options{}, "ptp(churn=endpoints=1/s)")
-	inst := l.Instance("ptp(churn=endpoints=1/s)")
+	inst := l.Instance(plan.VariantOf("ptp(churn=endpoints=1/s)"))
 	if inst.Err != nil {
 		t.Skip(inst.Err)
 	}

@@ -11,7 +11,7 @@ import (
 func TestConnect(t *testing.T) {
 	needRights(t)
 	const want = 3000
-	variants := []plan.Variant{"ptp", "ptp(connections=3K)", "calico-nftables(connections=3K)", "calico-ebpf(connections=3K)", "cilium-native(connections=3K)"}
+	variants := plan.Variants("ptp", "ptp(connections=3K)", "calico-nftables(connections=3K)", "calico-ebpf(connections=3K)", "cilium-native(connections=3K)")
 	l := upWith(t, Options{Account: true}, plan.Texts(variants)...)
 	for _, v := range variants {
 		inst := l.Instance(v)
@@ -20,7 +20,7 @@ func TestConnect(t *testing.T) {
 			continue
 		}
 		tracked, err := inst.Connect()
-		if v == "ptp" && tracked == 0 && err == nil {
+		if v == plan.VariantOf("ptp") && tracked == 0 && err == nil {
 			continue
 		}
 		if err != nil || tracked < want || tracked > want+100 || inst.Raised[metric.ProgramTime] == 0 {

@@ -15,7 +15,7 @@ func TestFullNamesTheTable(t *testing.T) {
 	l := up(t, plan.Lab{}, "canal")
 	count := func() map[string]uint64 {
 		t.Helper()
-		all, err := l.Full("canal")
+		all, err := l.Full(plan.VariantOf("canal"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +35,7 @@ func TestFullNamesTheTable(t *testing.T) {
 	if full := count(); len(full) != 1 || full["node-2: BPF programs: no free port"] != 3 {
 		t.Errorf("got %v", full)
 	}
-	if _, err := l.Full("nosuch"); err == nil {
+	if _, err := l.Full(plan.VariantOf("nosuch")); err == nil {
 		t.Error("a profile that does not stand has tables")
 	}
 }

@@ -35,11 +35,11 @@ type held struct {
 // raises the lab anew again and again, and if churn, while policies among some Services change.
 func hold(anew, churn bool) int {
 	ctx := context.Background()
-	tested := plan.Variant("calico-vxlan")
+	tested := plan.VariantOf("calico-vxlan")
 	if churn {
-		tested = "calico-vxlan(services=300,churn=policies=200/s)"
+		tested = plan.VariantOf("calico-vxlan(services=300,churn=policies=200/s)")
 	}
-	l, err := Up(ctx, []plan.Variant{"raw", tested}, Options{Program: program})
+	l, err := Up(ctx, []plan.Variant{plan.VariantOf("raw"), tested}, Options{Program: program})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -70,7 +70,7 @@ func hold(anew, churn bool) int {
 	b, _ := json.Marshal(h)
 	fmt.Println(string(b))
 	for anew {
-		for _, err := range l.Renew(ctx, []plan.Variant{"calico-vxlan", "raw"}) {
+		for _, err := range l.Renew(ctx, plan.Variants("calico-vxlan", "raw")) {
 			if err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
@@ -212,7 +212,7 @@ func arrive(file string) int {
 	h.Tree = l.groups.tree.Path()
 	b, _ := json.Marshal(h)
 	fmt.Println(string(b))
-	_, err = l.NewPods(ctx, control.Arrivals{Route: plan.Single("own", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}),
+	_, err = l.NewPods(ctx, control.Arrivals{Route: plan.Single(plan.VariantOf("own"), plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}),
 		To: control.Endpoint{Address: "10.77.0.9", Port: 1}, Rate: 10, Window: time.Second, Timeout: time.Minute, Opens: func() error { return nil }})
 	fmt.Fprintln(os.Stderr, "it was not killed:", err)
 	return 1
@@ -323,7 +323,7 @@ func interfaces(t *testing.T) []string {
 
 func TestClosedLabLeavesNothing(t *testing.T) {
 	needRights(t)
-	l, err := Up(t.Context(), []plan.Variant{"raw", "flannel-vxlan"}, Options{Program: program})
+	l, err := Up(t.Context(), plan.Variants("raw", "flannel-vxlan"), Options{Program: program})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestClosedLabLeavesNothing(t *testing.T) {
 			inodes = append(inodes, n)
 		}
 	}
-	host := &l.Instance("raw").Nodes[0].Host
+	host := &l.Instance(plan.VariantOf("raw")).Nodes[0].Host
 	a, err := l.startAgent(t.Context(), "raw/node-1", host)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func TestWhoIsInIPVSMode(t *testing.T) {
 
 // TestIPVSIsRefusedByName, with the way out, where the kernel has none.
 func TestIPVSIsRefusedByName(t *testing.T) {
-	i := up(t, plan.Lab{ServiceProxy: "ipvs"}, "host").Instance("host")
+	i := up(t, plan.Lab{ServiceProxy: "ipvs"}, "host").Instance(plan.VariantOf("host"))
 	if i.Err == nil {
 		t.Skip("this machine has IPVS, so there is nothing to refuse")
 	}

@@ -36,16 +36,16 @@ func TestKernelGolden(t *testing.T) {
 			suffix, names = "-v6", in6(t)
 		}
 		for _, i := range standing(t, up(t, plan.Lab{Family: family}, names...)) {
-			t.Run(string(i.Name)+suffix, func(t *testing.T) { checkKernel(t, i, suffix) })
+			t.Run(i.Name.String()+suffix, func(t *testing.T) { checkKernel(t, i, suffix) })
 		}
 	}
 }
 
 func checkKernel(t *testing.T, i *Instance, suffix string) {
-	if i.Name == "calico-ipip" && len(i.StandIn) == 0 {
+	if i.Name == plan.VariantOf("calico-ipip") && len(i.StandIn) == 0 {
 		t.Skip("the file has the stand-in for tunl0, and this kernel has tunl0")
 	}
-	if i.Name == "flannel-wireguard" && len(i.StandIn) == 0 {
+	if i.Name == plan.VariantOf("flannel-wireguard") && len(i.StandIn) == 0 {
 		t.Skip("the file has WireGuard in user space, and this kernel has its module")
 	}
 	var b bytes.Buffer
@@ -58,7 +58,7 @@ func checkKernel(t *testing.T, i *Instance, suffix string) {
 			t.Fatal(err)
 		}
 	}
-	golden.Check(t, "kernel/"+string(i.Name)+suffix+".golden", b.Bytes())
+	golden.Check(t, "kernel/"+i.Name.String()+suffix+".golden", b.Bytes())
 }
 
 // dump writes the devices, addresses, routes, permanent neighbours and forwarding entries of a host, and its settings.
@@ -206,10 +206,10 @@ func TestSettings(t *testing.T) {
 	l := up(t, plan.Lab{}, "raw", "host", "flannel-vxlan", "calico-underlay", "kindnet")
 	for _, i := range standing(t, l) {
 		kube, acct := "1", "0"
-		if i.Name == "raw" {
+		if i.Name == plan.VariantOf("raw") {
 			kube = "0"
 		}
-		if i.Name == "calico-underlay" || i.Name == "kindnet" {
+		if i.Name == plan.VariantOf("calico-underlay") || i.Name == plan.VariantOf("kindnet") {
 			acct = "1"
 		}
 		want := map[string]string{"net/ipv4/ip_forward": kube, "net/ipv4/conf/all/route_localnet": kube}
@@ -250,7 +250,7 @@ func checkSettings(t *testing.T, i *Instance, h *Host, want map[string]string) {
 func TestNotServedIsTrue(t *testing.T) {
 	l := up(t, plan.Lab{}, "macvlan", "bridge", "ptp", "ipvlan", "sriov")
 	for _, i := range standing(t, l) {
-		t.Run(string(i.Name), func(t *testing.T) {
+		t.Run(i.Name.String(), func(t *testing.T) {
 			t.Parallel()
 			for _, p := range plan.Paths {
 				reason := i.Spec.dataplane.NotServed(p)
@@ -305,7 +305,7 @@ func TestNICModelsAndLineRate(t *testing.T) {
 						t.Errorf("%s %s: eth0 is shaped by %q, want %s", i.Name, n.Name, got, c.shaper)
 					}
 					pod, want := n.Pods[0], "noqueue"
-					if i.Name == "sriov" {
+					if i.Name == plan.VariantOf("sriov") {
 						want = c.shaper // its wire does not begin at the node
 					}
 					if got := shaper(t, &pod.Host); got != want {
@@ -381,20 +381,20 @@ func TestSplitSteersEachNodeToItsCPUs(t *testing.T) {
 func TestOneFailureDoesNotDisturbTheOthers(t *testing.T) {
 	l := up(t, plan.Lab{ServiceProxy: "ipvs"}, "raw", "no-such", "canal", "cilium-vxlan")
 	for name, says := range map[string]string{"no-such": "unknown profile", "canal": "Felix has more chains"} {
-		i := l.Instance(plan.Variant(name))
+		i := l.Instance(plan.VariantOf(name))
 		if i == nil || i.Err == nil || !strings.Contains(i.Err.Error(), says) {
 			t.Errorf("%s: %+v, want an error that says %q", name, i, says)
 		}
-		if _, _, err := endsOf(l, plan.Variant(name), plan.NinePaths[0]); err == nil {
+		if _, _, err := endsOf(l, plan.VariantOf(name), plan.NinePaths[0]); err == nil {
 			t.Errorf("%s has endpoints", name)
 		}
 	}
 	for _, name := range []string{"raw", "cilium-vxlan"} {
-		if i := l.Instance(plan.Variant(name)); i.Err != nil && lacking(t, i.Profile) == "" {
+		if i := l.Instance(plan.VariantOf(name)); i.Err != nil && lacking(t, i.Profile) == "" {
 			t.Errorf("%s does not stand: %v", name, i.Err)
 		}
 	}
-	if l.Instance("host") != nil {
+	if l.Instance(plan.VariantOf("host")) != nil {
 		t.Error("host stands without having been asked for")
 	}
 }
@@ -402,7 +402,7 @@ func TestOneFailureDoesNotDisturbTheOthers(t *testing.T) {
 // TestWhatTheKernelLacksIsNamed: a profile that needs a missing device says which build option would bring it.
 func TestWhatTheKernelLacksIsNamed(t *testing.T) {
 	l := up(t, plan.Lab{}, "raw", "ipvlan")
-	i := l.Instance("ipvlan")
+	i := l.Instance(plan.VariantOf("ipvlan"))
 	if lacking(t, i.Profile) == "" {
 		t.Skip("this machine lacks nothing that ipvlan needs, so there is nothing to name")
 	}
@@ -417,7 +417,7 @@ func TestWhatTheKernelLacksIsNamed(t *testing.T) {
 	if !errors.Is(i.Err, errors.ErrUnsupported) || !strings.Contains(advice.Of(i.Err), "modprobe ipvlan") {
 		t.Errorf("%v, hint %q", i.Err, advice.Of(i.Err))
 	}
-	if i := l.Instance("raw"); i.Err != nil {
+	if i := l.Instance(plan.VariantOf("raw")); i.Err != nil {
 		t.Errorf("raw does not stand either: %v", i.Err)
 	}
 }
@@ -427,7 +427,7 @@ func TestModelsAreLabelled(t *testing.T) {
 	l := up(t, plan.Lab{}, "sriov", "ptp")
 	for _, i := range standing(t, l) {
 		var want []string
-		if i.Name == "sriov" {
+		if i.Name == plan.VariantOf("sriov") {
 			want = []string{i.Profile.Model}
 		}
 		if !slices.Equal(i.StandIn, want) {
@@ -440,7 +440,7 @@ func TestModelsAreLabelled(t *testing.T) {
 func TestAPodReachesItself(t *testing.T) {
 	l := up(t, plan.Lab{}, "flannel-host-gw")
 	standing(t, l)
-	c, s, err := endsOf(l, "flannel-host-gw", plan.Path{From: plan.Pod, To: plan.Self})
+	c, s, err := endsOf(l, plan.VariantOf("flannel-host-gw"), plan.Path{From: plan.Pod, To: plan.Self})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -468,11 +468,11 @@ func TestEndpointsOfATwinAreItsOwn(t *testing.T) {
 	l := up(t, plan.Lab{}, "raw", "raw~twin")
 	standing(t, l)
 	p := plan.NinePaths[0]
-	c1, s1, err := endsOf(l, "raw", p)
+	c1, s1, err := endsOf(l, plan.VariantOf("raw"), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c2, s2, err := endsOf(l, "raw~twin", p)
+	c2, s2, err := endsOf(l, plan.VariantOf("raw~twin"), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -482,12 +482,12 @@ func TestEndpointsOfATwinAreItsOwn(t *testing.T) {
 	if s1.Address != "172.18.0.12" || s1.Port != agentPort || s1.ListenPort != agentPort || s2.Address != s1.Address {
 		t.Errorf("addresses %+v %+v", s1, s2)
 	}
-	a, err1 := l.Instance("raw").Nodes[0].NS.Inode()
-	b, err2 := l.Instance("raw~twin").Nodes[0].NS.Inode()
+	a, err1 := l.Instance(plan.VariantOf("raw")).Nodes[0].NS.Inode()
+	b, err2 := l.Instance(plan.VariantOf("raw~twin")).Nodes[0].NS.Inode()
 	if err1 != nil || err2 != nil || a == b {
 		t.Errorf("namespaces %d and %d (%v, %v)", a, b, err1, err2)
 	}
-	_, _, err = endsOf(l, "raw", plan.NinePaths[3])
+	_, _, err = endsOf(l, plan.VariantOf("raw"), plan.NinePaths[3])
 	if not := (*control.NotServedError)(nil); !errors.As(err, &not) {
 		t.Errorf("a pod path of raw: %v", err)
 	}
@@ -497,7 +497,7 @@ func TestMissingProgramIsToldByProfile(t *testing.T) {
 	l := up(t, plan.Lab{})
 	missing := errors.New("iptables-restore: not installed")
 	l.tools.iptables = func() (*ipt.Tool, error) { return nil, missing }
-	i := l.raise(t.Context(), "host")
+	i := l.raise(t.Context(), plan.VariantOf("host"))
 	if !errors.Is(i.Err, missing) || !strings.HasPrefix(i.Err.Error(), `profile "host": rules: node-1: `) {
 		t.Errorf("host without iptables: %v", i.Err)
 	}
@@ -505,10 +505,10 @@ func TestMissingProgramIsToldByProfile(t *testing.T) {
 		t.Errorf("half an instance was left: %+v", i)
 	}
 	l.tools.ipset = func() (*ipt.IPSet, error) { return nil, missing }
-	if i := l.raise(t.Context(), "canal"); !errors.Is(i.Err, missing) {
+	if i := l.raise(t.Context(), plan.VariantOf("canal")); !errors.Is(i.Err, missing) {
 		t.Errorf("canal without ipset: %v", i.Err)
 	}
-	raw := l.raise(t.Context(), "raw")
+	raw := l.raise(t.Context(), plan.VariantOf("raw"))
 	if raw.Err != nil {
 		t.Errorf("raw needs no iptables: %v", raw.Err)
 	}
@@ -520,7 +520,7 @@ func TestUpGivesUpWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	before := trees(t)
-	if _, err := Up(ctx, []plan.Variant{"raw", "ptp"}, Options{Program: program}); !errors.Is(err, context.Canceled) {
+	if _, err := Up(ctx, plan.Variants("raw", "ptp"), Options{Program: program}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Up with a dead context: %v", err)
 	}
 	// Other programs' labs come and go meanwhile.

@@ -327,9 +327,9 @@ func (l *Lab) members(inst *Instance, r plan.Route) (control.Ends, error) {
 func (l *Lab) endpoint(inst *Instance, name string) control.Endpoint {
 	h := inst.Host(name)
 	return control.Endpoint{
-		Name: string(inst.Name) + "/" + name, CPUs: h.CPUs,
+		Name: inst.Name.String() + "/" + name, CPUs: h.CPUs,
 		Start: func(ctx context.Context) (io.ReadWriteCloser, error) {
-			return l.startAgent(ctx, string(inst.Name)+"/"+name, h)
+			return l.startAgent(ctx, inst.Name.String()+"/"+name, h)
 		},
 	}
 }
@@ -370,7 +370,7 @@ func (l *Lab) VerifierLogs() map[string]string {
 	logs := map[string]string{}
 	for _, i := range l.instances {
 		if log := attach.VerifierLog(i.Err); log != "" {
-			logs[string(i.Name)] = log
+			logs[i.Name.String()] = log
 		}
 	}
 	return logs

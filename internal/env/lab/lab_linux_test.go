@@ -111,7 +111,7 @@ func standing(t *testing.T, l *Lab) []*Instance {
 		if i.Err == nil {
 			list = append(list, i)
 		} else if missing := lacking(t, i.Profile); missing != "" {
-			t.Run(string(i.Name), func(t *testing.T) { t.Skipf("%v; lacking %s", i.Err, missing) })
+			t.Run(i.Name.String(), func(t *testing.T) { t.Skipf("%v; lacking %s", i.Err, missing) })
 		} else {
 			t.Errorf("%s does not stand: %v", i.Name, i.Err)
 		}
@@ -193,7 +193,7 @@ func carry(i *Instance, e Ends, connected func() error) error {
 func TestEveryServedPathCarriesTraffic(t *testing.T) {
 	l := up(t, plan.Lab{PodsPerNode: 3}, append(profile.Names(), profile.Raw+"~twin")...)
 	for _, i := range standing(t, l) {
-		t.Run(string(i.Name), func(t *testing.T) {
+		t.Run(i.Name.String(), func(t *testing.T) {
 			t.Parallel()
 			for _, p := range plan.Paths {
 				e, err := i.Spec.Ends(p)

@@ -29,7 +29,7 @@ func TestNICModelsOnTheWire(t *testing.T) {
 			crew.SetLimit(8) // most of the time goes by waiting for the kernel to let go of sockets and features
 			for _, i := range standing(t, l) {
 				crew.Go(func() error {
-					t.Run(string(i.Name), func(t *testing.T) {
+					t.Run(i.Name.String(), func(t *testing.T) {
 						for _, path := range []string{"pod-to-pod/cross-node", "pod-to-pod/same-node", "host-to-host/cross-node"} {
 							for _, model := range []plan.NIC{plan.NICWire, plan.NICIdeal, "", plan.NICWire} {
 								seesModel(t, l, i, path, model, base)

@@ -47,13 +47,13 @@ func (l *Lab) remove(ctx context.Context, name plan.Variant) error {
 		return fmt.Errorf("profile %q is not in the lab", name)
 	}
 	l.replace(&Instance{Name: name, Profile: old.Profile, Spec: old.Spec, Err: errGone})
-	l.endAgents(string(name) + "/")
+	l.endAgents(name.String() + "/")
 	left := old.endOwn()
 	old.close()
 	if l.groups.tree == nil {
 		return left
 	}
-	return errors.Join(left, cgroup.Remove(ctx, filepath.Join(l.groups.tree.Path(), string(name))))
+	return errors.Join(left, cgroup.Remove(ctx, filepath.Join(l.groups.tree.Path(), name.String())))
 }
 
 // endAgents ends the agents of an instance, whose names begin with prefix.

@@ -29,7 +29,7 @@ func marks(t *testing.T, instances []*Instance) (left func() []string) {
 	for _, i := range instances {
 		node, err := link.Open(i.Nodes[0].NS)
 		if err == nil {
-			err = own.Add(link.Veth{Name: string(i.Name), Peer: "mark", PeerIn: node})
+			err = own.Add(link.Veth{Name: i.Name.String(), Peer: "mark", PeerIn: node})
 			node.Close()
 		}
 		if err != nil {
@@ -57,15 +57,15 @@ func TestRenew(t *testing.T) {
 	l := up(t, plan.Lab{}, "raw", "canal", "cilium-native")
 	left := marks(t, standing(t, l))
 	var agents []int
-	for _, name := range []plan.Variant{"canal", "raw"} {
+	for _, name := range plan.Variants("canal", "raw") {
 		host := &l.Instance(name).Nodes[0].Host
-		a, err := l.startAgent(t.Context(), string(name)+"/node-1", host)
+		a, err := l.startAgent(t.Context(), name.String()+"/node-1", host)
 		if err != nil {
 			t.Fatal(err)
 		}
 		agents = append(agents, a.(*agent).cmd.Process.Pid)
 	}
-	for name, err := range l.Renew(t.Context(), []plan.Variant{"cilium-native", "canal"}) {
+	for name, err := range l.Renew(t.Context(), plan.Variants("cilium-native", "canal")) {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -88,7 +88,7 @@ func TestRenew(t *testing.T) {
 			t.Errorf("%s: %v", i.Name, err)
 		}
 	}
-	if l.Renew(t.Context(), []plan.Variant{"macvlan"})["macvlan"] == nil {
+	if l.Renew(t.Context(), plan.Variants("macvlan"))[plan.VariantOf("macvlan")] == nil {
 		t.Error("a profile that is not in the lab is raised anew")
 	}
 }
@@ -100,9 +100,9 @@ func TestRenewFails(t *testing.T) {
 	left := marks(t, standing(t, l))
 	killed, find := errors.New("iptables was killed"), l.tools.iptables
 	l.tools.iptables = func() (*ipt.Tool, error) { return nil, killed }
-	names := []plan.Variant{"canal", "raw"}
+	names := plan.Variants("canal", "raw")
 	got := l.Renew(t.Context(), names)
-	if !errors.Is(got["canal"], killed) || got["raw"] != nil || !errors.Is(l.Instance("canal").Err, killed) {
+	if !errors.Is(got[plan.VariantOf("canal")], killed) || got[plan.VariantOf("raw")] != nil || !errors.Is(l.Instance(plan.VariantOf("canal")).Err, killed) {
 		t.Errorf("got %v", got)
 	}
 	if left := left(); len(left) > 0 {
@@ -111,7 +111,7 @@ func TestRenewFails(t *testing.T) {
 	l.tools.iptables = find
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	if got := l.Renew(stopped, names); got["canal"] == nil || got["raw"] == nil {
+	if got := l.Renew(stopped, names); got[plan.VariantOf("canal")] == nil || got[plan.VariantOf("raw")] == nil {
 		t.Errorf("interrupted: got %v", got)
 	}
 	for name, err := range l.Renew(t.Context(), names) {

@@ -20,11 +20,11 @@ import (
 func TestRolledServices(t *testing.T) {
 	for _, family := range []int{4, IPv6} {
 		l := plan.Lab{Family: family, Services: 7, PodsPerNode: 4}
-		s, err := NewSpec("canal", l, kept(2, 3)...)
+		s, err := NewSpec(plan.VariantOf("canal"), l, kept(2, 3)...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := NewSpec("canal", l, Options{Backends: []int{2, 3}, Rolled: []int{2, 3}}.backends()...)
+		r, err := NewSpec(plan.VariantOf("canal"), l, Options{Backends: []int{2, 3}, Rolled: []int{2, 3}}.backends()...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestRolledServices(t *testing.T) {
 			}
 		}
 	}
-	raw, err := NewSpec("raw", plan.Lab{}, backendSet{Of: 2, Rolled: true})
+	raw, err := NewSpec(plan.VariantOf("raw"), plan.Lab{}, backendSet{Of: 2, Rolled: true})
 	if err != nil || len(raw.Services) != 0 {
 		t.Errorf("raw: %v, %v", err, raw.Services)
 	}
@@ -54,24 +54,24 @@ func TestRoll(t *testing.T) {
 		t.Run(string(proxy), func(t *testing.T) {
 			l := upWith(t, Options{Lab: plan.Lab{ServiceProxy: proxy}, Backends: []int{3}, Rolled: []int{3}}, "ptp")
 			path := plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
-			client, servers, err := backendsOf(l, plan.Route{Variant: "ptp", Path: path, Servers: 3, Rolled: true})
+			client, servers, err := backendsOf(l, plan.Route{Variant: plan.VariantOf("ptp"), Path: path, Servers: 3, Rolled: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			i := l.Instance("ptp")
+			i := l.Instance(plan.VariantOf("ptp"))
 			for n, e := range servers {
 				answer(t, i, e, n)
 			}
 			met := func(address string) map[int]int { return ask(t, i, client, address) }
 			rolledAddress := net.JoinHostPort(servers[0].Address, fmt.Sprint(servers[0].Port))
-			_, kept, err := backendsOf(l, plan.Route{Variant: "ptp", Path: path, Servers: 3})
+			_, kept, err := backendsOf(l, plan.Route{Variant: plan.VariantOf("ptp"), Path: path, Servers: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := met(rolledAddress); len(got) != 3 {
 				t.Fatalf("before: %v", got)
 			}
-			b := control.Backend{Route: plan.Route{Variant: "ptp", Path: path, Servers: 3, Rolled: true}, Index: 1}
+			b := control.Backend{Route: plan.Route{Variant: plan.VariantOf("ptp"), Path: path, Servers: 3, Rolled: true}, Index: 1}
 			if err := l.Roll(t.Context(), b, false); err != nil {
 				t.Fatal(err)
 			}
@@ -87,7 +87,7 @@ func TestRoll(t *testing.T) {
 			if got := met(rolledAddress); len(got) != 3 {
 				t.Errorf("again: %v", got)
 			}
-			for _, wrong := range []control.Backend{{Route: plan.Route{Variant: "canal", Path: path, Servers: 3, Rolled: true}}, {Route: plan.Route{Variant: "ptp", Path: path, Servers: 2, Rolled: true}}, {Route: plan.Route{Variant: "ptp", Path: path, Servers: 3, Rolled: true}, Index: 3}} {
+			for _, wrong := range []control.Backend{{Route: plan.Route{Variant: plan.VariantOf("canal"), Path: path, Servers: 3, Rolled: true}}, {Route: plan.Route{Variant: plan.VariantOf("ptp"), Path: path, Servers: 2, Rolled: true}}, {Route: plan.Route{Variant: plan.VariantOf("ptp"), Path: path, Servers: 3, Rolled: true}, Index: 3}} {
 				if err := l.Roll(t.Context(), wrong, false); err == nil {
 					t.Errorf("%+v was rolled", wrong)
 				}
@@ -124,7 +124,7 @@ func TestRolledFromOutside(t *testing.T) {
 func rollFromOutside(t *testing.T, l *Lab, i *Instance, path plan.Path) {
 	const backends = 3
 	all := backends
-	if strings.HasSuffix(string(i.Name), "-dsr") {
+	if strings.HasSuffix(i.Name.String(), "-dsr") {
 		// The node that is called sees no answers, so that a port which once led to the other node goes on doing so. Two
 		// backends are there.
 		all = 2
@@ -158,7 +158,7 @@ func rollFromOutside(t *testing.T, l *Lab, i *Instance, path plan.Path) {
 func answer(t *testing.T, i *Instance, e control.Endpoint, number int) {
 	t.Helper()
 	var listener net.Listener
-	err := i.Host(strings.TrimPrefix(e.Name, string(i.Name)+"/")).NS.Do(func() (err error) {
+	err := i.Host(strings.TrimPrefix(e.Name, i.Name.String()+"/")).NS.Do(func() (err error) {
 		listener, err = net.Listen("tcp", net.JoinHostPort(e.ListenAddress, fmt.Sprint(e.ListenPort)))
 		return err
 	})
@@ -184,7 +184,7 @@ func answer(t *testing.T, i *Instance, e control.Endpoint, number int) {
 func ask(t *testing.T, i *Instance, client control.Endpoint, address string) map[int]int {
 	t.Helper()
 	counts := map[int]int{}
-	err := i.Host(strings.TrimPrefix(client.Name, string(i.Name)+"/")).NS.Do(func() error {
+	err := i.Host(strings.TrimPrefix(client.Name, i.Name.String()+"/")).NS.Do(func() error {
 		for range 60 { // one of three is left out by chance once in 10^10
 			c, err := net.DialTimeout("tcp", netip.MustParseAddrPort(address).String(), 2*time.Second)
 			if err != nil {

@@ -20,7 +20,7 @@ import (
 
 func spec(t *testing.T, name string, l plan.Lab) instanceSpec {
 	t.Helper()
-	s, err := NewSpec(plan.Variant(name), l)
+	s, err := NewSpec(plan.VariantOf(name), l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func in6(t *testing.T) []string {
 	t.Helper()
 	var names []string
 	for _, name := range profile.Names() {
-		_, err := NewSpec(plan.Variant(name), plan.Lab{Family: IPv6})
+		_, err := NewSpec(plan.VariantOf(name), plan.Lab{Family: IPv6})
 		switch {
 		case err == nil:
 			names = append(names, name)
@@ -91,7 +91,7 @@ func TestIPv6IsTheSameLab(t *testing.T) {
 			}
 		}
 	}
-	if _, err := NewSpec("calico-ipip", plan.Lab{Family: IPv6}); !errors.Is(err, ErrNoIPv6) || !strings.Contains(err.Error(), "Calico has no IPIP for IPv6") {
+	if _, err := NewSpec(plan.VariantOf("calico-ipip"), plan.Lab{Family: IPv6}); !errors.Is(err, ErrNoIPv6) || !strings.Contains(err.Error(), "Calico has no IPIP for IPv6") {
 		t.Errorf("calico-ipip in IPv6: %v", err)
 	}
 }
@@ -235,7 +235,7 @@ func TestSpecRefuses(t *testing.T) {
 		{"canal", plan.Lab{CPU: "one split"}, `lab.cpu: "one split" is not one of auto, one, split`},
 		{"canal", plan.Lab{Iptables: "bpf"}, `lab.iptables: "bpf"`},
 	} {
-		if _, err := NewSpec(plan.Variant(c.name), c.lab); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := NewSpec(plan.VariantOf(c.name), c.lab); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("NewSpec(%s, %+v) = %v, want %q", c.name, c.lab, err, c.says)
 		}
 	}
@@ -261,7 +261,7 @@ func TestNinePathsAreServed(t *testing.T) {
 			if is := errors.As(err, &not); is != lacks[name][p.String()] || err != nil && !is {
 				t.Errorf("%s %s: %v", name, p, err)
 			}
-			if not != nil && (not.Reason == "" || not.Profile != plan.Variant(name) || not.Path != p.String()) {
+			if not != nil && (not.Reason == "" || not.Profile != plan.VariantOf(name) || not.Path != p.String()) {
 				t.Errorf("%s %s: incomplete reason %+v", name, p, not)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 func TestTestServicesFitIn(t *testing.T) {
 	for _, name := range profile.Names() {
 		for _, l := range []plan.Lab{{}, {Services: plan.MaxServices, Endpoints: 1}, {Nodes: 3, PodsPerNode: 5}, {Family: IPv6, Services: plan.MaxServices6, Endpoints: 1}} {
-			s, err := NewSpec(plan.Variant(name), l, kept(2, 3)...)
+			s, err := NewSpec(plan.VariantOf(name), l, kept(2, 3)...)
 			if err != nil || name == profile.Raw {
 				continue // there is no such profile of IPv6, which is told elsewhere
 			}
@@ -46,7 +46,7 @@ func TestSetBackends(t *testing.T) {
 	for name, conditions := range map[string]plan.Lab{
 		"canal": {}, "ptp": {ServiceProxy: "nftables"}, "calico-nftables": {Family: IPv6}, "cilium-native": {Family: IPv6}, "calico-ebpf": {},
 	} {
-		l, err := Up(t.Context(), []plan.Variant{plan.Variant(name)}, Options{Lab: conditions, Program: program, TestServices: true})
+		l, err := Up(t.Context(), []plan.Variant{plan.VariantOf(name)}, Options{Lab: conditions, Program: program, TestServices: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
@@ -36,7 +37,7 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(ours.Records) != len(foreign.Records)-1 || ours.Header.Plan.Baseline != "host" {
+	if len(ours.Records) != len(foreign.Records)-1 || ours.Header.Plan.Baseline != plan.VariantOf("host") {
 		t.Errorf("%d records with baseline %q, want %d with host", len(ours.Records), ours.Header.Plan.Baseline, len(foreign.Records)-1)
 	}
 	for _, c := range []struct{ name, body, says, hint string }{

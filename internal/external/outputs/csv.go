@@ -263,7 +263,7 @@ func (f *csvFile) row(line int, r csvRow) error {
 		i = len(f.batch.Readings)
 		f.at[t] = i
 		f.batch.Readings = append(f.batch.Readings, adapter.Reading{
-			Profile: string(t.Profile), Path: t.Path, Workload: t.Workload, Repetition: t.Repetition, Window: w, Started: f.batch.Created,
+			Profile: t.Profile.String(), Path: t.Path, Workload: t.Workload, Repetition: t.Repetition, Window: w, Started: f.batch.Created,
 		})
 		f.said = append(f.said, map[string]int{})
 	}
@@ -288,7 +288,7 @@ func (f *csvFile) row(line int, r csvRow) error {
 
 // trial reads which trial a row is about.
 func (r csvRow) trial() (plan.Trial, error) {
-	t := plan.Trial{Case: plan.Case{Profile: plan.Variant(r["profile"])}, Repetition: 1}
+	t := plan.Trial{Case: plan.Case{Profile: plan.VariantOf(r["profile"])}, Repetition: 1}
 	for _, s := range r {
 		if !utf8.ValidString(s) {
 			return t, errors.New("it is not UTF-8")

@@ -103,7 +103,7 @@ func bareHosts(_ *View, c plan.Case) []plan.Case {
 // encrypted.
 var podsBelowHosts = []beside{{margin: belowHosts, silent: (*View).inLab, name: betweenHosts,
 	others: func(v *View, c plan.Case) []plan.Case {
-		if encrypts(string(c.Profile)) || c.Path.From == plan.External || c.Path.To == plan.External || c.Workload.Traits().Datagrams() {
+		if encrypts(c.Profile.String()) || c.Path.From == plan.External || c.Path.To == plan.External || c.Workload.Traits().Datagrams() {
 			return nil
 		}
 		return v.hosts(c)
@@ -227,18 +227,18 @@ var encapsulationFree = []beside{{better: true, margin: beyondBare,
 	others: func(v *View, c plan.Case) []plan.Case {
 		return v.onTunnel(c, siblings(c.Profile), "none")
 	},
-	name: func(o *Cell) string { return "by " + string(o.Profile) + ", which does not encapsulate" }}}
+	name: func(o *Cell) string { return "by " + o.Profile.String() + ", which does not encapsulate" }}}
 
 var tunnelsDisagree = []beside{{metrics: judged[:1], margin: beyondTunnel,
 	others: func(v *View, c plan.Case) []plan.Case {
-		p, _ := profile.Lookup(string(c.Profile))
+		p, _ := profile.Lookup(c.Profile.String())
 		if p.Encapsulation == "none" {
 			return nil
 		}
 		return v.onTunnel(c, profile.All(), p.Encapsulation)
 	},
 	name: func(o *Cell) string {
-		p, _ := profile.Lookup(string(o.Profile))
+		p, _ := profile.Lookup(o.Profile.String())
 		return "by " + p.Name + ", which uses " + p.Encapsulation + " too"
 	}}}
 
@@ -250,8 +250,8 @@ func (v *View) onTunnel(c plan.Case, profiles []profile.Profile, encapsulation s
 	}
 	var cases []plan.Case
 	for _, p := range profiles {
-		if p.Encapsulation == encapsulation && p.Name != string(c.Profile) && !v.imitated(plan.Variant(p.Name)) {
-			cases = append(cases, plan.Case{Profile: plan.Variant(p.Name), Path: c.Path, Workload: c.Workload})
+		if p.Encapsulation == encapsulation && p.Name != c.Profile.String() && !v.imitated(plan.VariantOf(p.Name)) {
+			cases = append(cases, plan.Case{Profile: plan.VariantOf(p.Name), Path: c.Path, Workload: c.Workload})
 		}
 	}
 	return cases
@@ -266,7 +266,7 @@ func variant(name string) bool {
 
 // siblings returns the profiles that differ from one in encapsulation alone, as far as the catalogue knows.
 func siblings(name plan.Variant) (others []profile.Profile) {
-	p, ok := profile.Lookup(string(name))
+	p, ok := profile.Lookup(name.String())
 	if !ok || variant(p.Name) {
 		return nil
 	}
@@ -294,8 +294,8 @@ func modesDisagree(v *View, found *list) {
 		}
 		worst, better, known := 0.0, []string{}, 0
 		for _, p := range siblings(c.Profile) {
-			other := v.cell(plan.Case{Profile: plan.Variant(p.Name), Path: c.Path, Workload: c.Workload}, c.Metric)
-			if other == nil || v.imitated(plan.Variant(p.Name)) {
+			other := v.cell(plan.Case{Profile: plan.VariantOf(p.Name), Path: c.Path, Workload: c.Workload}, c.Metric)
+			if other == nil || v.imitated(plan.VariantOf(p.Name)) {
 				continue
 			}
 			known++

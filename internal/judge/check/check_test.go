@@ -103,7 +103,7 @@ func clean(r *rand.Rand, repetitions int) []result.Record {
 			}
 			for n := range repetitions {
 				for _, w := range []string{"rr", "crr", "stream", "stream(flows=4)", "stream(udp,rate=1G)", "http"} {
-					records = append(records, cleanTrial(plan.Trial{Case: plan.Case{Profile: plan.Variant(name), Path: path, Workload: workload(w)}, Repetition: n + 1}, cost*noise()))
+					records = append(records, cleanTrial(plan.Trial{Case: plan.Case{Profile: plan.VariantOf(name), Path: path, Workload: workload(w)}, Repetition: n + 1}, cost*noise()))
 				}
 			}
 		}
@@ -250,7 +250,7 @@ func FuzzParseClaim(f *testing.F) {
 		v := New(result.Header{Facts: facts.Facts{"claim": text}, Origin: "x"})
 		for i, name := range []string{"canal", "ptp", "raw"} {
 			r := own(1, 0, "")[0]
-			r.Profile, r.Metrics = plan.Variant(name), map[string]float64{metric.Goodput: x * float64(i+1)}
+			r.Profile, r.Metrics = plan.VariantOf(name), map[string]float64{metric.Goodput: x * float64(i+1)}
 			v.Add(r)
 		}
 		r, err := v.Report("r", nil)
@@ -290,7 +290,7 @@ func FuzzNumbers(f *testing.F) {
 			for _, path := range []plan.Path{plan.ZeroPath, plan.NinePaths[3], plan.NinePaths[4], plan.NinePaths[8]} {
 				for _, w := range []string{"rr", "http", "stream(udp,rate=1G)", "stream"} {
 					r := own(1, 0, "")[0]
-					r.Case = plan.Case{Profile: plan.Variant(name), Path: path, Workload: workload(w)}
+					r.Case = plan.Case{Profile: plan.VariantOf(name), Path: path, Workload: workload(w)}
 					r.WindowNs = int64(b[n%len(b)])
 					for _, m := range metric.All() {
 						n++

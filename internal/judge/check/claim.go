@@ -161,7 +161,7 @@ func (c *Claim) setValue(said string) error {
 
 // key is the cell that a claim is about, of profile.
 func (c Claim) key(profile string) Key {
-	return Key{Case: plan.Case{Profile: plan.Variant(profile), Path: c.Path, Workload: c.Workload}, Metric: c.Metric}
+	return Key{Case: plan.Case{Profile: plan.VariantOf(profile), Path: c.Path, Workload: c.Workload}, Metric: c.Metric}
 }
 
 // numbers returns the cells of A and B; ok if there are as many as the claim needs.
@@ -267,7 +267,7 @@ func (v *View) ranked(c Claim) []*Cell {
 	m, _ := metric.Lookup(c.Metric)
 	var row []*Cell
 	for _, cell := range v.cells {
-		if cell.Key == c.key(string(cell.Profile)) {
+		if cell.Key == c.key(cell.Profile.String()) {
 			row = append(row, cell)
 		}
 	}

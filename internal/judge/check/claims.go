@@ -172,11 +172,11 @@ func oneSided(v *View, found *list) {
 		done[s] = true
 		var opposite []string
 		for _, x := range v.cells {
-			if x.Metric != c.Metric || string(x.Profile) != c.A || mentioned[x.Key] {
+			if x.Metric != c.Metric || x.Profile.String() != c.A || mentioned[x.Key] {
 				continue
 			}
 			k := x.Key
-			k.Profile = plan.Variant(c.B)
+			k.Profile = plan.VariantOf(c.B)
 			if y := v.at[k]; y != nil && (x.Median > y.Median) != (a.Median > b.Median) && x.Median != y.Median {
 				opposite = append(opposite, fmt.Sprintf("%s %s: %s and %s", x.Path, x.Workload, median(x), median(y)))
 			}

@@ -304,7 +304,7 @@ func own(trials, warned int, id string) []result.Record {
 	var records []result.Record
 	for i := range trials {
 		r := result.Record{Type: result.TypeTrial, Status: result.OK, Metrics: map[string]float64{"goodput": 1e9 + float64(i)}}
-		r.Case = plan.Case{Profile: "canal", Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, Workload: plan.Workload{Spec: plan.Stream{}}.Normalize()}
+		r.Case = plan.Case{Profile: plan.VariantOf("canal"), Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, Workload: plan.Workload{Spec: plan.Stream{}}.Normalize()}
 		r.Repetition = i + 1
 		if i < warned {
 			r.Warnings = []sample.Warning{{ID: id, Message: "seen"}, {ID: id, Message: "seen again"}}
@@ -416,7 +416,7 @@ func TestFewRepetitionsOfOurs(t *testing.T) {
 				n = 2
 			}
 			for _, r := range own(n, 0, "") {
-				r.Profile = plan.Variant(string(rune('a' + i)))
+				r.Profile = plan.VariantOf(string(rune('a' + i)))
 				records = append(records, r)
 			}
 		}
@@ -489,7 +489,7 @@ func TestOddOneOut(t *testing.T) {
 
 // TestFlowsOfAVariant: what is under way at most follows from the flows of the variant, not from those of its workload alone.
 func TestFlowsOfAVariant(t *testing.T) {
-	for v, plausible := range map[plan.Variant]bool{"ptp": false, "ptp(flows=8)": false, "ptp(flows=16)": true} {
+	for v, plausible := range map[plan.Variant]bool{plan.VariantOf("ptp"): false, plan.VariantOf("ptp(flows=8)"): false, plan.VariantOf("ptp(flows=16)"): true} {
 		c := plan.Case{Profile: v, Path: plan.Paths[0], Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}
 		r := result.Record{Trial: plan.Trial{Case: c}, Metrics: map[string]float64{metric.TransactionRate: 150000, metric.RTT + ".mean": 100e3}}
 		if said := newTrial(&View{header: result.Header{Plan: plan.Default()}}, c, r).concurrency(); (said == "") != plausible {

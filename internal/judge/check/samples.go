@@ -114,8 +114,8 @@ func copied(v *View, found *list) {
 	for _, c := range v.cells {
 		if c.N == 1 && digits(c.Median) >= someDigits && !slices.Contains(counts, c.Metric) {
 			at := row{c.Key, c.Median}
-			at.Profile = ""
-			same.add(at, string(c.Profile))
+			at.Profile = plan.Variant{}
+			same.add(at, c.Profile.String())
 		}
 	}
 	for at, names := range same.all() {

@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/facts"
@@ -114,12 +115,14 @@ func (c *Collector) Analyse(h result.Header, o Options) (*Analysis, error) {
 		Facts:      h.Facts,
 	}
 	a.axes(h, c)
-	if o.Baseline != "" && !slices.Contains(a.Profiles, o.Baseline) {
+	if !o.Baseline.IsZero() && !slices.Contains(a.Profiles, o.Baseline) {
 		return nil, advice.With(fmt.Errorf("baseline %q is not a profile of this result", o.Baseline),
-			"choose one of: "+plan.JoinVariants(a.Profiles, ", "))
+			"choose one of: "+strings.Join(plan.Texts(a.Profiles), ", "))
 	}
 	twin := twinOf(h, c.cases)
-	a.quiet = c.measureQuiet(func(p plan.Variant) bool { return p.Original() == profile.Raw || p.IsTwin() || twin != "" && p == twin })
+	a.quiet = c.measureQuiet(func(p plan.Variant) bool {
+		return p.Original() == plan.VariantOf(profile.Raw) || p.IsTwin() || !twin.IsZero() && p == twin
+	})
 	a.cells = c.gather(a)
 	a.weigh()
 	a.at = make(map[Key]*Cell, len(a.cells))
@@ -163,7 +166,7 @@ func placeOf(profile plan.Variant, path plan.Path) Key {
 
 // axes collects what the plan names and the trials add.
 func (a *Analysis) axes(h result.Header, c *Collector) {
-	if h.Plan.Baseline != "" {
+	if !h.Plan.Baseline.IsZero() {
 		a.Profiles = append(a.Profiles, h.Plan.Baseline)
 	}
 	a.Profiles = append(a.Profiles, h.Plan.Measured()...)

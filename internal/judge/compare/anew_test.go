@@ -49,7 +49,7 @@ func (l lab) run(r *rand.Rand) []result.Record {
 			recs = append(recs, result.Record{
 				Type: result.TypeTrial, Status: result.OK, Instance: instance,
 				Metrics: map[string]float64{metric.ServiceDemand: 1e4 * f * (1 + l.shift) * math.Exp(own[k]+l.scatter*r.NormFloat64())},
-				Trial:   plan.Trial{Case: plan.Case{Profile: plan.Variant(profile), Path: path, Workload: w}, Repetition: rep},
+				Trial:   plan.Trial{Case: plan.Case{Profile: plan.VariantOf(profile), Path: path, Workload: w}, Repetition: rep},
 			})
 		}
 		for _, w := range []plan.Workload{rr, plan.Workload{Spec: plan.CRR{}}.Normalize()} {
@@ -110,8 +110,8 @@ func TestPlantedFilesFail(t *testing.T) {
 		two.shift, two.slow = 0.10, 0.05
 		hit := false
 		for _, m := range pairOf(t, one.run(r), two.run(r)).Judged() {
-			hit = hit || m.Verdict == Worse && m.Profile == "p0"
-			if m.Verdict != Same && m.Verdict != Inconclusive && m.Profile != "p0" {
+			hit = hit || m.Verdict == Worse && m.Profile == plan.VariantOf("p0")
+			if m.Verdict != Same && m.Verdict != Inconclusive && m.Profile != plan.VariantOf("p0") {
 				others++
 			}
 		}

@@ -23,7 +23,7 @@ type rowOf struct {
 }
 
 func (c rowOf) run(r *rand.Rand) (result.Header, []result.Record) {
-	h := result.Header{Plan: plan.Plan{Baseline: "p0"}}
+	h := result.Header{Plan: plan.Plan{Baseline: plan.VariantOf("p0")}}
 	var recs []result.Record
 	for rep := 1; rep <= c.repetitions; rep++ {
 		level := c.drift * r.NormFloat64()
@@ -39,7 +39,7 @@ func (c rowOf) run(r *rand.Rand) (result.Header, []result.Record) {
 			demand := 1e4 * f * math.Exp(level+c.apart*float64(max(0, i-1))+noise*r.NormFloat64())
 			rec := result.Record{
 				Type: result.TypeTrial, Status: result.OK, Instance: rep, Metrics: map[string]float64{metric.ServiceDemand: demand},
-				Trial: plan.Trial{Case: plan.Case{Profile: plan.Variant(fmt.Sprintf("p%d", i)), Path: podPod, Workload: rr}, Repetition: rep},
+				Trial: plan.Trial{Case: plan.Case{Profile: plan.VariantOf(fmt.Sprintf("p%d", i)), Path: podPod, Workload: rr}, Repetition: rep},
 			}
 			if c.sliced {
 				var sides [2]*sample.Observation
@@ -71,7 +71,7 @@ func (c rowOf) row(t *testing.T, r *rand.Rand) []Standing {
 	for _, s := range ranks {
 		for _, x := range []Comparison{s.ToBest, s.ToLast} {
 			named := x.Verdict == Better || x.Verdict == Worse
-			if apart := x.Low > 1 || x.High < 1; apart != named && x.Profile != "" && x.Verdict != Same {
+			if apart := x.Low > 1 || x.High < 1; apart != named && !x.Profile.IsZero() && x.Verdict != Same {
 				t.Errorf("%+v: %q by an interval of %g to %g", c, x.Verdict, x.Low, x.High)
 			}
 		}
@@ -135,7 +135,7 @@ func TestBestIsFound(t *testing.T) {
 			found := 0
 			for range runs {
 				ranks := c.row(t, r)
-				if worse, _ := named(ranks); ranks[0].Cell.Profile == "p0" && worse == profiles-1 {
+				if worse, _ := named(ranks); ranks[0].Cell.Profile == plan.VariantOf("p0") && worse == profiles-1 {
 					found++
 				}
 			}
@@ -157,7 +157,7 @@ func TestBestAmongMany(t *testing.T) {
 		for range runs {
 			h, recs := rowOf{profiles: profiles, repetitions: 10, noise: 0.01, apart: 0.3, faster: 0.04}.run(r)
 			ranks := analyse(t, h, recs).Rank(podPod, rr, metric.ServiceDemand)
-			if ranks[1].Cell.Profile == "p1" && ranks[1].ToBest.Verdict == Worse {
+			if ranks[1].Cell.Profile == plan.VariantOf("p1") && ranks[1].ToBest.Verdict == Worse {
 				found[profiles]++
 			}
 		}
@@ -170,7 +170,7 @@ func TestBestAmongMany(t *testing.T) {
 // TestRowOfOne: a row of one profile has nothing to compare, and one repetition decides nothing.
 func TestRowOfOne(t *testing.T) {
 	h, recs := rowOf{profiles: 1, repetitions: 5}.run(rand.New(rand.NewPCG(1, 1)))
-	if ranks := analyse(t, h, recs).Rank(podPod, rr, metric.ServiceDemand); len(ranks) != 1 || ranks[0].ToBest.Profile != "" {
+	if ranks := analyse(t, h, recs).Rank(podPod, rr, metric.ServiceDemand); len(ranks) != 1 || !ranks[0].ToBest.Profile.IsZero() {
 		t.Errorf("%+v", ranks)
 	}
 	h, recs = rowOf{profiles: 5, repetitions: 1, apart: 1}.run(rand.New(rand.NewPCG(1, 1)))

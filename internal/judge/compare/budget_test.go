@@ -97,7 +97,7 @@ func FuzzParseBudget(f *testing.F) {
 		case b.Relative && !(b.Limit > 0 && (b.Limit >= 1) == b.Above || b.Limit == 1):
 			t.Fatalf("%q: %+v", s, b)
 		}
-		b.Filter.Match(Key{plan.Case{Profile: plan.Variant(s), Path: podPod, Workload: rr}, b.Metric})
+		b.Filter.Match(Key{plan.Case{Profile: plan.VariantOf(s), Path: podPod, Workload: rr}, b.Metric})
 		if f, err := ParseFilter(s); err == nil && f == (Filter{}) {
 			t.Fatalf("filter %q is empty", s)
 		}
@@ -105,7 +105,7 @@ func FuzzParseBudget(f *testing.F) {
 }
 
 func TestFilter(t *testing.T) {
-	k := Key{Case: plan.Case{Profile: "calico-ebpf-dsr", Path: podPod, Workload: plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}.Normalize()}}
+	k := Key{Case: plan.Case{Profile: plan.VariantOf("calico-ebpf-dsr"), Path: podPod, Workload: plan.Workload{Spec: plan.RR{Protocol: plan.UDP}}.Normalize()}}
 	for in, want := range map[string]bool{
 		"profile=calico-ebpf-dsr": true, "profile=calico-*": true, "profile=*dsr": true, "profile=c*ebpf*": true, "profile=*": true,
 		"profile=calico": false, "profile=*ebpf": false, "profile=calico-*x": false,

@@ -29,7 +29,7 @@ func trials(profile string, path plan.Path, name string, values ...float64) []re
 	for i, v := range values {
 		out = append(out, result.Record{
 			Type: result.TypeTrial, Status: result.OK, Metrics: map[string]float64{name: v},
-			Trial: plan.Trial{Case: plan.Case{Profile: plan.Variant(profile), Path: path, Workload: rr}, Repetition: i + 1},
+			Trial: plan.Trial{Case: plan.Case{Profile: plan.VariantOf(profile), Path: path, Workload: rr}, Repetition: i + 1},
 		})
 	}
 	return out
@@ -40,14 +40,14 @@ func failed(profile string, path plan.Path, repetitions ...int) []result.Record 
 	for _, rep := range repetitions {
 		out = append(out, result.Record{
 			Type: result.TypeTrial, Status: result.Failed, Error: &result.Failure{Kind: "timeout", Message: "no reply"},
-			Trial: plan.Trial{Case: plan.Case{Profile: plan.Variant(profile), Path: path, Workload: rr}, Repetition: rep},
+			Trial: plan.Trial{Case: plan.Case{Profile: plan.VariantOf(profile), Path: path, Workload: rr}, Repetition: rep},
 		})
 	}
 	return out
 }
 
 func header(baseline string, profiles ...string) result.Header {
-	return result.Header{Plan: plan.Plan{Baseline: plan.Variant(baseline), Profiles: plan.Variants(profiles...)}}
+	return result.Header{Plan: plan.Plan{Baseline: plan.VariantOf(baseline), Profiles: plan.Variants(profiles...)}}
 }
 
 func analyse(t *testing.T, h result.Header, recs ...[]result.Record) *Analysis {
@@ -121,7 +121,7 @@ func TestCounted(t *testing.T) {
 	}
 	a := analyse(t, header("raw", "raw", "canal"), trials("raw", podPod, metric.ServiceDemand, 100, 101, 99, 100, 100), trials("canal", podPod, metric.ServiceDemand, 100, 99, 101, 100, 100),
 		sampled("raw", 60e3, 60.1e3, 59.9e3, 60e3, 60.2e3)[1:], sampled("canal", 90e3, 90.1e3, 89.9e3, 90e3, 90.2e3)[1:])
-	k := Key{plan.Case{Profile: "canal", Path: podPod, Workload: rr}, metric.Instructions}
+	k := Key{plan.Case{Profile: plan.VariantOf("canal"), Path: podPod, Workload: rr}, metric.Instructions}
 	cell, ok := a.Cell(k)
 	if !ok || cell.N != 4 || cell.Unit != "1/transaction" || cell.Median < 89e3 || slices.ContainsFunc(cell.Warnings, func(w stat.Warning) bool { return w.ID == missingValues }) {
 		t.Errorf("%+v", cell)
@@ -159,7 +159,7 @@ func TestFloor(t *testing.T) {
 		if f := a.Floors[0]; f.Share < c.low || f.Share > c.high || f.Measured != c.measured {
 			t.Errorf("%s: got %g, measured %v, want %g to %g", c.name, f.Share, f.Measured, c.low, c.high)
 		}
-		if slices.Contains(a.Profiles, "raw~twin") || slices.ContainsFunc(a.Cells, func(c Cell) bool { return strings.Contains(string(c.Profile), "~") }) {
+		if slices.Contains(a.Profiles, plan.VariantOf("raw~twin")) || slices.ContainsFunc(a.Cells, func(c Cell) bool { return strings.Contains(c.Profile.String(), "~") }) {
 			t.Errorf("%s: the twin is shown as a profile", c.name)
 		}
 	}
@@ -221,7 +221,7 @@ func TestCells(t *testing.T) {
 	slices.Reverse(some)
 	end := []result.Record{{Type: result.TypeEnd, End: &result.End{}}}
 	a := analyse(t, header("raw", "x"), some, failed("x", podPod, 4, 5), failed("y", hostHost, 1, 2), end)
-	c, ok := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: rr}, sd})
+	c, ok := a.Cell(Key{plan.Case{Profile: plan.VariantOf("x"), Path: podPod, Workload: rr}, sd})
 	if !ok || c.N != 3 || c.Median != 2 || c.Failed != 2 || c.Unit != "ns/transaction" || !slices.Equal(c.Values(), []float64{3, 1, 2}) {
 		t.Errorf("cell: %+v", c)
 	}
@@ -234,17 +234,17 @@ func TestCells(t *testing.T) {
 	}
 	// A case that failed altogether is missing from no table of its workload, and has no number in any.
 	for _, name := range a.Metrics {
-		c, ok := a.Cell(Key{plan.Case{Profile: "y", Path: hostHost, Workload: rr}, name})
+		c, ok := a.Cell(Key{plan.Case{Profile: plan.VariantOf("y"), Path: hostHost, Workload: rr}, name})
 		if !ok || c.N != 0 || c.Failed != 2 || !math.IsNaN(c.Median) {
 			t.Errorf("failed case, %s: %v %+v", name, ok, c)
 		}
 	}
-	if c, ok := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: rr}, "rtt.p50"}); !ok || c.N != 0 || !slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == notFinite }) {
+	if c, ok := a.Cell(Key{plan.Case{Profile: plan.VariantOf("x"), Path: podPod, Workload: rr}, "rtt.p50"}); !ok || c.N != 0 || !slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == notFinite }) {
 		t.Errorf("a NaN: %v %+v", ok, c)
 	}
 	// Two of the three finished trials have no median: that it stands on one is said, and only there.
 	for name, want := range map[string]bool{sd: false, "rtt.p50": true} {
-		c, _ := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: rr}, name})
+		c, _ := a.Cell(Key{plan.Case{Profile: plan.VariantOf("x"), Path: podPod, Workload: rr}, name})
 		if got := strings.Contains(fmt.Sprint(c.Warnings), "{missing-values 2 of 3 finished trials"); got != want {
 			t.Errorf("%s: warnings %v", name, c.Warnings)
 		}
@@ -291,8 +291,8 @@ func TestResumedRepetitionsAreNotPairs(t *testing.T) {
 	last := len(raw) - 1
 	at := func(recs ...[]result.Record) (pairs int) {
 		a := analyse(t, header("raw", "x"), recs...)
-		one, _ := a.Cell(Key{plan.Case{Profile: "raw", Path: podPod, Workload: rr}, metric.ServiceDemand})
-		two, _ := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: rr}, metric.ServiceDemand})
+		one, _ := a.Cell(Key{plan.Case{Profile: plan.VariantOf("raw"), Path: podPod, Workload: rr}, metric.ServiceDemand})
+		two, _ := a.Cell(Key{plan.Case{Profile: plan.VariantOf("x"), Path: podPod, Workload: rr}, metric.ServiceDemand})
 		for range pairsOf(one.Samples, two.Samples) {
 			pairs++
 		}
@@ -333,11 +333,11 @@ func TestBaselines(t *testing.T) {
 	v := []float64{1, 1, 1, 1, 1}
 	sd := metric.ServiceDemand
 	recs := slices.Concat(trials("raw", hostHost, sd, v...), trials("x", hostHost, sd, v...), trials("y", hostHost, sd, v...))
-	a, err := Analyse(header("raw", "x", "y"), recs, Options{Baseline: "x"})
-	if err != nil || a.Profiles[0] != "x" || len(a.Comparisons) != 2 || a.Comparisons[0].Baseline != "x" {
+	a, err := Analyse(header("raw", "x", "y"), recs, Options{Baseline: plan.VariantOf("x")})
+	if err != nil || a.Profiles[0] != plan.VariantOf("x") || len(a.Comparisons) != 2 || a.Comparisons[0].Baseline != plan.VariantOf("x") {
 		t.Errorf("baseline x: %v %+v", err, a)
 	}
-	if _, err := Analyse(header("raw", "x"), recs, Options{Baseline: "nosuch"}); err == nil || !strings.Contains(advice.Of(err), "raw, x, y") {
+	if _, err := Analyse(header("raw", "x"), recs, Options{Baseline: plan.VariantOf("nosuch")}); err == nil || !strings.Contains(advice.Of(err), "raw, x, y") {
 		t.Errorf("unknown baseline: %v, hint %q", err, advice.Of(err))
 	}
 	if a, err := Analyse(header("gone", "x"), recs, Options{}); err != nil || len(a.Comparisons) != 0 {
@@ -382,7 +382,7 @@ func TestRank(t *testing.T) {
 		var got []string
 		ranks := an.Rank(podPod, rr, name)
 		for _, s := range ranks {
-			got = append(got, string(s.Cell.Profile))
+			got = append(got, s.Cell.Profile.String())
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: got %v, want %s", name, got, want)
@@ -444,7 +444,7 @@ func TestTable(t *testing.T) {
 	sd := metric.ServiceDemand
 	a := analyse(t, header("raw", "x"), trials("x", podPod, sd, v...), trials("raw", hostHost, sd, v...))
 	tab, ok := a.Table(rr, sd)
-	if !ok || tab.Unit != "ns/transaction" || !slices.Equal(tab.Profiles, []plan.Variant{"raw", "x"}) || !slices.Equal(tab.Paths, []plan.Path{hostHost, podPod}) {
+	if !ok || tab.Unit != "ns/transaction" || !slices.Equal(tab.Profiles, plan.Variants("raw", "x")) || !slices.Equal(tab.Paths, []plan.Path{hostHost, podPod}) {
 		t.Fatalf("table: %v %+v", ok, tab)
 	}
 	if tab.Rows[0][0].Cell == nil || tab.Rows[0][1].Cell != nil || tab.Rows[1][1].Comparison == nil || tab.Rows[0][0].Comparison != nil {

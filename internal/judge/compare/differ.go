@@ -48,7 +48,7 @@ func conditionsDiffer(a, b result.Header) []Difference {
 	for _, p := range a.Profiles {
 		i := slices.IndexFunc(b.Profiles, func(q result.Profile) bool { return q.Name == p.Name })
 		if i >= 0 {
-			add("stand_in of "+string(p.Name), strings.Join(p.StandIn, "; "), strings.Join(b.Profiles[i].StandIn, "; "))
+			add("stand_in of "+p.Name.String(), strings.Join(p.StandIn, "; "), strings.Join(b.Profiles[i].StandIn, "; "))
 		}
 	}
 	return out

@@ -79,7 +79,7 @@ func (a *Analysis) standIn(key Key, baseline plan.Variant, other plan.Path) *Cel
 	path := key.Path
 	key.Profile = baseline
 	base, ok := a.at[key]
-	if floor := baseline == profile.Raw || baseline == profile.Host; !ok && floor && !a.served[placeOf(baseline, path)] {
+	if floor := baseline == plan.VariantOf(profile.Raw) || baseline == plan.VariantOf(profile.Host); !ok && floor && !a.served[placeOf(baseline, path)] {
 		key.Path = other
 		base = a.at[key]
 	}

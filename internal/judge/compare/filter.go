@@ -18,7 +18,7 @@ const filterKeys = "profile, path, workload"
 // Match says whether the filter chooses the cell of k. A workload matches by its whole name or by its kind alone: rr
 // is every rr, whatever its options.
 func (f Filter) Match(k Key) bool {
-	return glob(f.Profile, string(k.Profile)) && glob(f.Path, k.Path.String()) &&
+	return glob(f.Profile, k.Profile.String()) && glob(f.Path, k.Path.String()) &&
 		(glob(f.Workload, string(k.Workload.Kind())) || glob(f.Workload, k.Workload.String()))
 }
 

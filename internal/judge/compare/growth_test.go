@@ -69,7 +69,7 @@ func TestOf(t *testing.T) {
 			t.Errorf("curve %d is %s, want %s", i, shapes[i], want[i])
 		}
 	}
-	if l := crr.Lines[0]; l.Profile != "flannel-vxlan" || l.Low > 12 || l.High < 12 {
+	if l := crr.Lines[0]; l.Profile != plan.VariantOf("flannel-vxlan") || l.Low > 12 || l.High < 12 {
 		t.Errorf("%s grows by %v (%v to %v), want 12", l.Profile, l.Slope, l.Low, l.High)
 	}
 	if len(crr.Crossings) != 1 || crr.Crossings[0].Relation != stat.Crosses || crr.Crossings[0].Falls ||

@@ -100,7 +100,7 @@ func (h *Historian) Add(s Side) {
 			continue
 		}
 		f := followed{cell: c, floor: s.widening(c)}
-		if common != "" && c.Profile != common {
+		if !common.IsZero() && c.Profile != common {
 			f.base = s.moment(c.Key, common)
 		}
 		h.order = append(h.order, c.Key)
@@ -177,7 +177,7 @@ func (h *Historian) track(k Key) (Track, bool) {
 	}
 	t.Wander = math.Expm1(stat.Wander(all))
 	t.Changes = t.changes(all, 1-h.confidence)
-	if t.Common != "" && isTail(k.Metric) {
+	if !t.Common.IsZero() && isTail(k.Metric) {
 		t.Changes = agreed(t.Changes, t.changes(plain, 1-h.confidence))
 	}
 	return t, true

@@ -27,7 +27,7 @@ type page struct {
 // run draws the page: the baseline is on one path and stands in for the others, as raw does.
 func (p page) run(r *rand.Rand) (result.Header, []result.Record) {
 	paths := plan.NinePaths
-	h := result.Header{Plan: plan.Plan{Baseline: "raw", Paths: paths}}
+	h := result.Header{Plan: plan.Plan{Baseline: plan.VariantOf("raw"), Paths: paths}}
 	var recs []result.Record
 	level := 0.0
 	for rep := 1; rep <= p.repetitions; rep++ {
@@ -40,7 +40,7 @@ func (p page) run(r *rand.Rand) (result.Header, []result.Record) {
 			recs = append(recs, result.Record{
 				Type: result.TypeTrial, Status: result.OK, Instance: instance,
 				Metrics: map[string]float64{metric.ServiceDemand: 1e4 * f * math.Exp(level+p.noise*r.NormFloat64())},
-				Trial:   plan.Trial{Case: plan.Case{Profile: plan.Variant(profile), Path: path, Workload: rr}, Repetition: rep},
+				Trial:   plan.Trial{Case: plan.Case{Profile: plan.VariantOf(profile), Path: path, Workload: rr}, Repetition: rep},
 			})
 		}
 		add("raw", plan.ZeroPath, 1)
@@ -71,7 +71,7 @@ func TestEqualProfiles(t *testing.T) {
 				comparisons++
 				if x.Verdict == Better || x.Verdict == Worse {
 					calls++
-					called[string(x.Profile)] = true
+					called[x.Profile.String()] = true
 				}
 			}
 			columns += 22
@@ -109,7 +109,7 @@ func TestPlantedSlowdown(t *testing.T) {
 			h, recs := c.page.run(r)
 			for _, x := range analyse(t, h, recs).Comparisons {
 				switch {
-				case x.Profile == "p0" && c.page.slowed(x.Path):
+				case x.Profile == plan.VariantOf("p0") && c.page.slowed(x.Path):
 					there++
 					if x.Verdict == Worse {
 						found++
@@ -156,7 +156,7 @@ func TestFamilies(t *testing.T) {
 			adjusted = x.Adjusted
 		case x.Path == plan.NinePaths[4]:
 			adjusted = x.P // three repetitions, by Student's test
-		case x.Profile == "y":
+		case x.Profile == plan.VariantOf("y"):
 			family, adjusted, verdict = 4, 1, Inconclusive
 		}
 		if x.Family != family || x.Verdict != verdict || !(math.Abs(x.Adjusted-adjusted) < 1e-12 || math.IsNaN(adjusted)) {
@@ -208,7 +208,7 @@ func TestThinning(t *testing.T) {
 		t.Fatal(err)
 	}
 	cell := func(p string) Cell {
-		c, _ := a.Cell(Key{plan.Case{Profile: plan.Variant(p), Path: podPod, Workload: rr}, metric.ServiceDemand})
+		c, _ := a.Cell(Key{plan.Case{Profile: plan.VariantOf(p), Path: podPod, Workload: rr}, metric.ServiceDemand})
 		return c
 	}
 	raw, x, small := cell("raw"), cell("x"), cell("small")
@@ -234,7 +234,7 @@ func TestThinning(t *testing.T) {
 	if !said(raw) || !said(x) || said(small) {
 		t.Errorf("warnings: %v %v %v", raw.Warnings, x.Warnings, small.Warnings)
 	}
-	if n := a.Comparisons[0].N; a.Comparisons[0].Profile == "x" && n != raw.N {
+	if n := a.Comparisons[0].N; a.Comparisons[0].Profile == plan.VariantOf("x") && n != raw.N {
 		t.Errorf("%d pairs of %d", n, raw.N)
 	}
 	// The same trial again and again cannot be thinned, and is refused.
@@ -256,7 +256,7 @@ func TestEquivalence(t *testing.T) {
 		for range 60 {
 			h, recs := page{profiles: 1, repetitions: 10, noise: noise, slow: slow, slowed: func(plan.Path) bool { return true }, anew: true}.run(r)
 			for _, x := range analyse(t, h, recs).Comparisons {
-				if x.Profile == "p0" {
+				if x.Profile == plan.VariantOf("p0") {
 					all++
 					if x.Verdict == Same {
 						same++

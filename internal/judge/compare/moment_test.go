@@ -22,7 +22,7 @@ func (m turns) draw(r *rand.Rand) []*Cell {
 	const repetitions = 12
 	out := make([]*Cell, m.profiles*m.paths)
 	for i := range out {
-		out[i] = &Cell{Key: Key{Case: plan.Case{Profile: plan.Variant(fmt.Sprint(i / m.paths)), Path: plan.NinePaths[i%m.paths]}}}
+		out[i] = &Cell{Key: Key{Case: plan.Case{Profile: plan.VariantOf(fmt.Sprint(i / m.paths)), Path: plan.NinePaths[i%m.paths]}}}
 	}
 	for rep := 1; rep <= repetitions; rep++ {
 		at, instance := m.moments*r.NormFloat64(), 0.0

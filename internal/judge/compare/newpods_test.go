@@ -29,7 +29,7 @@ func nursery(profile, attached string, lost float64, values ...float64) []result
 			m[metric.ServiceDemand] = v
 		}
 		out = append(out, result.Record{Type: result.TypeTrial, Status: result.OK, Metrics: m, Client: &sample.Observation{Pods: pods},
-			Trial: plan.Trial{Case: plan.Case{Profile: plan.Variant(profile), Path: podPod, Workload: ttfr}, Repetition: i + 1}})
+			Trial: plan.Trial{Case: plan.Case{Profile: plan.VariantOf(profile), Path: podPod, Workload: ttfr}, Repetition: i + 1}})
 	}
 	return out
 }
@@ -39,7 +39,7 @@ func five(f float64) []float64 { return []float64{100 * f, 101 * f, 99 * f, 100.
 // verdictOn returns the verdict on x by a metric, "-" without a comparison.
 func verdictOn(a *Analysis, name string) Verdict {
 	for _, x := range a.Comparisons {
-		if x.Profile == "x" && x.Metric == name {
+		if x.Profile == plan.VariantOf("x") && x.Metric == name {
 			return x.Verdict
 		}
 	}
@@ -72,7 +72,7 @@ func TestFailuresAreNeverBetter(t *testing.T) {
 				t.Errorf("%+v: %d ranked by %s", tc, len(ranks), name)
 			}
 		}
-		c, _ := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: ttfr}, metric.FromDue + ".p50"})
+		c, _ := a.Cell(Key{plan.Case{Profile: plan.VariantOf("x"), Path: podPod, Workload: ttfr}, metric.FromDue + ".p50"})
 		if said := slices.ContainsFunc(c.Warnings, func(w stat.Warning) bool { return w.ID == manyFailed }); said != (tc.lost > 0.05) {
 			t.Errorf("%+v: %v", tc, c.Warnings)
 		}
@@ -101,7 +101,7 @@ func TestLowerBounds(t *testing.T) {
 		t.Errorf("two lower bounds are %s", got)
 	}
 	for name, want := range map[string]bool{metric.FromDue + ".p50": true, metric.FromDue + ".mean": false, metric.ServiceDemand: false} {
-		if c, _ := a.Cell(Key{plan.Case{Profile: "x", Path: podPod, Workload: ttfr}, name}); c.AtLeast != want {
+		if c, _ := a.Cell(Key{plan.Case{Profile: plan.VariantOf("x"), Path: podPod, Workload: ttfr}, name}); c.AtLeast != want {
 			t.Errorf("%s: a lower bound: %v", name, c.AtLeast)
 		}
 	}
@@ -119,7 +119,7 @@ func TestAttachedInDifferentWays(t *testing.T) {
 		if got := verdictOn(a, name); got != "-" {
 			t.Errorf("%s: %s", name, got)
 		}
-		if ranks := a.Rank(podPod, ttfr, name); len(ranks) != 2 || ranks[0].Cell.Profile != "raw" || ranks[1].ToBest.Verdict != Worse {
+		if ranks := a.Rank(podPod, ttfr, name); len(ranks) != 2 || ranks[0].Cell.Profile != plan.VariantOf("raw") || ranks[1].ToBest.Verdict != Worse {
 			t.Errorf("%+v", ranks)
 		}
 	}

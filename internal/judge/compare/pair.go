@@ -91,7 +91,7 @@ func NewPair(a, b Side, names map[plan.Variant]plan.Variant) (*Pair, error) {
 	for from, to := range names {
 		for side, name := range map[*Side]plan.Variant{&a: from, &b: to} {
 			if !slices.Contains(side.Profiles, name) {
-				errs = append(errs, fmt.Errorf("profile %q is not in %s, which has %s", name, side.Name, plan.JoinVariants(side.Profiles, ", ")))
+				errs = append(errs, fmt.Errorf("profile %q is not in %s, which has %s", name, side.Name, strings.Join(plan.Texts(side.Profiles), ", ")))
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func inBrief(s Side) string {
 	if len(s.Cells) == 0 {
 		return "no trial"
 	}
-	return plan.JoinVariants(s.Profiles, ", ") + " under " + strings.Join(words, ", ")
+	return strings.Join(plan.Texts(s.Profiles), ", ") + " under " + strings.Join(words, ", ")
 }
 
 // match finds the cells that both have and judges them.
@@ -134,15 +134,15 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 		if other == nil {
 			continue
 		}
-		attached := Difference{"attachment of new pods of " + string(c.Profile), c.Attached, other.Attached}
+		attached := Difference{"attachment of new pods of " + c.Profile.String(), c.Attached, other.Attached}
 		if c.Unlike(other) && !slices.Contains(p.Differences, attached) { // no verdict compares them
 			p.Differences = append(p.Differences, attached)
 		}
 		m := p.beside(c, other)
-		if common := p.Common; common != "" && (c.Profile != common || k.Profile != common) {
+		if common := p.Common; !common.IsZero() && (c.Profile != common || k.Profile != common) {
 			p.quotients(&m, p.A.base(c.Key, common), p.B.base(k, common))
 		}
-		if m.Widened > 0 && m.Common != "" {
+		if m.Widened > 0 && !m.Common.IsZero() {
 			before, after := p.A.floorOf(k.Workload, k.Metric).Share, p.B.floorOf(k.Workload, k.Metric).Share
 			m.Widened = (1+before)*(1+after) - 1 // each quotient is of two instances
 		}
@@ -184,14 +184,14 @@ func (p *Pair) common() plan.Variant {
 	if a := interleaved(p.A.Header); a == interleaved(p.B.Header) {
 		return a
 	}
-	return ""
+	return plan.Variant{}
 }
 
 // interleaved is the baseline that a run measured in turn with all others; "" if it did not, or another program
 // measured.
 func interleaved(h result.Header) plan.Variant {
 	if h.Origin != "" || h.Facts[facts.InTurn] != "" {
-		return ""
+		return plan.Variant{}
 	}
 	return h.Plan.Baseline
 }
@@ -256,7 +256,7 @@ func quotientsOf(c, base Estimate) []float64 {
 func (p *Pair) judge() {
 	alpha := 1 - p.Confidence
 	family := 0
-	beside := slices.ContainsFunc(p.Matches, func(m Match) bool { return m.Common != "" })
+	beside := slices.ContainsFunc(p.Matches, func(m Match) bool { return !m.Common.IsZero() })
 	for i := range p.Matches {
 		m := &p.Matches[i]
 		m.Yardstick = beside && m.Profile == p.Common && m.Baseline == p.Common

@@ -29,7 +29,7 @@ func TestPair(t *testing.T) {
 	p := pairOf(t, a, b)
 	got := map[string]Verdict{}
 	for _, m := range p.Matches {
-		got[string(m.Profile)+" "+m.Path.String()+" "+m.Metric] = m.Verdict
+		got[m.Profile.String()+" "+m.Path.String()+" "+m.Metric] = m.Verdict
 		if m.Baseline != m.Profile || m.Test == "signed-rank" {
 			t.Errorf("%+v", m.Comparison)
 		}
@@ -41,10 +41,10 @@ func TestPair(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if fmt.Sprint(p.OnlyA) != fmt.Sprint([]Key{{Case: plan.Case{Profile: "gone", Path: podPod, Workload: rr}}, {plan.Case{Profile: "x", Path: podPod, Workload: rr}, metric.SoftIRQShare}}) {
+	if fmt.Sprint(p.OnlyA) != fmt.Sprint([]Key{{Case: plan.Case{Profile: plan.VariantOf("gone"), Path: podPod, Workload: rr}}, {plan.Case{Profile: plan.VariantOf("x"), Path: podPod, Workload: rr}, metric.SoftIRQShare}}) {
 		t.Errorf("only in A: %v", p.OnlyA)
 	}
-	if fmt.Sprint(p.OnlyB) != fmt.Sprint([]Key{{Case: plan.Case{Profile: "new", Path: podPod, Workload: rr}}}) {
+	if fmt.Sprint(p.OnlyB) != fmt.Sprint([]Key{{Case: plan.Case{Profile: plan.VariantOf("new"), Path: podPod, Workload: rr}}}) {
 		t.Errorf("only in B: %v", p.OnlyB)
 	}
 	if p.Judge() != Broken {
@@ -82,17 +82,17 @@ func TestPairMaps(t *testing.T) {
 	if _, err := NewPair(a, b, nil); err == nil || !strings.Contains(advice.Of(err), "--map") {
 		t.Errorf("nothing in common: %v", err)
 	}
-	p, err := NewPair(a, b, map[plan.Variant]plan.Variant{"canal": "cilium-native"})
+	p, err := NewPair(a, b, map[plan.Variant]plan.Variant{plan.VariantOf("canal"): plan.VariantOf("cilium-native")})
 	if err != nil || len(p.Matches) != 1 {
 		t.Fatalf("%v %+v", err, p)
 	}
-	if m := p.Matches[0]; m.Verdict != Better || m.Baseline != "canal" || m.Profile != "cilium-native" {
+	if m := p.Matches[0]; m.Verdict != Better || m.Baseline != plan.VariantOf("canal") || m.Profile != plan.VariantOf("cilium-native") {
 		t.Errorf("%+v", m)
 	}
-	if len(p.OnlyB) != 0 || len(p.OnlyA) != 1 || p.OnlyA[0].Profile != "raw" {
+	if len(p.OnlyB) != 0 || len(p.OnlyA) != 1 || p.OnlyA[0].Profile != plan.VariantOf("raw") {
 		t.Errorf("only: %v %v", p.OnlyA, p.OnlyB)
 	}
-	_, err = NewPair(a, b, map[plan.Variant]plan.Variant{"cana": "cilium"})
+	_, err = NewPair(a, b, map[plan.Variant]plan.Variant{plan.VariantOf("cana"): plan.VariantOf("cilium")})
 	if err == nil || !strings.Contains(err.Error(), `"cana" is not in A`) || !strings.Contains(err.Error(), `"cilium" is not in B`) {
 		t.Errorf("unknown profiles: %v", err)
 	}
@@ -125,8 +125,8 @@ func TestDiffer(t *testing.T) {
 	}
 	b.Facts = facts.Facts{facts.Kernel: "6.12", facts.CPUModel: "y", facts.MTU: "9000"}
 	b.Plan.Duration, b.Plan.Lab.NIC, b.Plan.Lab.MTU = time.Second, "wire", 9000
-	a.Profiles = []result.Profile{{Name: "calico-ipip", StandIn: []string{"IPIP by BPF"}}, {Name: "only in A"}}
-	b.Profiles = []result.Profile{{Name: "calico-ipip"}}
+	a.Profiles = []result.Profile{{Name: plan.VariantOf("calico-ipip"), StandIn: []string{"IPIP by BPF"}}, {Name: plan.VariantOf("only in A")}}
+	b.Profiles = []result.Profile{{Name: plan.VariantOf("calico-ipip")}}
 	b.Origin = "netperf"
 	want := []Difference{
 		{"origin", "", "netperf"}, {"cpu.model", "", "y"}, {"kernel", "6.1", "6.12"}, {"lab.mtu", "1500", "9000"},
@@ -197,7 +197,7 @@ func TestPairTails(t *testing.T) {
 			}
 			for _, m := range p.Judged() {
 				want := map[string]Verdict{"rtt.p99": tt.tail, "rtt.p50": tt.middle}[m.Metric]
-				if m.Profile == "x" && m.Verdict != want || (m.levels != nil) != undisturbed {
+				if m.Profile == plan.VariantOf("x") && m.Verdict != want || (m.levels != nil) != undisturbed {
 					t.Errorf("baseline %g, own %g, undisturbed %v: %s is %s (%.3g to %.3g), want %s",
 						tt.base, tt.own, undisturbed, m.Metric, m.Verdict, m.Low, m.High, want)
 				}
@@ -254,7 +254,7 @@ func TestHistory(t *testing.T) {
 	}
 	found := 0
 	for _, e := range out.Events() {
-		slowed := e.Profile == "x" && slices.Contains(plan.NinePaths[:5], e.Path)
+		slowed := e.Profile == plan.VariantOf("x") && slices.Contains(plan.NinePaths[:5], e.Path)
 		if !slowed || e.Run != 5 || e.Verdict != Worse || math.Abs(e.Ratio-1.15) > 0.04 || !(e.Adjusted >= e.Share && e.Adjusted <= 0.05) {
 			t.Errorf("a change: %s %s in run %d: %+v", e.Profile, e.Path, e.Run, e.Shift)
 		}
@@ -280,7 +280,7 @@ func TestHistoryOfNothing(t *testing.T) {
 		}
 		profiles := map[string]bool{}
 		for _, e := range out.Events() {
-			profiles[string(e.Profile)] = true
+			profiles[e.Profile.String()] = true
 		}
 		families, changed = families+2, changed+len(profiles)
 	}
@@ -310,7 +310,7 @@ func TestHistoryOfBlocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range out.Tracks {
-		if want := map[plan.Variant]plan.Variant{"x": "y"}[x.Profile]; x.Common != want {
+		if want := map[plan.Variant]plan.Variant{plan.VariantOf("x"): plan.VariantOf("y")}[x.Profile]; x.Common != want {
 			t.Errorf("%s is set beside %q, want %q", x.Profile, x.Common, want)
 		}
 	}
@@ -338,10 +338,10 @@ func TestHistoryThatWanders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.ContainsFunc(out.Tracks, func(t Track) bool { return t.Profile == "x" && len(t.Changes) > 0 }) {
+		if slices.ContainsFunc(out.Tracks, func(t Track) bool { return t.Profile == plan.VariantOf("x") && len(t.Changes) > 0 }) {
 			changed++
 		}
-		if x := out.Tracks[0]; x.Profile == "x" && x.Common != "y" {
+		if x := out.Tracks[0]; x.Profile == plan.VariantOf("x") && x.Common != plan.VariantOf("y") {
 			t.Fatalf("%s is set beside %q", x.Profile, x.Common)
 		}
 	}
@@ -384,7 +384,7 @@ func TestHistoryTails(t *testing.T) {
 		}
 		var changes []string
 		for _, e := range out.Events() {
-			if e.Profile == "x" {
+			if e.Profile == plan.VariantOf("x") {
 				changes = append(changes, e.Metric)
 			}
 		}
@@ -452,7 +452,7 @@ func TestUnsureBaseline(t *testing.T) {
 				if m.Metric != metric.ServiceDemand {
 					continue
 				}
-				if plain[m.Profile] = math.Log(m.Plain.Ratio); m.Profile != "p" {
+				if plain[m.Profile] = math.Log(m.Plain.Ratio); m.Profile != plan.VariantOf("p") {
 					continue
 				}
 				estimates += math.Pow(math.Log(m.Ratio), 2)
@@ -464,7 +464,7 @@ func TestUnsureBaseline(t *testing.T) {
 					t.Fatalf("allowed 5 %%: %+v, was %+v", wide, m.Effect)
 				}
 			}
-			quotients += math.Pow(plain["p"]-plain["raw"], 2)
+			quotients += math.Pow(plain[plan.VariantOf("p")]-plain[plan.VariantOf("raw")], 2)
 		}
 		if share := float64(held) / runs; share < 0.93 {
 			t.Errorf("moved by %g: %.3f of the intervals hold", moved, share)

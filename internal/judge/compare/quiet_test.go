@@ -66,7 +66,7 @@ func (m machine) trials(profile string, n int) []result.Record {
 		out = append(out, result.Record{
 			Type: result.TypeTrial, Status: result.OK, Client: sides[0], Server: sides[1],
 			Metrics: map[string]float64{metric.ServiceDemand: demand, metric.TransactionRate: 1e9 / demand},
-			Trial:   plan.Trial{Case: plan.Case{Profile: plan.Variant(profile), Path: podPod, Workload: rr}, Repetition: rep},
+			Trial:   plan.Trial{Case: plan.Case{Profile: plan.VariantOf(profile), Path: podPod, Workload: rr}, Repetition: rep},
 		})
 	}
 	return out
@@ -74,7 +74,7 @@ func (m machine) trials(profile string, n int) []result.Record {
 
 func demandOf(t *testing.T, a *Analysis, profile string) Cell {
 	t.Helper()
-	c, ok := a.Cell(Key{plan.Case{Profile: plan.Variant(profile), Path: podPod, Workload: rr}, metric.ServiceDemand})
+	c, ok := a.Cell(Key{plan.Case{Profile: plan.VariantOf(profile), Path: podPod, Workload: rr}, metric.ServiceDemand})
 	if !ok {
 		t.Fatal("no cell")
 	}
@@ -187,9 +187,9 @@ func TestCrowdedCell(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		held := pair.Hold([]Budget{budget}, func(k Key) bool { return k.Profile == "p" })
+		held := pair.Hold([]Budget{budget}, func(k Key) bool { return k.Profile == plan.VariantOf("p") })
 		for _, m := range pair.Matches {
-			if m.Profile == "p" && m.Metric == metric.ServiceDemand && m.Verdict != c.verdict {
+			if m.Profile == plan.VariantOf("p") && m.Metric == metric.ServiceDemand && m.Verdict != c.verdict {
 				t.Errorf("%s: %s, want %s (%+v)", name, m.Verdict, c.verdict, m.Effect)
 			}
 		}
@@ -256,12 +256,12 @@ func TestUndisturbedTimes(t *testing.T) {
 		return c
 	}
 	for name, within := range map[string]float64{metric.ServiceDemand: 0.01, metric.TransactionRate: 0.01, metric.RTT + ".p50": 0.06} {
-		p, q := of("p", name), of("q", name)
+		p, q := of(plan.VariantOf("p"), name), of(plan.VariantOf("q"), name)
 		if math.Abs(q.Median/p.Median-1) > within || q.HalfWidth() > within || q.Recorded().HalfWidth() < 4*q.HalfWidth() {
 			t.Errorf("%s: %g ± %g beside a neighbour, of whole windows ± %g, alone %g", name, q.Median, q.HalfWidth(), q.Recorded().HalfWidth(), p.Median)
 		}
 	}
-	if of("p", metric.RTT+".p99").Typical != nil || of("p", metric.TransactionRate).Typical == nil {
+	if of(plan.VariantOf("p"), metric.RTT+".p99").Typical != nil || of(plan.VariantOf("p"), metric.TransactionRate).Typical == nil {
 		t.Error("a tail is undisturbed, or a rate is not")
 	}
 }
@@ -279,7 +279,7 @@ func TestUndisturbedPercentiles(t *testing.T) {
 				recs[i].Client.Undisturbed = map[string]float64{p99: 25_000 * math.Exp(0.01*r.NormFloat64())}
 			}
 		}
-		c, _ := analyse(t, header("p", "p"), recs).Cell(Key{plan.Case{Profile: "p", Path: podPod, Workload: rr}, p99})
+		c, _ := analyse(t, header("p", "p"), recs).Cell(Key{plan.Case{Profile: plan.VariantOf("p"), Path: podPod, Workload: rr}, p99})
 		if (c.Typical != nil) != undisturbed || c.Crowded {
 			t.Errorf("%d without: undisturbed %v, crowded %v", without, c.Typical != nil, c.Crowded)
 		}
@@ -301,7 +301,7 @@ func TestUndisturbedStreams(t *testing.T) {
 		lowest, highest = min(lowest, v), max(highest, v)
 	}
 	a := analyse(t, header("p", "p"), recs)
-	k := Key{plan.Case{Profile: "p", Path: podPod, Workload: recs[0].Workload}, metric.ServiceDemand}
+	k := Key{plan.Case{Profile: plan.VariantOf("p"), Path: podPod, Workload: recs[0].Workload}, metric.ServiceDemand}
 	c, _ := a.Cell(k)
 	if c.Typical == nil || c.Median < lowest || c.Median > highest || c.HalfWidth() > 0.06 || c.HalfWidth() > c.Typical.HalfWidth() {
 		t.Errorf("service demand %+v, typical %+v", c.Summary, c.Typical)

@@ -13,7 +13,7 @@ func TestWithin(t *testing.T) {
 	cross := plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 	service := plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
 	rr := plan.Workload{Spec: plan.RR{}}.Normalize()
-	h := result.Header{Plan: plan.Plan{Baseline: base, Profiles: []plan.Variant{base, change}, Paths: []plan.Path{cross, service}, Workloads: []plan.Workload{rr}}}
+	h := result.Header{Plan: plan.Plan{Baseline: plan.VariantOf(base), Profiles: plan.Variants(base, change), Paths: []plan.Path{cross, service}, Workloads: []plan.Workload{rr}}}
 	var recs []result.Record
 	add := func(p plan.Variant, path plan.Path, rep int, v float64) {
 		recs = append(recs, result.Record{Type: result.TypeTrial, Status: result.OK, Instance: rep,
@@ -21,9 +21,9 @@ func TestWithin(t *testing.T) {
 	}
 	for rep := 1; rep <= 10; rep++ {
 		v := 20_000 * (1 + 0.002*float64(rep%4))
-		add(base, cross, rep, v)
-		add(change, cross, rep, 1.1*v)
-		add(change, service, rep, 1.1*v) // a path that the base lacks
+		add(plan.VariantOf(base), cross, rep, v)
+		add(plan.VariantOf(change), cross, rep, 1.1*v)
+		add(plan.VariantOf(change), service, rep, 1.1*v) // a path that the base lacks
 	}
 	a, err := Analyse(h, recs, Options{})
 	if err != nil {

@@ -19,12 +19,12 @@ var manyParts = []string{
 // difference.
 func TestDiffuse(t *testing.T) {
 	const parts = 16
-	of := map[plan.Variant]spends{"flannel-vxlan": {}, "canal": {}}
+	of := map[plan.Variant]spends{plan.VariantOf("flannel-vxlan"): {}, plan.VariantOf("canal"): {}}
 	for n := range parts {
 		id := fmt.Sprintf("diffuse %d", n)
 		stackOf[id] = []string{"node-1", "ret_from_fork_asm", manyParts[n]}
 		defer delete(stackOf, id)
-		of["flannel-vxlan"][id], of["canal"][id] = 1000, 1060
+		of[plan.VariantOf("flannel-vxlan")][id], of[plan.VariantOf("canal")][id] = 1000, 1060
 	}
 	a, sides := judged(t, records(of, 12, 12))
 	d, ok := Between(a, sides[0], sides[1])

@@ -40,7 +40,7 @@ func (s spends) total() (sum float64) {
 
 var (
 	theCase  = plan.Case{Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}, Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}
-	profiles = []plan.Variant{"flannel-vxlan", "canal", "ptp"}
+	profiles = plan.Variants("flannel-vxlan", "canal", "ptp")
 )
 
 // records are trials and sampled trials of profiles that spend. Every other slice is of a slow machine, on which the load
@@ -108,9 +108,9 @@ func judged(t *testing.T, recs []result.Record) (*compare.Analysis, []Side) {
 }
 
 var spending = map[plan.Variant]spends{
-	"flannel-vxlan": {"socket": 8000, "conntrack": 1500, "rules forward": 3000, "unexplained": 100},
-	"canal":         {"socket": 8000, "conntrack": 1500, "rules forward": 9000, "unexplained": 100},
-	"ptp":           {"socket": 8000, "conntrack": 1500, "rules forward": 3000, "unexplained": 100},
+	plan.VariantOf("flannel-vxlan"): {"socket": 8000, "conntrack": 1500, "rules forward": 3000, "unexplained": 100},
+	plan.VariantOf("canal"):         {"socket": 8000, "conntrack": 1500, "rules forward": 9000, "unexplained": 100},
+	plan.VariantOf("ptp"):           {"socket": 8000, "conntrack": 1500, "rules forward": 3000, "unexplained": 100},
 }
 
 // TestParts: parts are those that were planted, though half of the slices are of a slow machine, and they add up.
@@ -175,7 +175,7 @@ func TestNothing(t *testing.T) {
 func TestNoise(t *testing.T) {
 	recs := records(spending, 6, 60)
 	for i := range recs {
-		if r := &recs[i]; r.Type == result.TypeSampled && r.Profile == "canal" && r.Instance == 3 {
+		if r := &recs[i]; r.Type == result.TypeSampled && r.Profile == plan.VariantOf("canal") && r.Instance == 3 {
 			for slice := range 20 {
 				for range 30 {
 					r.Stacks.Add(slice, one, "node-1", "process_backlog", "vxlan_rcv")
@@ -199,7 +199,7 @@ func TestMissing(t *testing.T) {
 	for i := range recs {
 		if r := &recs[i]; r.Type == result.TypeSampled {
 			switch {
-			case r.Profile == "ptp":
+			case r.Profile == plan.VariantOf("ptp"):
 				r.Status, r.Error, r.Stacks = result.Failed, &result.Failure{Kind: "not sampled", Message: "no right to sample the CPU"}, nil
 			case r.Repetition == 1:
 				r.Stacks.Lost, r.Stacks.Throttled, r.Stacks.Cut, r.Stacks.Missing = 7, 2, 5, []string{"network namespaces"}

@@ -24,7 +24,7 @@ type Removal struct {
 
 var removals = []Removal{
 	{"conntrack", "without connection tracking", []string{"conntrack", "nat"}, nil,
-		func(v plan.Variant) (plan.Variant, error) { return under(v, "conntrack=off") }},
+		func(v plan.Variant) (plan.Variant, error) { return v.Under("conntrack", "off") }},
 	{"tunnel", "without the tunnel", []string{"vxlan", "wireguard"}, nil, routed},
 	// The node's stack sees no packet between pods of one node: all of their netfilter is called by the bridge.
 	{"br_netfilter", "without netfilter on bridges", []string{"br_netfilter"},
@@ -47,14 +47,9 @@ func (r Removal) From(v plan.Variant) (plan.Variant, error) { return r.variant(v
 
 func unbridged(v plan.Variant) (plan.Variant, error) {
 	if p, known := profile.Lookup(v.Profile()); known && !p.FiltersBridge() {
-		return "", fmt.Errorf("no pod of profile %q is on a bridge", p.Name)
+		return plan.Variant{}, fmt.Errorf("no pod of profile %q is on a bridge", p.Name)
 	}
-	return under(v, "bridge-netfilter=off")
-}
-
-// under is a variant under one more condition.
-func under(v plan.Variant, condition string) (plan.Variant, error) {
-	return plan.ParseVariant(v.Profile() + "(" + strings.TrimPrefix(v.Conditions()+","+condition, ",") + ")")
+	return v.Under("bridge-netfilter", "off")
 }
 
 // routes has the profiles that differ from those with a tunnel by its absence alone.
@@ -66,9 +61,9 @@ var routes = map[string]string{
 func routed(v plan.Variant) (plan.Variant, error) {
 	name := routes[v.Profile()]
 	if name == "" {
-		return "", fmt.Errorf("profile %q has no counterpart without a tunnel", v.Profile())
+		return plan.Variant{}, fmt.Errorf("profile %q has no counterpart without a tunnel", v.Profile())
 	}
-	return plan.Variant(strings.Replace(string(v), v.Profile(), name, 1)), nil
+	return v.Named(name), nil
 }
 
 // Prediction is what a variant would cost by the parts of another, beside what it does cost.
@@ -103,7 +98,7 @@ func (d *Difference) Predict(r Removal) {
 
 // findings say the prediction in words, with the parts that changed beside the removed ones.
 func (p Prediction) findings(d Difference, scale number.Scale) []string {
-	said := []string{fmt.Sprintf("By its parts, %s costs %s %s %s (%s to %s). Measured: %s (%s to %s).", number.Clean(d.A.Profile),
+	said := []string{fmt.Sprintf("By its parts, %s costs %s %s %s (%s to %s). Measured: %s (%s to %s).", number.Clean(d.A.Profile.String()),
 		scale.Format(p.Predicted.Value), scale.Unit, p.removal.Without, scale.Format(p.Predicted.Low), scale.Format(p.Predicted.High),
 		scale.Format(p.Measured.Value), scale.Format(p.Measured.Low), scale.Format(p.Measured.High))}
 	if p.Agree {

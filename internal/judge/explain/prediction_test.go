@@ -19,7 +19,7 @@ func TestPredict(t *testing.T) {
 		{spends{"socket": 8000, "rules forward": 3000, "unexplained": 100}, true, "agree within their errors"},
 		{spends{"socket": 8000, "rules forward": 1500, "unexplained": 100}, false, "other parts changed too, netfilter rules, forward (-1."},
 	} {
-		a, sides := judged(t, records(map[plan.Variant]spends{"flannel-vxlan": spending["flannel-vxlan"], "canal": c.without}, 12, 60))
+		a, sides := judged(t, records(map[plan.Variant]spends{plan.VariantOf("flannel-vxlan"): spending[plan.VariantOf("flannel-vxlan")], plan.VariantOf("canal"): c.without}, 12, 60))
 		d, ok := Between(a, sides[0], sides[1])
 		if !ok {
 			t.Fatal("no difference")
@@ -41,17 +41,17 @@ func TestRemovals(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	for text, want := range map[string]plan.Variant{
-		"conntrack canal": "canal(conntrack=off)", "conntrack canal(services=10)": "canal(services=10,conntrack=off)",
-		"conntrack canal(conntrack=off)": "", "tunnel cilium-vxlan(mtu=9000)": "cilium-native(mtu=9000)", "tunnel ptp": "",
-		"br_netfilter bridge": "bridge(bridge-netfilter=off)", "br_netfilter flannel-vxlan(mtu=9000)": "flannel-vxlan(mtu=9000,bridge-netfilter=off)",
-		"br_netfilter canal": "", "br_netfilter cilium-native": "",
+		"conntrack canal": plan.VariantOf("canal(conntrack=off)"), "conntrack canal(services=10)": plan.VariantOf("canal(services=10,conntrack=off)"),
+		"conntrack canal(conntrack=off)": plan.Variant{}, "tunnel cilium-vxlan(mtu=9000)": plan.VariantOf("cilium-native(mtu=9000)"), "tunnel ptp": plan.Variant{},
+		"br_netfilter bridge": plan.VariantOf("bridge(bridge-netfilter=off)"), "br_netfilter flannel-vxlan(mtu=9000)": plan.VariantOf("flannel-vxlan(mtu=9000,bridge-netfilter=off)"),
+		"br_netfilter canal": plan.Variant{}, "br_netfilter cilium-native": plan.Variant{},
 	} {
 		name, of, _ := strings.Cut(text, " ")
 		for _, r := range removals {
 			if r.Name != name {
 				continue
 			}
-			if got, err := r.From(plan.Variant(of)); got != want || (err != nil) != (want == "") {
+			if got, err := r.From(plan.VariantOf(of)); got != want || (err != nil) != (want.IsZero()) {
 				t.Errorf("%s: %q, %v", text, got, err)
 			}
 		}

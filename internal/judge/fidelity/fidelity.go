@@ -68,7 +68,7 @@ type Row struct {
 func Name(w plan.Workload) string { return w.Without("congestion", "buffer", "nic").String() }
 
 // Bare says whether the row is of the bare node.
-func (r Row) Bare() bool { return r.Profile == profile.Host }
+func (r Row) Bare() bool { return r.Profile == plan.VariantOf(profile.Host) }
 
 // Page is the assessment of one result.
 type Page struct {
@@ -207,7 +207,7 @@ func (p *Page) place(recs []result.Record, context string) (compare.Side, error)
 		}
 	}
 	h := p.Header
-	h.Plan.Profiles, h.Profiles, h.Plan.Baseline = nil, nil, profile.Host
+	h.Plan.Profiles, h.Profiles, h.Plan.Baseline = nil, nil, plan.VariantOf(profile.Host)
 	a, err := compare.Analyse(h, own, compare.Options{Confidence: confidence, Margin: near})
 	return compare.Side{Name: context, Header: h, Analysis: a}, err
 }
@@ -229,7 +229,7 @@ func (p *Page) add(lab compare.Side, recs []result.Record, context string) error
 		if m.Metric == metric.ServiceDemand {
 			rows = &p.Demand
 		}
-		if m.Yardstick || m.Common != "" {
+		if m.Yardstick || !m.Common.IsZero() {
 			*rows = append(*rows, Row{m.Profile, context, m.Path, m.Workload, m.Metric, m.A.Median, m.B.Median, m.Effect, verdicts[m.Verdict]})
 		}
 	}

@@ -26,7 +26,7 @@ func world(repetitions int, cost map[string]float64) (result.Header, []result.Re
 	h := result.Header{
 		Created: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		Plan: plan.Plan{
-			Environment: plan.EnvKubernetes, Baseline: "host", Twin: true, Paths: []plan.Path{across}, Workloads: []plan.Workload{rr},
+			Environment: plan.EnvKubernetes, Baseline: plan.VariantOf("host"), Twin: true, Paths: []plan.Path{across}, Workloads: []plan.Workload{rr},
 			Repetitions: repetitions, Duration: 500 * time.Millisecond, Seed: 7, Cluster: plan.Cluster{Contexts: []string{"a"}},
 		},
 		Facts: facts.Facts{facts.Kernel: "6.18", facts.LoadAverage: "1", facts.KubeCNI: "a|b"},
@@ -40,7 +40,7 @@ func world(repetitions int, cost map[string]float64) (result.Header, []result.Re
 			ns := cost[name] * drift
 			recs = append(recs, result.Record{
 				Type: result.TypeTrial, Status: result.OK,
-				Trial:   plan.Trial{Case: plan.Case{Profile: plan.Variant(name), Path: across, Workload: rr}, Repetition: rep},
+				Trial:   plan.Trial{Case: plan.Case{Profile: plan.VariantOf(name), Path: across, Workload: rr}, Repetition: rep},
 				Metrics: map[string]float64{metric.ServiceDemand: ns, metric.TransactionRate: 1e9 / ns},
 			})
 		}
@@ -82,14 +82,14 @@ func TestVerdicts(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tt.what, err)
 		}
-		r := row(t, p.Demand, "flannel-vxlan")
+		r := row(t, p.Demand, plan.VariantOf("flannel-vxlan"))
 		if math.Abs(r.Quotient.Ratio-tt.quotient) > 0.01 || r.Verdict != tt.verdict {
 			t.Errorf("%s: %v, %q; want %v, %q", tt.what, r.Quotient.Ratio, r.Verdict, tt.quotient, tt.verdict)
 		}
-		if bare := row(t, p.Demand, "host"); bare.Verdict != "" || math.Abs(bare.Quotient.Ratio-tt.hostThere/tt.host) > 0.01 {
+		if bare := row(t, p.Demand, plan.VariantOf("host")); bare.Verdict != "" || math.Abs(bare.Quotient.Ratio-tt.hostThere/tt.host) > 0.01 {
 			t.Errorf("%s: the bare node: %v, %q", tt.what, bare.Quotient.Ratio, bare.Verdict)
 		}
-		if got := row(t, p.Rates, "flannel-vxlan").Verdict; got != tt.verdict {
+		if got := row(t, p.Rates, plan.VariantOf("flannel-vxlan")).Verdict; got != tt.verdict {
 			t.Errorf("%s: rates: %q, want %q", tt.what, got, tt.verdict)
 		}
 	}
@@ -99,14 +99,14 @@ func TestVerdicts(t *testing.T) {
 func TestFloor(t *testing.T) {
 	cost := places(10000, 5000, 10600, 5000)
 	p, err := Assess(world(12, cost))
-	if err != nil || row(t, p.Demand, "flannel-vxlan").Verdict != Differs {
+	if err != nil || row(t, p.Demand, plan.VariantOf("flannel-vxlan")).Verdict != Differs {
 		t.Fatalf("6 %% without noise: %v, %v", p, err)
 	}
 	cost["host~twin"], cost["host@a~twin"] = 5200, 5200
 	if p, err = Assess(world(12, cost)); err != nil {
 		t.Fatal(err)
 	}
-	if r := row(t, p.Demand, "flannel-vxlan"); r.Quotient.High <= 1.06*1.04 || r.Verdict == Differs {
+	if r := row(t, p.Demand, plan.VariantOf("flannel-vxlan")); r.Quotient.High <= 1.06*1.04 || r.Verdict == Differs {
 		t.Errorf("up to %v, %q", r.Quotient.High, r.Verdict)
 	}
 }
@@ -126,7 +126,7 @@ func TestKsoftirqd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := row(t, p.Demand, "host"); math.Abs(r.Quotient.Ratio-1) > 0.01 || p.Kernel == nil || math.Abs(*p.Kernel-0.2) > 1e-9 {
+	if r := row(t, p.Demand, plan.VariantOf("host")); math.Abs(r.Quotient.Ratio-1) > 0.01 || p.Kernel == nil || math.Abs(*p.Kernel-0.2) > 1e-9 {
 		t.Errorf("the bare node %v, ksoftirqd %v", r.Quotient.Ratio, *p.Kernel)
 	}
 	if recs[0].Metrics[metric.ServiceDemand] != first {
@@ -160,13 +160,13 @@ func TestSummaries(t *testing.T) {
 		return Row{Profile: profile, Context: context, Verdict: v}
 	}
 	p := Page{Demand: []Row{
-		row("host", "a", ""), row("canal", "a", Near), row("canal", "a", Near), row("canal", "b", Near), row("canal", "b", Undecided),
-		row("ptp", "a", Undecided), row("ptp", "a", Differs),
+		row(plan.VariantOf("host"), "a", ""), row(plan.VariantOf("canal"), "a", Near), row(plan.VariantOf("canal"), "a", Near), row(plan.VariantOf("canal"), "b", Near), row(plan.VariantOf("canal"), "b", Undecided),
+		row(plan.VariantOf("ptp"), "a", Undecided), row(plan.VariantOf("ptp"), "a", Differs),
 	}}
 	want := []Summary{
-		{"canal", "a", Near, 2, map[Verdict]int{Near: 2}},
-		{"canal", "b", Undecided, 2, map[Verdict]int{Near: 1, Undecided: 1}},
-		{"ptp", "a", Differs, 2, map[Verdict]int{Undecided: 1, Differs: 1}},
+		{plan.VariantOf("canal"), "a", Near, 2, map[Verdict]int{Near: 2}},
+		{plan.VariantOf("canal"), "b", Undecided, 2, map[Verdict]int{Near: 1, Undecided: 1}},
+		{plan.VariantOf("ptp"), "a", Differs, 2, map[Verdict]int{Undecided: 1, Differs: 1}},
 	}
 	if got := p.Summaries(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)

@@ -23,7 +23,7 @@ func bulk(t *testing.T, nic plan.NIC, goodput map[string]float64) *compare.Analy
 		}
 		for i, v := range around(v) {
 			recs = append(recs, result.Record{Type: result.TypeTrial, Status: result.OK, Metrics: map[string]float64{metric.Goodput: v},
-				Trial: plan.Trial{Repetition: i + 1, Case: plan.Case{Profile: plan.Variant(who), Workload: w, Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}}})
+				Trial: plan.Trial{Repetition: i + 1, Case: plan.Case{Profile: plan.VariantOf(who), Workload: w, Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}}})
 		}
 	}
 	a, err := compare.Analyse(result.Header{Facts: facts.Facts{facts.NIC: string(nic)}}, recs, compare.Options{})

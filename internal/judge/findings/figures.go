@@ -45,7 +45,7 @@ func Figures(a *compare.Analysis, h result.Header, published *compare.Analysis) 
 			c.Unit = metric.UnitFor(c.Metric, c.Workload.Traits().Work)
 		}
 		row := c.Key
-		row.Profile = ""
+		row.Profile = plan.Variant{}
 		f := Figure{Published: c, Claimed: math.NaN(), Ratio: stat.Effect{Ratio: math.NaN()}, Outcome: NotTestable}
 		if base, ok := first[row]; ok {
 			f.against(a, base)
@@ -100,7 +100,7 @@ func (f *Figure) against(a *compare.Analysis, base compare.Cell) {
 	if measured {
 		f.Ratio = b.Effect
 	}
-	switch x, y := string(mine.Profile), string(theirs.Profile); {
+	switch x, y := mine.Profile.String(), theirs.Profile.String(); {
 	case mine.Median > 0 && theirs.Median > 0:
 		f.Claimed = mine.Median / theirs.Median
 		c.Ratio = &Ratio{Profile: x, Against: y, Low: f.Claimed, High: f.Claimed, Rates: f.rates(base)}

@@ -16,7 +16,7 @@ func TestFigures(t *testing.T) {
 		return analysis(t, metric.Goodput, map[string][]float64{"a " + where: {a}, "b " + where: {b}})
 	}
 	here := analysis(t, metric.Goodput, map[string][]float64{"a " + where: around(10), "b " + where: around(20)})
-	header := result.Header{Profiles: []result.Profile{{Name: "b", Skipped: "no such module"}}}
+	header := result.Header{Profiles: []result.Profile{{Name: plan.VariantOf("b"), Skipped: "no such module"}}}
 	for name, tt := range map[string]struct {
 		published, here *compare.Analysis
 		want            Outcome
@@ -46,7 +46,7 @@ func TestFigures(t *testing.T) {
 
 // ordered has the cells of a before those of b.
 func ordered(a *compare.Analysis) *compare.Analysis {
-	if len(a.Cells) == 2 && a.Cells[0].Profile == plan.Variant("b") {
+	if len(a.Cells) == 2 && a.Cells[0].Profile == plan.VariantOf("b") {
 		a.Cells[0], a.Cells[1] = a.Cells[1], a.Cells[0]
 	}
 	return a

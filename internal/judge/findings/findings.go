@@ -161,7 +161,7 @@ func (j *judgement) add(o Outcome, format string, args ...any) {
 
 // at is a case of the claim.
 func (j *judgement) at(profile string, p plan.Path) plan.Case {
-	return plan.Case{Profile: plan.Variant(profile), Path: p, Workload: j.claim.Workload.Normalize()}
+	return plan.Case{Profile: plan.VariantOf(profile), Path: p, Workload: j.claim.Workload.Normalize()}
 }
 
 // cell finds the cell of a case: under its workload, or else one that differs in sizes, rates, window and the program that
@@ -281,7 +281,7 @@ func (r *Ratio) apart(b beside) string {
 		factor := r.Rates[i] / c.Median
 		if factor = max(factor, 1/factor); factor > farApart {
 			scale := number.Common(c.Unit, r.Rates[i], c.Median)
-			return fmt.Sprintf("not comparable, since the rates of %s are %s apart: %s there, %s %s here", number.Clean(c.Profile),
+			return fmt.Sprintf("not comparable, since the rates of %s are %s apart: %s there, %s %s here", number.Clean(c.Profile.String()),
 				number.Ratio(factor), scale.Format(r.Rates[i]), scale.Format(c.Median), scale.Unit)
 		}
 	}
@@ -372,7 +372,7 @@ func (j *judgement) similar(p plan.Path, profile, other string) {
 // pair names two cells with their medians.
 func pair(x, y compare.Cell) string {
 	scale := number.Common(x.Unit, x.Median, y.Median)
-	a, b, where := number.Clean(x.Profile), number.Clean(y.Profile), " on "+x.Path.String()
+	a, b, where := number.Clean(x.Profile.String()), number.Clean(y.Profile.String()), " on "+x.Path.String()
 	if x.Path != y.Path {
 		a, b, where = a+" "+x.Path.String(), b+" "+y.Path.String(), ""
 	}

@@ -56,7 +56,7 @@ func analysis(t *testing.T, name string, values map[string][]float64) *compare.A
 		w := plan.Workload{Spec: plan.RR{RequestSize: 1024, ResponseSize: 1024}}.Normalize()
 		for i, v := range vs {
 			r := result.Record{Type: result.TypeTrial, Status: result.OK, Metrics: map[string]float64{name: v}}
-			r.Trial = plan.Trial{Case: plan.Case{Profile: plan.Variant(who), Path: path, Workload: w}, Repetition: i + 1}
+			r.Trial = plan.Trial{Case: plan.Case{Profile: plan.VariantOf(who), Path: path, Workload: w}, Repetition: i + 1}
 			if math.IsNaN(v) {
 				r.Status, r.Metrics, r.Error = result.Failed, nil, &result.Failure{Kind: "peer"}
 			}

@@ -114,7 +114,7 @@ var path = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
 func measured(t *testing.T, values map[string][]float64) *compare.Analysis {
 	t.Helper()
 	p := plan.Default()
-	p.Profiles, p.Paths, p.Workloads, p.Baseline = []plan.Variant{"canal", "cilium-native", "macvlan"}, []plan.Path{path}, nil, "canal"
+	p.Profiles, p.Paths, p.Workloads, p.Baseline = plan.Variants("canal", "cilium-native", "macvlan"), []plan.Path{path}, nil, plan.VariantOf("canal")
 	var recs []result.Record
 	for key, vs := range values {
 		f := strings.Fields(key)
@@ -125,7 +125,7 @@ func measured(t *testing.T, values map[string][]float64) *compare.Analysis {
 		for i, v := range vs {
 			recs = append(recs, result.Record{
 				Type: result.TypeTrial, Status: result.OK, Metrics: map[string]float64{f[2]: v},
-				Trial: plan.Trial{Repetition: i + 1, Case: plan.Case{Profile: plan.Variant(f[0]), Path: path, Workload: w}},
+				Trial: plan.Trial{Repetition: i + 1, Case: plan.Case{Profile: plan.VariantOf(f[0]), Path: path, Workload: w}},
 			})
 		}
 	}
@@ -216,7 +216,7 @@ func TestAbsent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(es[0].Rows) != 1 || es[0].Rows[0].Profile != "macvlan" || !near(es[0].Rows[0].Time.Value, 1e9) {
+	if len(es[0].Rows) != 1 || es[0].Rows[0].Profile != plan.VariantOf("macvlan") || !near(es[0].Rows[0].Time.Value, 1e9) {
 		t.Fatalf("rows: %+v", es[0].Rows)
 	}
 	if q := es[0].Rows[0].Time; !math.IsNaN(q.Low) || !math.IsNaN(q.High) {

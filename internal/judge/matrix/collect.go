@@ -237,7 +237,7 @@ func (c *Collector) Analyse(nodes []mesh.Node, margin float64) *Analysis {
 		a.Matrices = append(a.Matrices, m)
 	}
 	slices.SortFunc(a.Matrices, func(x, y *Matrix) int {
-		return cmp.Or(cmp.Compare(x.Profile, y.Profile), cmp.Compare(x.Workload.String(), y.Workload.String()),
+		return cmp.Or(cmp.Compare(x.Profile.String(), y.Profile.String()), cmp.Compare(x.Workload.String(), y.Workload.String()),
 			cmp.Compare(x.Metric, y.Metric), cmp.Compare(x.Path.String(), y.Path.String()))
 	})
 	for _, m := range a.Matrices {

@@ -306,7 +306,7 @@ var rank = map[Kind]int{Node: 0, Link: 1, Direction: 2, Group: 3}
 
 // unordered identifies the pair of a finding.
 func unordered(f *Finding) string {
-	return string(f.Profile) + " " + min(f.Nodes[0], f.Nodes[1]) + " " + max(f.Nodes[0], f.Nodes[1])
+	return f.Profile.String() + " " + min(f.Nodes[0], f.Nodes[1]) + " " + max(f.Nodes[0], f.Nodes[1])
 }
 
 // linkOf reports whether the link of a direction is found, and sure.
@@ -318,7 +318,7 @@ func (a *Analysis) linkOf(found map[string]*Finding, f *Finding) bool {
 
 // keyOf identifies a finding: a node, a link with its nodes in the order of the analysis, a direction.
 func keyOf(v plan.Variant, kind Kind, nodes ...string) string {
-	return string(v) + " " + string(kind) + " " + strings.Join(nodes, " ")
+	return v.String() + " " + string(kind) + " " + strings.Join(nodes, " ")
 }
 
 func (a *Analysis) at(name string) int {

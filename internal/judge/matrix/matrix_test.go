@@ -110,7 +110,7 @@ func (c cluster) measure(col *Collector, number map[string]int, p mesh.Pair, rep
 			stream: {metric.Goodput: x.rate * x.rate / noisy(x.rate), metric.RetransmitsPerG: x.retransmits},
 		} {
 			rec := result.Record{Type: result.TypeTrial, Status: result.OK, Metrics: metrics,
-				Trial: plan.Trial{Case: plan.Case{Profile: "calico-vxlan", Path: path, Workload: w}, Repetition: rep, Pair: p}}
+				Trial: plan.Trial{Case: plan.Case{Profile: plan.VariantOf("calico-vxlan"), Path: path, Workload: w}, Repetition: rep, Pair: p}}
 			if !ok {
 				rec.Status, rec.Error = result.Failed, &result.Failure{Kind: "connect"}
 			}

@@ -28,7 +28,8 @@ type Reader struct {
 	// whole is a line that is longer than the buffer of lines; names keeps one copy of repeated words.
 	whole []byte
 	names map[string]string
-	// workloads keeps one copy of each.
+	// profiles and workloads keep one copy of each.
+	profiles  map[plan.Variant]plan.Variant
 	workloads map[plan.Workload]plan.Workload
 	name      string
 	header    Header
@@ -41,7 +42,8 @@ type Reader struct {
 
 // NewReader reads the header of a result file. Errors call it name.
 func NewReader(r io.Reader, name string) (*Reader, error) {
-	rd := &Reader{lines: bufio.NewReaderSize(r, 64<<10), name: name, names: map[string]string{}, workloads: map[plan.Workload]plan.Workload{}}
+	rd := &Reader{lines: bufio.NewReaderSize(r, 64<<10), name: name, names: map[string]string{},
+		profiles: map[plan.Variant]plan.Variant{}, workloads: map[plan.Workload]plan.Workload{}}
 	b, err := rd.next()
 	if errors.Is(err, io.EOF) {
 		if rd.cut {
@@ -102,23 +104,21 @@ const maxNames = 10_000
 
 // intern shares the words that records repeat, which frees the line.
 func (r *Reader) intern(rec *Record) {
-	one := func(s *string) {
-		if kept, ok := r.names[*s]; ok {
-			*s = kept
-		} else if len(r.names) < maxNames {
-			r.names[*s] = *s
-		}
-	}
-	one(&rec.Type)
-	one(&rec.Status)
-	one((*string)(&rec.Profile))
-	if kept, ok := r.workloads[rec.Workload]; ok {
-		rec.Workload = kept
-	} else if len(r.workloads) < maxNames {
-		r.workloads[rec.Workload] = rec.Workload
-	}
+	share(r.names, &rec.Type)
+	share(r.names, &rec.Status)
+	share(r.profiles, &rec.Profile)
+	share(r.workloads, &rec.Workload)
 	for i := range rec.Warnings {
-		one(&rec.Warnings[i].ID)
+		share(r.names, &rec.Warnings[i].ID)
+	}
+}
+
+// share replaces a value by the equal one that all has.
+func share[T comparable](all map[T]T, v *T) {
+	if kept, ok := all[*v]; ok {
+		*v = kept
+	} else if len(all) < maxNames {
+		all[*v] = *v
 	}
 }
 
@@ -168,7 +168,7 @@ func (rec *Record) check() error {
 		}
 		return nil
 	case TypeRaised:
-		if rec.Raised == nil || rec.Raised.Profile == "" || len(rec.Raised.Metrics) > maxMetrics {
+		if rec.Raised == nil || rec.Raised.Profile.IsZero() || len(rec.Raised.Metrics) > maxMetrics {
 			return errors.New("it does not say what was raised")
 		}
 		return nil
@@ -181,7 +181,7 @@ func (rec *Record) check() error {
 	if rec.Status != OK && rec.Status != Failed {
 		return fmt.Errorf("unknown status %q", rec.Status)
 	}
-	if rec.Profile == "" || rec.Path == (plan.Path{}) || rec.Workload.Spec == nil || rec.Repetition < 1 {
+	if rec.Profile.IsZero() || rec.Path == (plan.Path{}) || rec.Workload.Spec == nil || rec.Repetition < 1 {
 		return errors.New("it does not name its trial")
 	}
 	if len(rec.Metrics) > maxMetrics {

@@ -60,7 +60,7 @@ func TestLoad(t *testing.T) {
 	if faults != nil {
 		t.Fatal(faults)
 	}
-	if got := plan.JoinVariants(p.Profiles, " "); got != "mine(mtu=9000) bridge mine" {
+	if got := strings.Join(plan.Texts(p.Profiles), " "); got != "mine(mtu=9000) bridge mine" {
 		t.Errorf("variants: %s", got)
 	}
 	if err := p.Validate(); err != nil {
@@ -175,7 +175,7 @@ func TestOwnInPlanFile(t *testing.T) {
 	}
 	_, read := withOwn(t, ownFiles())
 	p, faults := Load(p, read)
-	if faults != nil || p.Baseline != "mine" || plan.JoinVariants(p.Profiles, " ") != "mine mine(mtu=9000) bridge" {
+	if faults != nil || p.Baseline != plan.VariantOf("mine") || strings.Join(plan.Texts(p.Profiles), " ") != "mine mine(mtu=9000) bridge" {
 		t.Errorf("%v, %v, %v", p.Profiles, p.Baseline, faults)
 	}
 }

@@ -136,7 +136,7 @@ func (g *group) write(w io.Writer) {
 // of its own.
 func name(c plan.Case) string {
 	path, locality, _ := strings.Cut(c.Path.String(), "/")
-	out := "CNI/profile=" + word(string(c.Profile)) + "/path=" + word(path)
+	out := "CNI/profile=" + word(c.Profile.String()) + "/path=" + word(path)
 	if locality != "" {
 		out += "/locality=" + word(locality)
 	}

@@ -68,7 +68,7 @@ func TestReader(t *testing.T) {
 			continue
 		}
 		path, locality, _ := strings.Cut(rec.Path.String(), "/")
-		want[trial{string(rec.Profile), path, locality, rec.Workload.String()}] += len(rec.Metrics)
+		want[trial{rec.Profile.String(), path, locality, rec.Workload.String()}] += len(rec.Metrics)
 		lines++
 	}
 	if len(results) != lines {
@@ -138,8 +138,8 @@ func TestHostile(t *testing.T) {
 	in := reporttest.Small(2)
 	evil := "x/workload=y z\nBenchmarkFake 1 1 ns/op\nUnit cpu-ns/op better=higher\u00a0\x1b"
 	for i := range in.Records {
-		if in.Records[i].Profile == "calico-vxlan" {
-			in.Records[i].Profile = plan.Variant(evil)
+		if in.Records[i].Profile == plan.VariantOf("calico-vxlan") {
+			in.Records[i].Profile = plan.VariantOf(evil)
 		}
 	}
 	in.Header.Plan.Name = evil

@@ -124,7 +124,7 @@ func baselineValue(a *compare.Analysis, x *compare.Comparison, scale number.Scal
 		key.Path = x.BaselinePath
 	}
 	if c, ok := a.Cell(key); ok && c.N > 0 {
-		return c.Median / scale.Size, number.Clean(x.Baseline)
+		return c.Median / scale.Size, number.Clean(x.Baseline.String())
 	}
 	return math.NaN(), ""
 }
@@ -169,7 +169,7 @@ func Standing(n report.Need, s report.Series) plot.Drawing {
 	var said []string
 	for _, x := range n.Standings {
 		e := report.Entry{Value: scale.Format(x.Cell.Median), Cell: &x.Cell}
-		row := dotRow(number.Clean(x.Cell.Profile), s[x.Cell.Profile], e, scale)
+		row := dotRow(number.Clean(x.Cell.Profile.String()), s[x.Cell.Profile], e, scale)
 		p.Rows = append(p.Rows, row)
 		said = append(said, row.Name+" "+row.Value)
 	}

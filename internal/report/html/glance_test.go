@@ -52,10 +52,10 @@ func TestPermalinks(t *testing.T) {
 	}
 	before := found(ids, page)
 	more := few
-	more.Header.Plan.Profiles = append(slices.Clone(few.Header.Plan.Profiles), "calico-ebpf")
+	more.Header.Plan.Profiles = append(slices.Clone(few.Header.Plan.Profiles), plan.VariantOf("calico-ebpf"))
 	for _, rec := range few.Records {
-		if rec.Profile == "canal" {
-			rec.Profile = plan.Variant("calico-ebpf")
+		if rec.Profile == plan.VariantOf("canal") {
+			rec.Profile = plan.VariantOf("calico-ebpf")
 			more.Records = append(more.Records, rec)
 		}
 	}

@@ -102,11 +102,11 @@ func evil() reporttest.Result {
 		name := names[i%len(names)]
 		r.Records[i].Warnings = append(r.Records[i].Warnings, resultWarning(name))
 		if i%2 == 0 {
-			r.Records[i].Profile = plan.Variant(name)
+			r.Records[i].Profile = plan.VariantOf(name)
 		}
 	}
 	r.Header.Plan.Profiles = append(r.Header.Plan.Profiles, plan.Variants(names...)...)
-	r.Header.Plan.Baseline = plan.Variant(names[0])
+	r.Header.Plan.Baseline = plan.VariantOf(names[0])
 	for _, n := range names {
 		r.Header.Facts[n] = n
 	}
@@ -333,7 +333,7 @@ func TestNothingIsLost(t *testing.T) {
 // The reader's own job is on the page if it was asked for, with every number of the document.
 func TestImpact(t *testing.T) {
 	r := reporttest.NinePaths(5)
-	d, err := reporttest.Build(r.Header, r.Records, report.Options{Impact: reporttest.Job(), Baseline: "canal"})
+	d, err := reporttest.Build(r.Header, r.Records, report.Options{Impact: reporttest.Job(), Baseline: plan.VariantOf("canal")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -451,15 +451,15 @@ func FuzzNames(f *testing.F) {
 	f.Add("--><!--<![CDATA[")
 	f.Fuzz(func(t *testing.T, s string) {
 		r := reporttest.Small(2)
-		r.Header.Plan.Name, r.Header.Plan.Profiles[1], r.Header.Facts[s] = s, plan.Variant(s), s
+		r.Header.Plan.Name, r.Header.Plan.Profiles[1], r.Header.Facts[s] = s, plan.VariantOf(s), s
 		for i := range r.Records {
-			if r.Records[i].Profile != "host" {
-				r.Records[i].Profile = plan.Variant(s)
+			if r.Records[i].Profile != plan.VariantOf("host") {
+				r.Records[i].Profile = plan.VariantOf(s)
 			}
 			r.Records[i].Warnings = append(r.Records[i].Warnings, resultWarning(s))
 		}
 		c := r.Records[0]
-		c.Profile, c.Client = plan.Variant(s), &sample.Observation{RTT: sample.NewHistogram()}
+		c.Profile, c.Client = plan.VariantOf(s), &sample.Observation{RTT: sample.NewHistogram()}
 		c.Client.RTT.Record(5000)
 		d, err := reporttest.Build(r.Header, append(r.Records, c), report.Options{})
 		if err != nil {

@@ -268,8 +268,8 @@ func subtitle(d report.Document) string {
 	if d.Run.Wall > 0 {
 		parts = append(parts, "in "+number.Duration(d.Run.Wall))
 	}
-	if d.Analysis.Baseline != "" {
-		parts = append(parts, "compared with "+number.Clean(d.Analysis.Baseline))
+	if !d.Analysis.Baseline.IsZero() {
+		parts = append(parts, "compared with "+number.Clean(d.Analysis.Baseline.String()))
 	}
 	return strings.Join(parts, ", ") + "."
 }

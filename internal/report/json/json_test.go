@@ -153,7 +153,7 @@ func FuzzRender(f *testing.F) {
 			case 254:
 				r.Records[i].Status = "failed"
 			case 253:
-				r.Records[i].Profile = plan.Variant(name)
+				r.Records[i].Profile = plan.VariantOf(name)
 			case 252:
 				r.Records[i].Metrics["rtt.p50"] = math.MaxFloat64
 			case 251:

@@ -162,7 +162,7 @@ func (e *exposition) one(f family, v float64, ls ...string) {
 // run writes what is about the run as a whole.
 func (e *exposition) run(d report.Document, a *compare.Analysis) {
 	r := d.Run
-	e.one(runInfo, 1, "environment", r.Plan.Environment, "origin", r.Origin, "baseline", string(a.Baseline),
+	e.one(runInfo, 1, "environment", r.Plan.Environment, "origin", r.Origin, "baseline", a.Baseline.String(),
 		"seed", strconv.FormatUint(r.Plan.Seed, 10), "reason", r.Reason)
 	e.begin(factInfo)
 	for _, name := range d.Facts.Names() {
@@ -174,7 +174,7 @@ func (e *exposition) run(d report.Document, a *compare.Analysis) {
 		if p.Skipped != "" {
 			state = "skipped"
 		}
-		e.add(1, labels{"profile", string(p.Name), "state", state, "reason", p.Skipped, "stand_in", strings.Join(p.StandIn, "; ")})
+		e.add(1, labels{"profile", p.Name.String(), "state", state, "reason", p.Skipped, "stand_in", strings.Join(p.StandIn, "; ")})
 	}
 	e.begin(runTrials)
 	e.add(float64(r.Trials-r.Failed), labels{"status", "ok"})
@@ -277,7 +277,7 @@ func quantileOf(name string) (stem, quantile string) {
 
 // place returns the case of a cell.
 func place(k compare.Key) labels {
-	return labels{"profile", string(k.Profile), "path", k.Path.String(), "workload", k.Workload.String(), "kind", string(k.Workload.Kind())}
+	return labels{"profile", k.Profile.String(), "path", k.Path.String(), "workload", k.Workload.String(), "kind", string(k.Workload.Kind())}
 }
 
 // cellOf returns the case and the metric of a cell.
@@ -310,7 +310,7 @@ func (e *exposition) comparisons(a *compare.Analysis) {
 	each := func(f family, write func(x compare.Comparison, at labels)) {
 		e.begin(f)
 		for _, x := range a.Comparisons {
-			at := append(cellOf(x.Key), "baseline", string(x.Baseline))
+			at := append(cellOf(x.Key), "baseline", x.Baseline.String())
 			if x.BaselinePath != (plan.Path{}) {
 				at = append(at, "baseline_path", x.BaselinePath.String())
 			}

@@ -221,8 +221,8 @@ func TestValues(t *testing.T) {
 func TestNoSeriesTwice(t *testing.T) {
 	r := reporttest.Small(4)
 	for i := range r.Records {
-		if r.Records[i].Profile == "calico-vxlan" {
-			r.Records[i].Profile = plan.Variant("x" + string(rune(1+i%2)))
+		if r.Records[i].Profile == plan.VariantOf("calico-vxlan") {
+			r.Records[i].Profile = plan.VariantOf("x" + string(rune(1+i%2)))
 		}
 	}
 	if _, err := parse(string(render(t, r))); err != nil {

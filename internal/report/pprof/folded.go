@@ -17,7 +17,7 @@ func Folded(w io.Writer, d report.Document) error {
 	n := 0
 	for _, side := range d.Sides {
 		for _, s := range side.Stacks() {
-			frames := append([]string{string(side.Profile), side.Path.String(), side.Workload.String()}, s.Frames...)
+			frames := append([]string{side.Profile.String(), side.Path.String(), side.Workload.String()}, s.Frames...)
 			for i := range frames {
 				frames[i] = strings.ReplaceAll(number.Clean(frames[i]), ";", ",")
 			}

@@ -31,7 +31,7 @@ func Render(w io.Writer, d report.Document) error {
 		return l
 	}
 	for _, side := range d.Sides {
-		labels := map[string][]string{"profile": {string(side.Profile)}, "path": {side.Path.String()}, "workload": {side.Workload.String()}}
+		labels := map[string][]string{"profile": {side.Profile.String()}, "path": {side.Path.String()}, "workload": {side.Workload.String()}}
 		period := int64(1e9) / int64(max(1, side.Rate))
 		p.Period = period
 		for _, s := range side.Stacks() {

@@ -19,7 +19,7 @@ import (
 // document is a report of a case with samples, whose first trial lost them.
 func document(t *testing.T, keep bool) report.Document {
 	t.Helper()
-	k := plan.Case{Profile: "canal", Path: plan.ZeroPath, Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}
+	k := plan.Case{Profile: plan.VariantOf("canal"), Path: plan.ZeroPath, Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}
 	in := report.Collector{Stacks: keep}
 	for rep := 1; rep <= 4; rep++ {
 		o := &sample.Observation{Intervals: []sample.Interval{{EndNs: 1e7, Operations: 1, CPUNs: 1}}}
@@ -37,7 +37,7 @@ func document(t *testing.T, keep bool) report.Document {
 			t.Fatal(err)
 		}
 	}
-	d, err := in.Build(result.Header{Created: time.Unix(1, 0), Plan: plan.Plan{Profiles: []plan.Variant{"canal"}, Baseline: "canal"}}, report.Options{})
+	d, err := in.Build(result.Header{Created: time.Unix(1, 0), Plan: plan.Plan{Profiles: plan.Variants("canal"), Baseline: plan.VariantOf("canal")}}, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

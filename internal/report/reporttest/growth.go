@@ -30,7 +30,7 @@ func Growth() Result {
 	p.Name, p.Seed, p.Repetitions, p.Duration = "growth", 1, 8, 300*time.Millisecond
 	p.Profiles = nil
 	for _, s := range shapes {
-		p.Profiles = append(p.Profiles, plan.Variant(s.profile))
+		p.Profiles = append(p.Profiles, plan.VariantOf(s.profile))
 	}
 	p.Sweep = plan.Sweep{Condition: "services", Points: []int{0, 1000, 3000, 10_000, 30_000}}
 	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Service, Locality: plan.Remote}}

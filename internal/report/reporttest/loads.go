@@ -15,7 +15,7 @@ import (
 func Loads(repetitions int) Result {
 	p := plan.Default()
 	p.Name, p.Seed, p.Repetitions, p.Duration = "loads", 42, repetitions, 300*time.Millisecond
-	p.Profiles = []plan.Variant{"raw", "canal", "calico-vxlan"}
+	p.Profiles = plan.Variants("raw", "canal", "calico-vxlan")
 	p.Paths = []plan.Path{plan.ZeroPath, {From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}
 	p.Workloads = nil
 	for _, load := range []float64{0.1, 0.3, 0.5, 0.7, 0.95} {

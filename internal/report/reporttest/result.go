@@ -37,8 +37,8 @@ func Build(h result.Header, recs []result.Record, o report.Options) (report.Docu
 
 // cost is how many times the CPU time of two empty namespaces a profile takes, on paths of the node and of pods.
 var cost = map[plan.Variant][2]float64{
-	profile.Raw: {1, 1}, profile.Host: {1.31, 1.31}, "bridge": {1.33, 1.62}, "ptp": {1.32, 1.35}, "flannel-vxlan": {1.33, 1.78},
-	"canal": {1.45, 1.95}, "calico-vxlan": {1.44, 1.88}, "calico-underlay": {1.45, 1.49}, "macvlan": {1.31, 1.02},
+	plan.VariantOf(profile.Raw): {1, 1}, plan.VariantOf(profile.Host): {1.31, 1.31}, plan.VariantOf("bridge"): {1.33, 1.62}, plan.VariantOf("ptp"): {1.32, 1.35}, plan.VariantOf("flannel-vxlan"): {1.33, 1.78},
+	plan.VariantOf("canal"): {1.45, 1.95}, plan.VariantOf("calico-vxlan"): {1.44, 1.88}, plan.VariantOf("calico-underlay"): {1.45, 1.49}, plan.VariantOf("macvlan"): {1.31, 1.02},
 }
 
 // NinePaths returns a finished run of every lab profile on nine paths with stream, rr and crr, raised anew for each
@@ -46,7 +46,7 @@ var cost = map[plan.Variant][2]float64{
 func NinePaths(repetitions int) Result {
 	p := plan.Default()
 	p.Name, p.Seed, p.Repetitions, p.Duration = "nine-paths", 42, repetitions, 300*time.Millisecond
-	p.Profiles = []plan.Variant{"raw", "host", "bridge", "ptp", "flannel-vxlan", "canal", "calico-vxlan", "calico-underlay", "macvlan"}
+	p.Profiles = plan.Variants("raw", "host", "bridge", "ptp", "flannel-vxlan", "canal", "calico-vxlan", "calico-underlay", "macvlan")
 	r := Result{Header: header(p)}
 	rnd := rand.New(rand.NewPCG(p.Seed, 7))
 	at := r.Header.Created
@@ -87,11 +87,11 @@ func header(p plan.Plan) result.Header {
 			facts.Placement: "one, cpu 1", facts.NIC: "ideal", facts.MTU: "1500", facts.Congestion: "cubic", facts.LoadAverage: "0.42",
 		},
 		Profiles: []result.Profile{
-			{Name: "raw", Assertions: 4, NotServed: raw}, {Name: plan.Variant("raw").Twin(), Assertions: 4, NotServed: raw},
-			{Name: "host", Assertions: 6}, {Name: "bridge", Skipped: "the kernel has no br_netfilter"}, {Name: "ptp", Assertions: 12},
-			{Name: "flannel-vxlan", Assertions: 15}, {Name: "canal", Assertions: 21}, {Name: "calico-vxlan", Assertions: 22},
-			{Name: "calico-underlay", Assertions: 20, StandIn: []string{"routes are static instead of BGP's"}},
-			{Name: "macvlan", Assertions: 9, NotServed: map[string]string{
+			{Name: plan.VariantOf("raw"), Assertions: 4, NotServed: raw}, {Name: plan.VariantOf("raw").Twin(), Assertions: 4, NotServed: raw},
+			{Name: plan.VariantOf("host"), Assertions: 6}, {Name: plan.VariantOf("bridge"), Skipped: "the kernel has no br_netfilter"}, {Name: plan.VariantOf("ptp"), Assertions: 12},
+			{Name: plan.VariantOf("flannel-vxlan"), Assertions: 15}, {Name: plan.VariantOf("canal"), Assertions: 21}, {Name: plan.VariantOf("calico-vxlan"), Assertions: 22},
+			{Name: plan.VariantOf("calico-underlay"), Assertions: 20, StandIn: []string{"routes are static instead of BGP's"}},
+			{Name: plan.VariantOf("macvlan"), Assertions: 9, NotServed: map[string]string{
 				"host-to-service/local": noVIP, "host-to-service/remote": noVIP, "pod-to-service/local": noVIP, "pod-to-service/remote": noVIP,
 				"pod-to-host/same-node": "macvlan keeps a pod from its own node",
 			}},
@@ -174,10 +174,10 @@ var Cases = map[string]Result{
 func Small(repetitions int) Result {
 	p := plan.Default()
 	p.Seed, p.Repetitions, p.Duration = 1, repetitions, 500*time.Millisecond
-	p.Profiles = []plan.Variant{"host", "calico-vxlan"}
+	p.Profiles = plan.Variants("host", "calico-vxlan")
 	p.Paths = []plan.Path{{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}}
 	p.Workloads = []plan.Workload{plan.Workload{Spec: plan.RR{}}.Normalize()}
-	p.Baseline = "host"
+	p.Baseline = plan.VariantOf("host")
 	r := Result{Header: result.Header{Schema: result.Schema, Created: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC), Plan: p, Facts: facts.Facts{facts.Kernel: "6.18.44"}}}
 	rnd := rand.New(rand.NewPCG(p.Seed, 7))
 	for rep := 1; rep <= repetitions; rep++ {
@@ -193,12 +193,12 @@ func Hostile() Result {
 	r := Small(4)
 	const evil = "evil|`x`<script>\x1b[2J\n| a | b |"
 	r.Header.Plan.Name = evil
-	r.Header.Plan.Profiles[1] = evil
+	r.Header.Plan.Profiles[1] = plan.VariantOf(evil)
 	r.Header.Facts = facts.Facts{evil: evil}
-	r.Header.Profiles = []result.Profile{{Name: "s" + evil, Skipped: evil}, {Name: evil, StandIn: []string{evil}}}
+	r.Header.Profiles = []result.Profile{{Name: plan.VariantOf("s" + evil), Skipped: evil}, {Name: plan.VariantOf(evil), StandIn: []string{evil}}}
 	for i := range r.Records {
-		if r.Records[i].Profile == "calico-vxlan" {
-			r.Records[i].Profile = evil
+		if r.Records[i].Profile == plan.VariantOf("calico-vxlan") {
+			r.Records[i].Profile = plan.VariantOf(evil)
 			r.Records[i].Warnings = []sample.Warning{{ID: evil, Message: evil}}
 		}
 	}

@@ -118,6 +118,7 @@ func ofType(t reflect.Type, more types) (*jsonschema.Schema, error) {
 	text := &jsonschema.Schema{Type: "string"}
 	known := types{
 		reflect.TypeFor[plan.Path]():        text,
+		reflect.TypeFor[plan.Variant]():     text,
 		reflect.TypeFor[plan.Workload]():    text,
 		reflect.TypeFor[sample.Histogram](): {Type: "string", Description: "HdrHistogram, V2 compressed encoding"},
 		reflect.TypeFor[map[int]map[string]int64](): {Type: "object", AdditionalProperties: &jsonschema.Schema{

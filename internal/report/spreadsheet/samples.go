@@ -54,7 +54,7 @@ func preamble(h result.Header) [][2]string {
 		}
 	}
 	add("title", h.Plan.Name)
-	add("baseline", string(h.Plan.Baseline))
+	add("baseline", h.Plan.Baseline.String())
 	add("environment", h.Plan.Environment)
 	if !h.Created.IsZero() {
 		add("date", h.Created.UTC().Format(time.RFC3339))
@@ -81,7 +81,7 @@ func (s *Samples) Add(rec *result.Record) error {
 	}
 	row := func(status, name, value, unit, note string) error {
 		return s.rows.Write([]string{
-			text(string(rec.Profile)), text(rec.Path.String()), text(rec.Workload.String()), strconv.Itoa(rec.Repetition),
+			text(rec.Profile.String()), text(rec.Path.String()), text(rec.Workload.String()), strconv.Itoa(rec.Repetition),
 			text(name), value, unit, status, window, text(note),
 		})
 	}

@@ -63,7 +63,7 @@ func cell(c *compare.Cell) []string {
 	}
 	ids := each.Of(c.Warnings, func(w stat.Warning) string { return w.ID })
 	return []string{
-		text(string(c.Profile)), text(c.Path.String()), text(c.Workload.String()), text(c.Metric), text(c.Unit),
+		text(c.Profile.String()), text(c.Path.String()), text(c.Workload.String()), text(c.Metric), text(c.Unit),
 		strconv.Itoa(c.N), formatNumber(c.Median), low, high, confidence, strconv.Itoa(c.Failed), text(strings.Join(ids, " ")),
 	}
 }
@@ -78,7 +78,7 @@ func comparison(x *compare.Comparison) []string {
 		path = x.BaselinePath
 	}
 	return []string{
-		text(string(x.Baseline)), text(path.String()), formatNumber(x.Ratio), formatNumber(x.Low), formatNumber(x.High),
+		text(x.Baseline.String()), text(path.String()), formatNumber(x.Ratio), formatNumber(x.Low), formatNumber(x.High),
 		formatNumber(x.P), formatNumber(x.Adjusted), text(string(x.Verdict)),
 	}
 }

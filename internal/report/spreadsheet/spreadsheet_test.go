@@ -82,7 +82,7 @@ func formulas() reporttest.Result {
 	r := reporttest.Small(3)
 	evil := []string{`=HYPERLINK("http://x","y")`, "+1", "-1", "@SUM(1)", "\t=1", "\r=1", " =1", "＝1", "# gone"}
 	for i := range r.Records {
-		r.Records[i].Profile = plan.Variant(evil[i%len(evil)])
+		r.Records[i].Profile = plan.VariantOf(evil[i%len(evil)])
 		r.Records[i].Warnings = []sample.Warning{{ID: evil[(i+1)%len(evil)], Message: "m"}}
 	}
 	return r

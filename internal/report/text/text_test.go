@@ -43,8 +43,8 @@ func TestGolden(t *testing.T) {
 	}{
 		{"nine-paths-80.txt", reporttest.NinePaths(5), report.Options{}, Options{}},
 		{"nine-paths-200.txt", reporttest.NinePaths(8), report.Options{}, Options{Width: 200}},
-		{"nine-paths-host.txt", reporttest.NinePaths(5), report.Options{Baseline: "host", Metrics: []string{"service_demand", "softirq_share"}}, Options{Width: 120}},
-		{"impact.txt", reporttest.NinePaths(5), report.Options{Metrics: []string{"goodput"}, Baseline: "canal", Impact: reporttest.Job()}, Options{}},
+		{"nine-paths-host.txt", reporttest.NinePaths(5), report.Options{Baseline: plan.VariantOf("host"), Metrics: []string{"service_demand", "softirq_share"}}, Options{Width: 120}},
+		{"impact.txt", reporttest.NinePaths(5), report.Options{Metrics: []string{"goodput"}, Baseline: plan.VariantOf("canal"), Impact: reporttest.Job()}, Options{}},
 		{"impact-wide.txt", reporttest.NinePaths(8), report.Options{Metrics: []string{"goodput"}, Impact: reporttest.Job()}, Options{Width: 200}},
 		{"small-color.txt", reporttest.Small(5), report.Options{}, Options{Color: true}},
 		{"one-trial.txt", reporttest.Small(1), report.Options{}, Options{}},
@@ -77,10 +77,10 @@ func TestSummaryFits(t *testing.T) {
 	many := reporttest.NinePaths(2)
 	more := many.Records
 	for i := range 30 {
-		name := plan.Variant(fmt.Sprintf("calico-vxlan(services=%d)", i+1))
+		name := plan.VariantOf(fmt.Sprintf("calico-vxlan(services=%d)", i+1))
 		many.Header.Plan.Profiles = append(many.Header.Plan.Profiles, name)
 		for _, rec := range more {
-			if rec.Profile == "calico-vxlan" {
+			if rec.Profile == plan.VariantOf("calico-vxlan") {
 				rec.Profile = name
 				many.Records = append(many.Records, rec)
 			}

@@ -154,7 +154,7 @@ func read(file string, values map[string]map[string][]float64) error {
 	return r.Each(func(rec *result.Record) error {
 		v, ok := rec.Metrics[metric.ServiceDemand]
 		if ok && rec.Type == result.TypeTrial {
-			of, workload := values[string(rec.Profile)], rec.Workload.String()
+			of, workload := values[rec.Profile.String()], rec.Workload.String()
 			of[workload] = append(of[workload], v)
 		}
 		return nil

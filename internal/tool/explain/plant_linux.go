@@ -16,9 +16,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
+// subject is the profile whose twin gets the cost.
+var subject = plan.VariantOf("bridge")
+
 const (
-	// subject is the profile whose twin gets the cost.
-	subject = plan.Variant("bridge")
 	// path and workload are where it is measured, payload is the same with messages that fit into one packet of a large MTU.
 	path, workload = "pod-to-pod/cross-node", "rr"
 	payload        = "rr(request=64000,response=64000)"

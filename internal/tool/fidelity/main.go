@@ -75,7 +75,7 @@ func comparisons(p *fidelity.Page) []profile.Comparison {
 				all = append(all, profile.Comparison{
 					Measured: p.Header.Created.UTC().Format(time.DateOnly), NIC: string(p.Header.Plan.Lab.NIC),
 					Repetitions: strconv.Itoa(p.Repetitions), Window: p.Header.Plan.Duration.String(),
-					Dataplane: string(s.Profile), Profile: string(r.Profile), Path: r.Path.String(), Workload: fidelity.Name(r.Workload), Verdict: string(r.Verdict),
+					Dataplane: s.Profile.String(), Profile: r.Profile.String(), Path: r.Path.String(), Workload: fidelity.Name(r.Workload), Verdict: string(r.Verdict),
 					Lab: r.Lab, Cluster: r.Cluster, Quotient: r.Quotient.Ratio,
 				})
 			}

@@ -16,7 +16,7 @@ import (
 func TestTable(t *testing.T) {
 	row := func(name string, lab, cluster, ratio float64) fidelity.Row {
 		return fidelity.Row{
-			Profile: plan.Variant(name), Context: "a", Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode},
+			Profile: plan.VariantOf(name), Context: "a", Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode},
 			Workload: plan.Workload{Spec: plan.RR{}}.Normalize(), Metric: metric.ServiceDemand,
 			Lab: lab, Cluster: cluster, Quotient: stat.Effect{Ratio: ratio}, Verdict: fidelity.Near,
 		}

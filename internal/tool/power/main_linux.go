@@ -27,10 +27,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
+// subject is the profile that the cost is planted into.
+var subject = plan.VariantOf("bridge")
+
 const (
-	// subject is the profile that the cost is planted into, path where it is measured.
-	subject = plan.Variant("bridge")
-	path    = "pod-to-pod/cross-node"
+	// path is where the cost is measured.
+	path = "pod-to-pod/cross-node"
 	// repetitions of windows are what the default plan has for fifteen cases. What a piece costs is weighed in so many runs, of so few
 	// repetitions that each has an instance of its own.
 	repetitions = 12
@@ -375,7 +377,7 @@ func match(a, b compare.Side, margin float64) (compare.Match, error) {
 	}
 	i := slices.IndexFunc(p.Matches, func(m compare.Match) bool { return m.Profile == subject && m.Metric == metric.ServiceDemand })
 	if i < 0 {
-		return compare.Match{}, errors.New("the pair has no comparison of " + string(subject))
+		return compare.Match{}, errors.New("the pair has no comparison of " + subject.String())
 	}
 	return p.Matches[i], nil
 }

@@ -122,7 +122,7 @@ func (r row) turn(ctx context.Context, p *planting.Lab, n int) error {
 // measure runs the plan with the cost of a row.
 func (c campaign) measure(ctx context.Context, r row, file string) error {
 	p := plan.Default()
-	p.Name, p.Environment, p.Profiles = "power", plan.EnvLab, []plan.Variant{profile.Raw, subject}
+	p.Name, p.Environment, p.Profiles = "power", plan.EnvLab, []plan.Variant{plan.VariantOf(profile.Raw), subject}
 	p.Repetitions, p.Duration = repetitions, window
 	if r.twin {
 		p.Profiles, p.Baseline, p.Repetitions = []plan.Variant{subject}, subject, weighed

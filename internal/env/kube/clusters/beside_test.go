@@ -123,7 +123,7 @@ func TestBeside(t *testing.T) {
 					want.Cluster.Contexts = append(want.Cluster.Contexts, context)
 				}
 				at = append(at, kube.Location{Kubeconfig: kubeconfigOf(t, server.URL), Context: context})
-				want.Profiles = append(want.Profiles, plan.Variant(plan.Detected).At(context))
+				want.Profiles = append(want.Profiles, plan.VariantOf(plan.Detected).At(context))
 			}
 			want.Baseline = want.Profiles[0]
 			var found plan.Plan

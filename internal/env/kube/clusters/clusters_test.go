@@ -27,18 +27,18 @@ import (
 func TestProfilesOfASite(t *testing.T) {
 	one := &site{Location: kube.Location{Context: "a"}, profile: "canal"}
 	e := &Environment{sites: []*site{one}}
-	e.share(plan.Plan{Baseline: "host", Twin: true, Profiles: []plan.Variant{"canal", "ptp"}})
-	if got, want := one.local(), []plan.Variant{"host", "host~twin", "canal"}; !slices.Equal(got, want) {
+	e.share(plan.Plan{Baseline: plan.VariantOf("host"), Twin: true, Profiles: plan.Variants("canal", "ptp")})
+	if got, want := one.local(), plan.Variants("host", "host~twin", "canal"); !slices.Equal(got, want) {
 		t.Errorf("the only cluster: %q, want %q", got, want)
 	}
 	other := &site{Location: kube.Location{Context: "b"}, profile: "ptp"}
 	e = &Environment{sites: []*site{one, other}}
-	e.share(plan.Plan{Baseline: "host@a", Profiles: []plan.Variant{"canal@a", "ptp@b", "host@b"}})
-	if a, b := one.local(), other.local(); !slices.Equal(a, []plan.Variant{"host", "canal"}) || !slices.Equal(b, []plan.Variant{"ptp", "host"}) {
+	e.share(plan.Plan{Baseline: plan.VariantOf("host@a"), Profiles: plan.Variants("canal@a", "ptp@b", "host@b")})
+	if a, b := one.local(), other.local(); !slices.Equal(a, plan.Variants("host", "canal")) || !slices.Equal(b, plan.Variants("ptp", "host")) {
 		t.Errorf("two clusters: %q and %q", a, b)
 	}
-	e.share(plan.Plan{Baseline: "canal@a", Twin: true, Profiles: []plan.Variant{"ptp@b"}})
-	if a, b := one.local(), other.local(); !slices.Equal(a, []plan.Variant{"canal", "canal~twin"}) || !slices.Equal(b, []plan.Variant{"ptp"}) {
+	e.share(plan.Plan{Baseline: plan.VariantOf("canal@a"), Twin: true, Profiles: plan.Variants("ptp@b")})
+	if a, b := one.local(), other.local(); !slices.Equal(a, plan.Variants("canal", "canal~twin")) || !slices.Equal(b, plan.Variants("ptp")) {
 		t.Errorf("what was found is the baseline, and has a twin: %q and %q", a, b)
 	}
 }
@@ -58,12 +58,12 @@ func TestClusterOptionsOutlastTheRun(t *testing.T) {
 func TestSilentRoutesAreNotServed(t *testing.T) {
 	p := plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}
 	at := &site{Location: kube.Location{Context: "a"}, silent: map[plan.Route]error{
-		plan.Single("canal", p):                               errors.New("one"),
-		{Variant: "canal", Path: p, Servers: 3}:               errors.New("three"),
-		{Variant: "canal", Path: p, Servers: 3, Rolled: true}: errors.New("three rolled"),
+		plan.Single(plan.VariantOf("canal"), p):                               errors.New("one"),
+		{Variant: plan.VariantOf("canal"), Path: p, Servers: 3}:               errors.New("three"),
+		{Variant: plan.VariantOf("canal"), Path: p, Servers: 3, Rolled: true}: errors.New("three rolled"),
 	}}
 	e := &Environment{sites: []*site{at, {Location: kube.Location{Context: "b"}}}}
-	r := plan.Single("canal@a", p)
+	r := plan.Single(plan.VariantOf("canal@a"), p)
 	_, one := e.At(r.Variant).Endpoints(t.Context(), r)
 	r.Servers = 3
 	_, three := e.At(r.Variant).Endpoints(t.Context(), r)
@@ -71,7 +71,7 @@ func TestSilentRoutesAreNotServed(t *testing.T) {
 	_, rolled := e.At(r.Variant).Endpoints(t.Context(), r)
 	for want, err := range map[string]error{"one": one, "three": three, "three rolled": rolled} {
 		var not *control.NotServedError
-		if !errors.As(err, &not) || not.Profile != "canal@a" || not.Reason != "it did not pass its proof before the run: "+want {
+		if !errors.As(err, &not) || not.Profile != plan.VariantOf("canal@a") || not.Reason != "it did not pass its proof before the run: "+want {
 			t.Errorf("%s: %v", want, err)
 		}
 	}

@@ -44,7 +44,7 @@ func OpenInTurn(ctx context.Context, want plan.Plan, o Options) (*inTurn, plan.P
 	var names []string
 	for _, name := range want.Profiles {
 		if !bare(name) {
-			e.stages, names = append(e.stages, []plan.Variant{name}), append(names, string(name))
+			e.stages, names = append(e.stages, []plan.Variant{name}), append(names, name.String())
 		}
 	}
 	if len(e.stages) == 0 {

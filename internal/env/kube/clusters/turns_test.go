@@ -91,7 +91,7 @@ func heldTurns(t *testing.T, api *heldCluster) (*inTurn, string) {
 	defer api.mu.Unlock()
 	api.held, api.installed = true, true
 	return &inTurn{
-		options: Options{Say: t.Logf, Leaves: func(string) func() { return func() {} }}, installer: installer, stages: [][]plan.Variant{{"ptp"}, {"macvlan"}}, gone: func() {},
+		options: Options{Say: t.Logf, Leaves: func(string) func() { return func() {} }}, installer: installer, stages: [][]plan.Variant{{plan.VariantOf("ptp")}, {plan.VariantOf("macvlan")}}, gone: func() {},
 		where: kube.Location{Kubeconfig: kubeconfig}, patience: 500 * time.Millisecond,
 		now: &Environment{sites: []*site{{cluster: cluster}}},
 	}, kubeconfig

@@ -42,7 +42,7 @@ func (c check) id() string {
 }
 
 func (c check) assert(ctx context.Context, s *scene) Assertion {
-	a := Assertion{Profile: string(s.inst.Name), ID: c.id(), What: c.what}
+	a := Assertion{Profile: s.inst.Name.String(), ID: c.id(), What: c.what}
 	if c.path != (plan.Path{}) {
 		a.Path = c.path.String()
 	}

@@ -11,7 +11,7 @@ import (
 
 // table returns what is expected of a profile under the default conditions.
 func table(name string) expectation {
-	spec, err := lab.NewSpec(plan.Variant(name), plan.Lab{})
+	spec, err := lab.NewSpec(plan.VariantOf(name), plan.Lab{})
 	if err != nil {
 		panic(err)
 	}
@@ -69,7 +69,7 @@ func TestTablesAgreeWithTheCatalogue(t *testing.T) {
 func TestTablesAgreeOnPaths(t *testing.T) {
 	for _, name := range profile.Names() {
 		x := table(name)
-		spec, err := lab.NewSpec(plan.Variant(name), plan.Lab{})
+		spec, err := lab.NewSpec(plan.VariantOf(name), plan.Lab{})
 		if err != nil {
 			t.Fatal(err)
 		}

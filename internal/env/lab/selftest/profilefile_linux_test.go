@@ -113,10 +113,10 @@ func TestProfileFiles(t *testing.T) {
 				if !holds(all, "cni.check") || !holds(all, "cni.del") {
 					t.Error("CHECK and DEL are not asserted")
 				}
-				if err := up.Renew(t.Context(), plan.Variants("own"))["own"]; err != nil {
+				if err := up.Renew(t.Context(), plan.Variants("own"))[plan.VariantOf("own")]; err != nil {
 					t.Fatal(err)
 				}
-				inst = up.Instance("own")
+				inst = up.Instance(plan.VariantOf("own"))
 			}
 			if err := up.Close(t.Context()); err != nil {
 				t.Error(err)
@@ -234,7 +234,7 @@ func TestDaemons(t *testing.T) {
 	if inst.Err != nil {
 		t.Fatal(inst.Err)
 	}
-	if err := up.Dead("own"); err != nil {
+	if err := up.Dead(plan.VariantOf("own")); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat("/var/lib/cnibench-test"); err == nil {
@@ -248,10 +248,10 @@ func TestDaemons(t *testing.T) {
 	}
 	retry := time.NewTicker(10 * time.Millisecond)
 	defer retry.Stop()
-	for up.Dead("own") == nil && t.Context().Err() == nil {
+	for up.Dead(plan.VariantOf("own")) == nil && t.Context().Err() == nil {
 		<-retry.C
 	}
-	if err := up.Dead("own"); err == nil || !strings.Contains(err.Error(), "node-1: daemon brief died: exit status 3: famous last words") {
+	if err := up.Dead(plan.VariantOf("own")); err == nil || !strings.Contains(err.Error(), "node-1: daemon brief died: exit status 3: famous last words") {
 		t.Errorf("dead: %v", err)
 	}
 	for daemon, want := range map[string]string{

@@ -73,12 +73,12 @@ func Connect(inst *lab.Instance) []Assertion {
 		return broken(inst, id, what, err)
 	}
 	want := fmt.Sprintf("at least %d", inst.Spec.Lab.Connections)
-	return []Assertion{{Profile: string(inst.Name), ID: id, What: what, Want: want, Got: strconv.Itoa(tracked), OK: tracked >= inst.Spec.Lab.Connections}}
+	return []Assertion{{Profile: inst.Name.String(), ID: id, What: what, Want: want, Got: strconv.Itoa(tracked), OK: tracked >= inst.Spec.Lab.Connections}}
 }
 
 // broken returns a failed assertion about a whole instance.
 func broken(inst *lab.Instance, id, what string, err error) []Assertion {
-	return []Assertion{{Profile: string(inst.Name), ID: id, What: what, Want: "yes", Got: "error: " + err.Error()}}
+	return []Assertion{{Profile: inst.Name.String(), ID: id, What: what, Want: "yes", Got: "error: " + err.Error()}}
 }
 
 // run compares an instance with a table.

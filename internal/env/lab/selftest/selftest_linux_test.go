@@ -146,7 +146,7 @@ func testable(t *testing.T, l *lab.Lab) []*lab.Instance {
 			}
 		}
 		if inst.Err != nil {
-			t.Run(string(inst.Name), func(t *testing.T) { t.Skipf("%v; lacking %s", inst.Err, missing) })
+			t.Run(inst.Name.String(), func(t *testing.T) { t.Skipf("%v; lacking %s", inst.Err, missing) })
 			continue
 		}
 		list = append(list, inst)
@@ -216,9 +216,9 @@ func TestACancelledRunSaysSo(t *testing.T) {
 // TestAProfileThatDoesNotStandFails: so does one without a table.
 func TestAProfileThatDoesNotStandFails(t *testing.T) {
 	for _, inst := range []*lab.Instance{
-		{Name: "raw", Err: errors.New("no switch")},
-		{Name: "no-such", Profile: profile.Profile{Name: "no-such"}},
-		{Name: "raw", Profile: profile.Profile{Name: "raw"}},
+		{Name: plan.VariantOf("raw"), Err: errors.New("no switch")},
+		{Name: plan.VariantOf("no-such"), Profile: profile.Profile{Name: "no-such"}},
+		{Name: plan.VariantOf("raw"), Profile: profile.Profile{Name: "raw"}},
 	} {
 		if all := Run(context.Background(), inst); len(all) != 1 || all[0].OK || all[0].Got == "" {
 			t.Errorf("%s: %v", inst.Name, all)

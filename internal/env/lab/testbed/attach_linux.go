@@ -77,7 +77,7 @@ func (r hosts) all(yield func(string, *lab.Host) bool) {
 		for _, h := range inst.Hosts() {
 			name := h.Name
 			if len(r) > 1 {
-				name = string(inst.Name) + "/" + name
+				name = inst.Name.String() + "/" + name
 			}
 			if !yield(name, h) {
 				return

@@ -35,7 +35,7 @@ func resolved(t *testing.T, l *lab.Lab, profile plan.Variant, path, workload str
 // TestNamesOnTheWire: names are resolved between pods and behind a Service of one and of two servers, over UDP and TCP; what the search
 // list asks for is on the wire.
 func TestNamesOnTheWire(t *testing.T) {
-	l, err := lab.Up(t.Context(), []plan.Variant{"flannel-vxlan"}, lab.Options{Backends: []int{2}, Program: []string{"/proc/self/exe", "agent"}})
+	l, err := lab.Up(t.Context(), plan.Variants("flannel-vxlan"), lab.Options{Backends: []int{2}, Program: []string{"/proc/self/exe", "agent"}})
 	if err != nil {
 		t.Skipf("no lab here: %v", err)
 	}
@@ -44,7 +44,7 @@ func TestNamesOnTheWire(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := l.Instance("flannel-vxlan").Err; err != nil {
+	if err := l.Instance(plan.VariantOf("flannel-vxlan")).Err; err != nil {
 		t.Skipf("not in this lab: %v", err)
 	}
 	for _, x := range []struct {
@@ -54,7 +54,7 @@ func TestNamesOnTheWire(t *testing.T) {
 		{"pod-to-pod/cross-node", "dns", 2}, {"pod-to-pod/cross-node", "dns(tcp)", 2}, {"pod-to-service/remote", "dns", 2}, {"pod-to-service/remote", "dns(ndots=5,timeout=1s)", 8},
 		{"pod-to-service/remote", "dns(tcp,flows=2)", 2}, {"pod-to-service/local", "dns(rate=300)", 2}, {"pod-to-service/remote", "dns(backends=2,flows=2)", 2},
 	} {
-		client, server := resolved(t, l, "flannel-vxlan", x.path, x.workload)
+		client, server := resolved(t, l, plan.VariantOf("flannel-vxlan"), x.path, x.workload)
 		n := client.Names
 		if n == nil || client.Operations == 0 || n.Queries < x.queries*client.Operations || n.Queries > x.queries*(client.Operations+20) || len(client.Errors) > 0 || server.Operations == 0 {
 			t.Errorf("%s %s: %d resolutions, %+v, errors %v, %d answers", x.path, x.workload, client.Operations, n, client.Errors, server.Operations)
@@ -65,8 +65,8 @@ func TestNamesOnTheWire(t *testing.T) {
 // TestLostAAAA: a program on the pod's device drops the answers with AAAA. Each resolution waits three timeouts, as that of the C library
 // does, and has the address of the other answer.
 func TestLostAAAA(t *testing.T) {
-	l := raised(t, plan.Lab{}, "ptp")
-	if err := l.Instance("ptp").Err; err != nil {
+	l := raised(t, plan.Lab{}, plan.VariantOf("ptp"))
+	if err := l.Instance(plan.VariantOf("ptp")).Err; err != nil {
 		t.Skipf("not in this lab: %v", err)
 	}
 	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "GPL", Instructions: asm.Instructions{
@@ -88,12 +88,12 @@ func TestLostAAAA(t *testing.T) {
 		t.Skipf("no BPF programs here: %v", err)
 	}
 	defer program.Close()
-	at, err := attach.Device(l.Instance("ptp").Host("node-1/pod-1").NS, "eth0", attach.Ingress, program)
+	at, err := attach.Device(l.Instance(plan.VariantOf("ptp")).Host("node-1/pod-1").NS, "eth0", attach.Ingress, program)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer at.Close()
-	client, _ := resolved(t, l, "ptp", crossNode.String(), "dns(timeout=150ms,rate=20)")
+	client, _ := resolved(t, l, plan.VariantOf("ptp"), crossNode.String(), "dns(timeout=150ms,rate=20)")
 	n := client.Names
 	if least := time.Duration(client.RTT.Min()); client.Operations == 0 || n.Waited != client.Operations || len(client.Errors) > 0 || least < 450*time.Millisecond || least > 600*time.Millisecond {
 		t.Errorf("%d resolutions, %+v, errors %v, the shortest took %v", client.Operations, n, client.Errors, least)

@@ -54,11 +54,11 @@ func members(t *testing.T, l *lab.Lab, profile plan.Variant, path plan.Path, wor
 func TestAllReduceOnTheWire(t *testing.T) {
 	const size = 4 << 20
 	for _, n := range []int{4, 8} {
-		l := raised(t, plan.Lab{Nodes: n, LineRate: 1e9}, "raw")
-		if err := l.Instance("raw").Err; err != nil {
+		l := raised(t, plan.Lab{Nodes: n, LineRate: 1e9}, plan.VariantOf("raw"))
+		if err := l.Instance(plan.VariantOf("raw")).Err; err != nil {
 			t.Skipf("not in this lab: %v", err)
 		}
-		m, _ := members(t, l, "raw", plan.ZeroPath, fmt.Sprintf("job(members=%d,size=%d)", n, size), 300*time.Millisecond)
+		m, _ := members(t, l, plan.VariantOf("raw"), plan.ZeroPath, fmt.Sprintf("job(members=%d,size=%d)", n, size), 300*time.Millisecond)
 		all := append([]*control.Client{m.Client}, m.Servers...)
 		for i := len(all) - 1; i >= 0; i-- {
 			if err := all[i].Start(t.Context(), 0); err != nil {
@@ -88,12 +88,12 @@ func TestAllReduceOnTheWire(t *testing.T) {
 
 // TestKilledMemberIsNamed: the error of a job is that of the member whose agent ended, not of a neighbour that missed it.
 func TestKilledMemberIsNamed(t *testing.T) {
-	l := raised(t, plan.Lab{Nodes: 4}, "ptp")
-	if err := l.Instance("ptp").Err; err != nil {
+	l := raised(t, plan.Lab{Nodes: 4}, plan.VariantOf("ptp"))
+	if err := l.Instance(plan.VariantOf("ptp")).Err; err != nil {
 		t.Skipf("not in this lab: %v", err)
 	}
 	for _, lost := range []int{0, 2} {
-		m, _ := members(t, l, "ptp", crossNode, "job(members=4)", time.Hour)
+		m, _ := members(t, l, plan.VariantOf("ptp"), crossNode, "job(members=4)", time.Hour)
 		all := append([]*control.Client{m.Client}, m.Servers...)
 		_, err := m.Run(t.Context(), false, func() { _ = all[lost].Close() })
 		for _, c := range all {
@@ -108,11 +108,11 @@ func TestKilledMemberIsNamed(t *testing.T) {
 
 // TestJobContinues: when a member is killed the first tells of the steps before, and the others play the rest in a smaller group.
 func TestJobContinues(t *testing.T) {
-	l := raised(t, plan.Lab{Nodes: 4}, "ptp")
-	if err := l.Instance("ptp").Err; err != nil {
+	l := raised(t, plan.Lab{Nodes: 4}, plan.VariantOf("ptp"))
+	if err := l.Instance(plan.VariantOf("ptp")).Err; err != nil {
 		t.Skipf("not in this lab: %v", err)
 	}
-	m, ends := members(t, l, "ptp", crossNode, "job(members=4,lost=continue)", time.Hour)
+	m, ends := members(t, l, plan.VariantOf("ptp"), crossNode, "job(members=4,lost=continue)", time.Hour)
 	victim := m.Servers[1].Hello().PID
 	_, err := m.Run(t.Context(), true, func() { time.AfterFunc(100*time.Millisecond, func() { _ = syscall.Kill(victim, syscall.SIGKILL) }) })
 	lost, ok := errors.AsType[*control.LostError](err)
@@ -135,12 +135,12 @@ func TestJobContinues(t *testing.T) {
 
 // TestJobNeedsNodes: a job with more members than nodes is not served, and why is said.
 func TestJobNeedsNodes(t *testing.T) {
-	l := raised(t, plan.Lab{Nodes: 3}, "ptp")
+	l := raised(t, plan.Lab{Nodes: 3}, plan.VariantOf("ptp"))
 	w, err := plan.ParseWorkload("job(members=4)")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = l.Endpoints(plan.Case{Profile: "ptp", Path: crossNode, Workload: w}.Route())
+	_, err = l.Endpoints(plan.Case{Profile: plan.VariantOf("ptp"), Path: crossNode, Workload: w}.Route())
 	var not *control.NotServedError
 	if !errors.As(err, &not) || !strings.Contains(not.Reason, "3 nodes") {
 		t.Error(err)

@@ -57,9 +57,9 @@ func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(all, func(d lab.Description) bool { return o.Profile == "" && len(all) == 1 || d.Name == o.Profile })
+	i := slices.IndexFunc(all, func(d lab.Description) bool { return o.Profile.IsZero() && len(all) == 1 || d.Name == o.Profile })
 	if i < 0 {
-		names := each.Of(all, func(d lab.Description) string { return string(d.Name) })
+		names := each.Of(all, func(d lab.Description) string { return d.Name.String() })
 		return nil, fmt.Errorf("lab %q has no profile %q; it has %s", o.Lab, o.Profile, strings.Join(names, ", "))
 	}
 	e := &Standing{options: o, of: all[i], starter: netns.NewStarter(), facts: all[i].Facts}
@@ -68,7 +68,7 @@ func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 		return nil, err
 	}
 	if len(all) > 1 {
-		e.prefix = string(e.of.Name) + "/"
+		e.prefix = e.of.Name.String() + "/"
 	}
 	machine, err := probe.Collect(ctx, probe.Collection{})
 	if err != nil {

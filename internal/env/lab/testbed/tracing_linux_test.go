@@ -144,11 +144,11 @@ func raised(t *testing.T, conditions plan.Lab, profiles ...plan.Variant) *lab.La
 // TestIPv6: probes find the flow and the hooks of the other version, where conntrack confirms at another priority; and an
 // echo, which the server's kernel answers without a socket.
 func TestIPv6(t *testing.T) {
-	l := raised(t, plan.Lab{Family: 6}, "flannel-vxlan")
-	if err := l.Instance("flannel-vxlan").Err; err != nil {
+	l := raised(t, plan.Lab{Family: 6}, plan.VariantOf("flannel-vxlan"))
+	if err := l.Instance(plan.VariantOf("flannel-vxlan")).Err; err != nil {
 		t.Skipf("not in this lab: %v", err)
 	}
-	i, err := journeyOf(t, l, "flannel-vxlan", crossNode, plan.Workload{Spec: plan.Ping{}}.Normalize())
+	i, err := journeyOf(t, l, plan.VariantOf("flannel-vxlan"), crossNode, plan.Workload{Spec: plan.Ping{}}.Normalize())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,19 +166,19 @@ func TestIPv6(t *testing.T) {
 // TestSequences follows transactions of a bridge, of BPF redirects and of macvlan on real packets: their devices come in
 // the order in which the dataplane is built.
 func TestSequences(t *testing.T) {
-	l := raised(t, plan.Lab{}, "flannel-vxlan", "cilium-native", "macvlan")
+	l := raised(t, plan.Lab{}, plan.VariantOf("flannel-vxlan"), plan.VariantOf("cilium-native"), plan.VariantOf("macvlan"))
 	rr := plan.Workload{Spec: plan.RR{}}.Normalize()
 	for _, c := range []struct {
 		profile plan.Variant
 		path    plan.Path
 		want    string
 	}{
-		{"flannel-vxlan", crossNode, "node-1/pod-1 eth0>, node-1 >pod's, node-1 PREROUTING, node-1 >cni0, node-1 FORWARD, node-1 POSTROUTING, node-1 flannel.1>, node-1 OUTPUT, node-1 POSTROUTING, node-1 eth0>, " +
+		{plan.VariantOf("flannel-vxlan"), crossNode, "node-1/pod-1 eth0>, node-1 >pod's, node-1 PREROUTING, node-1 >cni0, node-1 FORWARD, node-1 POSTROUTING, node-1 flannel.1>, node-1 OUTPUT, node-1 POSTROUTING, node-1 eth0>, " +
 			"switch >node-1, switch node-2>, node-2 >eth0, node-2 PREROUTING, node-2 INPUT, node-2 >flannel.1, node-2 PREROUTING, node-2 FORWARD, node-2 POSTROUTING, node-2 cni0>, node-2 pod's>, " +
 			"node-2/pod-1 >eth0, node-2/pod-1 application"},
-		{"flannel-vxlan", plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.SameNode}, "node-1/pod-1 eth0>, node-1 >pod's, node-1 PREROUTING, node-1 FORWARD, node-1 POSTROUTING, node-1 pod's>, node-1/pod-2 >eth0, node-1/pod-2 application"},
-		{"cilium-native", crossNode, "node-1/pod-1 eth0>, node-1 >pod's, node-1 eth0>, switch >node-1, switch node-2>, node-2 >eth0, node-2/pod-1 application"},
-		{"macvlan", crossNode, "node-1/pod-1 eth0>, node-1 eth0>, switch >node-1, switch node-2>, node-2 >eth0, node-2/pod-1 application"},
+		{plan.VariantOf("flannel-vxlan"), plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.SameNode}, "node-1/pod-1 eth0>, node-1 >pod's, node-1 PREROUTING, node-1 FORWARD, node-1 POSTROUTING, node-1 pod's>, node-1/pod-2 >eth0, node-1/pod-2 application"},
+		{plan.VariantOf("cilium-native"), crossNode, "node-1/pod-1 eth0>, node-1 >pod's, node-1 eth0>, switch >node-1, switch node-2>, node-2 >eth0, node-2/pod-1 application"},
+		{plan.VariantOf("macvlan"), crossNode, "node-1/pod-1 eth0>, node-1 eth0>, switch >node-1, switch node-2>, node-2 >eth0, node-2/pod-1 application"},
 	} {
 		inst := l.Instance(c.profile)
 		if errors.Is(inst.Err, errors.ErrUnsupported) || errors.Is(inst.Err, os.ErrPermission) {
@@ -202,7 +202,7 @@ func TestSequences(t *testing.T) {
 		}
 	}
 	t.Run("not served", func(t *testing.T) {
-		_, err := journeyOf(t, l, "macvlan", plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, rr)
+		_, err := journeyOf(t, l, plan.VariantOf("macvlan"), plan.Path{From: plan.Pod, To: plan.Service, Locality: plan.Remote}, rr)
 		var not *control.NotServedError
 		if !errors.As(err, &not) {
 			t.Errorf("a path that is not served: %v", err)
