@@ -73,7 +73,7 @@ func (p *program) explainCommand() *cobra.Command {
 	f.StringVar(&a.whatIf, "what-if", "", "`change` whose cost is predicted and measured: "+strings.Join(whatIfs(), " or "))
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	group(cmd, groupOutput, true, "output", "format", "quiet", "what-if")
-	hide(cmd, "profiles", "explain", "sweep", "no-twin", "pairs", "concurrency", "sequential", "precision", "max-repetitions", "plant")
+	hide(cmd, "profiles", "explain", "sweep", "no-twin", "pairs", "concurrency", "sequential", "precision", "max-repetitions", "plant", "tool")
 	return cmd
 }
 

@@ -53,7 +53,7 @@ func (p *program) fidelityCommand() *cobra.Command {
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
 	group(cmd, plan.GroupCluster, true, "kubeconfig")
-	hide(cmd, "env", "sweep", "explain", "pairs", "concurrency", "sequential", "plant")
+	hide(cmd, "env", "sweep", "explain", "pairs", "concurrency", "sequential", "plant", "tool")
 	return cmd
 }
 
