@@ -239,6 +239,7 @@ var ruleCases = []ruleCase{
 	{"copied", "canal;X;rr;rtt.mean;113.27 us\nptp;X;rr;rtt.mean;113.27 us\nraw;X;rr;rtt.mean;113.27 us", "113.27 µs for each of canal, ptp, raw", Impossible},
 	{"copied", "canal;X;rr;rtt.mean;113 us\nptp;X;rr;rtt.mean;113 us\nraw;X;rr;rtt.mean;113 us", "for each of", Doubtful},
 	{"copied", "canal;X;rr;rtt.mean;11 us\nptp;X;rr;rtt.mean;11 us\nraw;X;rr;rtt.mean;11 us\ncanal;X;crr;rtt.mean;113.27 us\nptp;X;crr;rtt.mean;113.27 us", "", ""},
+	{"copied", "canal;X;rr;softirq_share;44.44444444 %\nptp;X;rr;softirq_share;44.44444444 %\nraw;X;rr;softirq_share;44.44444444 %", "", ""},
 	{"flows-slower", "canal;X;stream;goodput;54 Gbit/s\ncanal;X;stream(flows=4);goodput;36 Gbit/s", "and 54.0 Gbit/s by one flow: 1.50 times worse", Doubtful},
 	{"flows-slower", "canal;X;stream;goodput;54 Gbit/s\ncanal;X;stream(flows=4);goodput;53 Gbit/s", "", ""},
 	{"failed-trials", "canal;X;stream", "the source gives no reason", Note},

@@ -130,8 +130,8 @@ func copied(v *View, found *list) {
 	}
 }
 
-// counts are metrics that are settings or whole numbers rather than measurements, and may be equal.
-var counts = []string{metric.Window, metric.Datagrams, metric.DatagramsLost, metric.Retransmits, metric.Requests, metric.Transferred}
+// counts are metrics that are settings or whole numbers rather than measurements, and may be equal. So may shares of a few ticks.
+var counts = []string{metric.CPUUtilization, metric.SoftIRQShare, metric.Window, metric.Datagrams, metric.DatagramsLost, metric.Retransmits, metric.Requests, metric.Transferred}
 
 func failedTrials(v *View, found *list) {
 	var by groups[string, string] // cases by their reason
