@@ -134,15 +134,15 @@ func (fs *faults) validChurn(p Plan, field string, v Variant) {
 		if window := cmp.Or(w.Window, p.Duration); window != 0 && rate*window.Seconds() < 1 {
 			fs.Add(field, "%s: a window of %s has no change: give a longer window (--duration) or a higher rate", v, window)
 		}
-		switch is := w.Traits(); {
-		case is.NewPods:
-			fs.Add(field, "%s: %s changes rules itself: measure it without churn", v, w)
-		case is.Roll:
-			fs.Add(field, "%s: %s changes endpoints itself: measure it without churn", v, w)
-		case is.Rests:
-			fs.Add(field, "%s: nothing changes at rest: measure %s without churn", v, w)
-		case is.Searches:
-			fs.Add(field, "%s: %s searches in many short probes: measure churn under stream(udp,rate=...) instead", v, w)
+		why := ""
+		if w.Spec != nil {
+			why = w.Spec.kind().unchanged
+		}
+		if w.Traits().Roll {
+			why = "%s changes endpoints itself: measure it without churn"
+		}
+		if why != "" {
+			fs.Add(field, "%s: "+why, v, w)
 		}
 	}
 }

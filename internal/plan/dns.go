@@ -69,9 +69,9 @@ func (s dnsSpec) check(f *faultList) {
 	f.refuse(n.Elsewhere() && n.Arrival == Saturate, "arrival saturate is for servers of ours: give a rate for server %s", s.Server)
 }
 
-// unasked returns why a server that is not ours is not asked on a path, or "".
-func (p Path) unasked() string {
-	if p.From != Pod || p.To != Service {
+// barred implements chooser.
+func (s dnsSpec) barred(p Path) string {
+	if s.Elsewhere() && (p.From != Pod || p.To != Service) {
 		return "the server of the workload is not at the end of the path: want pod-to-service/local or pod-to-service/remote"
 	}
 	return ""

@@ -112,23 +112,23 @@ func (w Workload) RollStep(window time.Duration, i int) (out, back time.Duration
 	return time.Duration((float64(i) + rollOut) * step), time.Duration((float64(i) + rollBack) * step)
 }
 
-// Rolls returns why the workload cannot be rolled within a window, nil if it can or is not rolled.
-func (w Workload) Rolls(window time.Duration) error {
-	t := w.Traits()
+// unfit implements fitter.
+func (s HTTP) unfit(window time.Duration) string {
+	t := s.Traits()
 	if !t.Roll {
-		return nil
+		return ""
 	}
-	out, back := w.RollStep(window, 0)
+	out, back := Workload{Spec: s}.RollStep(window, 0)
 	away := back - out
 	switch {
 	case away < leastAway:
-		return fmt.Errorf("%s: a window of %s removes each of %d backends for %s, want at least %s: give a longer window (--duration %s)",
-			w, window, t.Backends, away, leastAway, 2*leastAway*time.Duration(t.Backends))
+		return fmt.Sprintf("a window of %s removes each of %d backends for %s, want at least %s: give a longer window (--duration %s)",
+			window, t.Backends, away, leastAway, 2*leastAway*time.Duration(t.Backends))
 	case t.Drain > away*4/5:
-		return fmt.Errorf("%s: in a window of %s each of %d backends is out %s and drains %s: give a longer window (--duration) or a shorter drain",
-			w, window, t.Backends, away, t.Drain)
+		return fmt.Sprintf("in a window of %s each of %d backends is out %s and drains %s: give a longer window (--duration) or a shorter drain",
+			window, t.Backends, away, t.Drain)
 	}
-	return nil
+	return ""
 }
 
 // How long a backend is out at least, and how long each has of a window that is chosen: on a cluster, where kube-proxy takes

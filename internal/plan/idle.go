@@ -19,7 +19,8 @@ const (
 	sampleWait = 20 * time.Second
 )
 
-var idleKind = kind{name: "idle", about: "nothing: it reads what the nodes of a cluster and their daemons use at rest", title: "Nodes and daemons at rest", zero: Idle{}, options: []option{byWindow}}
+var idleKind = kind{name: "idle", about: "nothing: it reads what the nodes of a cluster and their daemons use at rest", title: "Nodes and daemons at rest", zero: Idle{}, options: []option{byWindow},
+	apart: true, unchanged: "nothing changes at rest: measure %s without churn", window: defaultIdleWindow, wait: sampleWait}
 
 func (s Idle) kind() *kind { return &idleKind }
 
@@ -32,18 +33,18 @@ func (s Idle) normalize() Spec { return s }
 
 func (s Idle) check(*faultList) {}
 
-// unwatched returns why nothing rests on a path, or "".
-func (p Path) unwatched() string {
+// barred implements chooser.
+func (s Idle) barred(p Path) string {
 	if p != (Path{Pod, Pod, CrossNode}) {
 		return "it reads the nodes of pod-to-pod/cross-node"
 	}
 	return ""
 }
 
-// Rests returns why the counters of a window say nothing, nil if they do or something is sent.
-func (w Workload) Rests(window time.Duration) error {
-	if !w.Traits().Rests || window >= leastIdleWindow {
-		return nil
+// unfit implements fitter.
+func (s Idle) unfit(window time.Duration) string {
+	if window < leastIdleWindow {
+		return fmt.Sprintf("the samples of a kubelet are up to 20s apart: give a window of %s or more", leastIdleWindow)
 	}
-	return fmt.Errorf("%s: the samples of a kubelet are up to 20s apart: give a window of %s or more", w, leastIdleWindow)
+	return ""
 }

@@ -12,7 +12,7 @@ func TestIdle(t *testing.T) {
 	if err != nil || w.Window != defaultIdleWindow || w.String() != "idle" {
 		t.Errorf("%v %v %s", err, w.Window, w)
 	}
-	if w, err = ParseWorkload("idle(window=30s)"); err != nil || w.String() != "idle(window=30s)" || w.Rests(w.Window) != nil {
+	if w, err = ParseWorkload("idle(window=30s)"); err != nil || w.String() != "idle(window=30s)" || w.unfit(w.Window) != "" {
 		t.Errorf("%v %s", err, w)
 	}
 	p := onCluster(t, func(p *Plan) {

@@ -85,8 +85,8 @@ func (w Workload) Title() string {
 	return title
 }
 
-// unshared returns why a job has no members on a path, or "".
-func (p Path) unshared() string {
+// barred implements chooser.
+func (s jobSpec) barred(p Path) string {
 	if p.Locality != CrossNode || p.From != p.To {
 		return "the members of a job are pods, or hosts, on several nodes: want pod-to-pod/cross-node or host-to-host/cross-node"
 	}

@@ -80,9 +80,9 @@ func TestRollNeedsAWindow(t *testing.T) {
 		{"http(backends=3,roll,drain=401ms)", 3 * time.Second, "drains 401ms"},
 		{"http(backends=3)", time.Millisecond, ""},
 	} {
-		err := w(c.text).Rolls(c.window)
-		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s in %s: %v, want %q", c.text, c.window, err, c.says)
+		why := w(c.text).unfit(c.window)
+		if (why == "") != (c.says == "") || !strings.Contains(why, c.says) {
+			t.Errorf("%s in %s: %v, want %q", c.text, c.window, why, c.says)
 		}
 	}
 	p := Default()

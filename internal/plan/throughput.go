@@ -37,7 +37,7 @@ var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highe
 	field("buffer", "buffer", "socket buffers", sizes(maxBuffer), func(s *Throughput) *int { return &s.Buffer }),
 	byTool,
 	byWindow,
-}}
+}, unchanged: "%s searches in many short probes: measure churn under stream(udp,rate=...) instead"}
 
 func (s Throughput) kind() *kind { return &throughputKind }
 

@@ -44,7 +44,7 @@ var ttfrKind = kind{name: "ttfr", about: "the first request of new pods, which c
 	only[TTFR](TCP),
 	field("rate", "rate", "new pods per second", podRates, func(s *TTFR) *float64 { return &s.Rate }),
 	field("timeout", "timeout", "time after which a pod without an answer has failed", spans(10*time.Millisecond, time.Minute), func(s *TTFR) *time.Duration { return &s.Timeout }),
-}}
+}, apart: true, unchanged: "%s changes rules itself: measure it without churn"}
 
 func (s TTFR) kind() *kind { return &ttfrKind }
 
@@ -61,8 +61,8 @@ func (s TTFR) normalize() Spec {
 
 func (s TTFR) check(*faultList) {}
 
-// noNewPod returns why no new pod can be the client of a path, or "".
-func (p Path) noNewPod() string {
+// barred implements chooser.
+func (s TTFR) barred(p Path) string {
 	switch {
 	case p.From != Pod:
 		return "the client of the path is a new pod: want a path that begins at a pod"
@@ -72,14 +72,13 @@ func (p Path) noNewPod() string {
 	return ""
 }
 
-// Arrives returns why a window has no new pod of the workload, nil if it has or the workload makes none.
-func (w Workload) Arrives(window time.Duration) error {
-	t := w.Traits()
-	if !t.NewPods || t.Rate*window.Seconds() >= 1 {
-		return nil
+// unfit implements fitter.
+func (s TTFR) unfit(window time.Duration) string {
+	if s.Rate*window.Seconds() >= 1 {
+		return ""
 	}
-	least := time.Duration(math.Ceil(1/t.Rate*1e3)) * time.Millisecond
-	return fmt.Errorf("%s: a window of %s has no new pod: give a longer window (--duration %s) or a higher rate", w, window, least)
+	least := time.Duration(math.Ceil(1/s.Rate*1e3)) * time.Millisecond
+	return fmt.Sprintf("a window of %s has no new pod: give a longer window (--duration %s) or a higher rate", window, least)
 }
 
 // podFit is the shortest window that is chosen for a workload of new pods, 0 for another.

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -171,10 +170,8 @@ func (fs *faults) validNumbers(p Plan) {
 		}
 	}
 	for _, w := range p.Workloads {
-		if window := cmp.Or(w.Window, p.Duration); window != 0 {
-			if err := errors.Join(w.Rolls(window), w.Arrives(window), w.Rests(window)); err != nil {
-				fs.Add("workloads", "%s", err)
-			}
+		if why := w.unfit(cmp.Or(w.Window, p.Duration)); why != "" {
+			fs.Add("workloads", "%s: %s", w, why)
 		}
 	}
 	if p.Budget < 0 {

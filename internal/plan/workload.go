@@ -49,7 +49,23 @@ type kind struct {
 	zero         Spec
 	// options are in the order of the text form.
 	options []option
+	// apart means that the kind says nothing of raw, and nothing of pairs of nodes.
+	apart bool
+	// unchanged says why the kind is not measured under churn, with %s for the workload; "" if it is.
+	unchanged string
+	// window is that of its trials where the plan's says nothing, wait is about how long a trial takes besides.
+	window, wait time.Duration
 }
+
+// A kind may say more of its workloads.
+type (
+	// chooser says why a normalized spec cannot go over a path, or "".
+	chooser interface{ barred(p Path) string }
+	// fitter says why a window tells nothing of a normalized spec, or "".
+	fitter interface {
+		unfit(window time.Duration) string
+	}
+)
 
 // kinds are the kinds of workload in report order.
 var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind, &dnsKind, &ttfrKind, &jobKind, &idleKind}
@@ -164,9 +180,7 @@ func (w Workload) Kind() Kind {
 func (w Workload) Normalize() Workload {
 	if w.Spec != nil {
 		w.Spec = w.Spec.normalize()
-		if w.Spec.Traits().Rests {
-			w.Window = cmp.Or(w.Window, defaultIdleWindow)
-		}
+		w.Window = cmp.Or(w.Window, w.Spec.kind().window)
 	}
 	return w
 }
@@ -216,20 +230,22 @@ func (w Workload) Barred(p Path) string {
 	if t.Backends > 1 && !p.Shared() {
 		return "several backends require a Service"
 	}
-	switch {
-	case t.NIC != "" && !p.Crosses():
+	if t.NIC != "" && !p.Crosses() {
 		return "no NIC is on a path within a node"
-	case t.NewPods:
-		return p.noNewPod()
-	case t.Rests:
-		return p.unwatched()
-	case t.Job.Members > 0:
-		return p.unshared()
-	case t.Names.Elsewhere():
-		return p.unasked()
+	}
+	if s, ok := w.Normalize().Spec.(chooser); ok {
+		return s.barred(p)
 	}
 	if by, _ := ToolNamed(w.Tool); by.Ports > 1 && p.ByService() {
 		return fmt.Sprintf("%s connects to %d ports of its server; a Service has one", w.Tool, by.Ports)
+	}
+	return ""
+}
+
+// unfit returns why a window tells nothing of the workload, or ""; 0 is a window that is not known.
+func (w Workload) unfit(window time.Duration) string {
+	if s, ok := w.Normalize().Spec.(fitter); ok && window != 0 {
+		return s.unfit(window)
 	}
 	return ""
 }
