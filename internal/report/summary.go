@@ -252,10 +252,17 @@ func distanceText(x compare.Comparison) (long, short string) {
 	return "(undecided)", "(undecided)"
 }
 
-// shareMessage describes who is best and who is worst, "" where that is not decided.
+// shareMessage describes who is best and who is worst, or how many are not told apart. It is "" where one alone was measured, or a
+// comparison has no ratio.
 func (n Need) shareMessage() string {
+	need := capitalized(cmp.Or(columnNames[n.Name], n.Name))
 	last := n.Choice[len(n.Choice)-1]
-	if n.Bounds || len(n.Choice) < 2 || last.ToBest.Verdict != compare.Worse || !number.Finite(last.ToBest.Ratio) {
+	switch {
+	case n.Bounds || len(n.Choice) < 2:
+		return ""
+	case last.ToBest.Verdict != compare.Worse:
+		return fmt.Sprintf("%s: no difference between %d dataplanes is decided", need, len(n.Choice))
+	case !number.Finite(last.ToBest.Ratio):
 		return ""
 	}
 	best := "is best"
@@ -266,7 +273,7 @@ func (n Need) shareMessage() string {
 	if n.Metric.Name == metric.ServiceDemand {
 		what = "needs " + number.Ratio(last.ToBest.Ratio) + " its CPU time"
 	}
-	return fmt.Sprintf("%s: %s %s, %s %s", capitalized(cmp.Or(columnNames[n.Name], n.Name)), number.Clean(n.Choice[0].Cell.Profile.String()), best, number.Clean(last.Cell.Profile.String()), what)
+	return fmt.Sprintf("%s: %s %s, %s %s", need, number.Clean(n.Choice[0].Cell.Profile.String()), best, number.Clean(last.Cell.Profile.String()), what)
 }
 
 // Cores returns the load that CPUs are planned by where the values of a need are CPU time, and whether they are.
