@@ -257,13 +257,11 @@ func distanceText(x compare.Comparison) (long, short string) {
 func (n Need) shareMessage() string {
 	need := capitalized(cmp.Or(columnNames[n.Name], n.Name))
 	last := n.Choice[len(n.Choice)-1]
-	switch {
-	case n.Bounds || len(n.Choice) < 2:
+	if n.Bounds || len(n.Choice) < 2 || last.ToBest.Verdict == compare.Worse && !number.Finite(last.ToBest.Ratio) {
 		return ""
-	case last.ToBest.Verdict != compare.Worse:
+	}
+	if last.ToBest.Verdict != compare.Worse {
 		return fmt.Sprintf("%s: no difference between %d dataplanes is decided", need, len(n.Choice))
-	case !number.Finite(last.ToBest.Ratio):
-		return ""
 	}
 	best := "is best"
 	if firstVerdict(n.Choice[1:2]) != compare.Better {
