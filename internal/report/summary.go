@@ -252,7 +252,7 @@ func distanceText(x compare.Comparison) (long, short string) {
 	return "(undecided)", "(undecided)"
 }
 
-// shareMessage describes who is best and who is worst, or how many are not told apart. It is "" where one alone was measured, or a
+// shareMessage describes who is best and who is worst, or how many have no decided difference. It is "" where one alone was measured, or a
 // comparison has no ratio.
 func (n Need) shareMessage() string {
 	need := capitalized(cmp.Or(columnNames[n.Name], n.Name))

@@ -118,7 +118,7 @@ func (s Size) Silence() bool {
 	return strings.Contains(s.Failed, netstate.NoAnswer) && !s.closed()
 }
 
-// closed says whether no datagram was answered at a port whose host answers otherwise: that is no proof of a fault, and none of its absence.
+// closed says whether no datagram was answered at a port whose host answers otherwise: that proves neither a fault nor its absence.
 func (s Size) closed() bool { return strings.Contains(s.Failed, netstate.ButTo) }
 
 // oneWay says that what one end begins does not get through, "" if it does. The trials begin at the other end.

@@ -217,9 +217,9 @@ func moduleDir(ctx context.Context, src string, comp component) (string, error) 
 // ownPackages is where our own programs of a cluster are, found from anywhere in the module.
 const ownPackages = "github.com/cnibench/cnibench/internal/tool/cluster/"
 
-// own builds a program of ours; the Go tool knows when there is nothing to do.
+// own builds a program of ours for a new image, and where it is missing. Its source changes without a version.
 func (c cache) own(ctx context.Context, w io.Writer, program string) error {
-	if c.has(program) {
+	if _, err := os.Stat(c.image(program)); err == nil && c.has(program) {
 		return nil
 	}
 	fmt.Fprintf(w, "building %s ...\n", program)
