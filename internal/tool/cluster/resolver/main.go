@@ -28,26 +28,15 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) < 2 {
-		return errors.New("want a port, and one NAME=ADDRESS or more")
-	}
-	late := time.Duration(0)
-	if text, ok := strings.CutPrefix(args[1], "late="); ok {
-		var err error
-		if late, err = time.ParseDuration(text); err != nil {
-			return err
-		}
-		args = args[1:]
-	}
-	known, err := parseNames(args[1:])
+	port, late, known, err := parse(args)
 	if err != nil {
 		return err
 	}
-	udp, err := net.ListenPacket("udp", ":"+args[0])
+	udp, err := net.ListenPacket("udp", ":"+port)
 	if err != nil {
 		return err
 	}
-	tcp, err := net.Listen("tcp", ":"+args[0])
+	tcp, err := net.Listen("tcp", ":"+port)
 	if err != nil {
 		return err
 	}
@@ -55,6 +44,22 @@ func run(args []string) error {
 	go func() { failed <- known.serveUDP(udp, late) }()
 	go func() { failed <- known.serveTCP(tcp) }()
 	return <-failed
+}
+
+// parse reads the arguments: a port, how late answers by UDP are, which may be left out, and names.
+func parse(args []string) (port string, late time.Duration, known names, err error) {
+	if len(args) < 2 {
+		return "", 0, nil, errors.New("want a port, and one NAME=ADDRESS or more")
+	}
+	port, args = args[0], args[1:]
+	if text, ok := strings.CutPrefix(args[0], "late="); ok {
+		if late, err = time.ParseDuration(text); err != nil {
+			return "", 0, nil, err
+		}
+		args = args[1:]
+	}
+	known, err = parseNames(args)
+	return port, late, known, err
 }
 
 // names are the addresses of what is known, by the name in lower case with its last dot.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,4 +101,23 @@ func FuzzAnswer(f *testing.F) {
 			t.Errorf("%x: %v, %+v", query, err, head)
 		}
 	})
+}
+
+// TestParse: the delay stands between port and names, and may be left out.
+func TestParse(t *testing.T) {
+	for _, args := range []string{"5353 a=10.0.0.1", "5353 late=90ms a=10.0.0.1"} {
+		want := 90 * time.Millisecond
+		if !strings.Contains(args, "late") {
+			want = 0
+		}
+		port, late, known, err := parse(strings.Fields(args))
+		if port != "5353" || late != want || known["a."].String() != "10.0.0.1" || err != nil {
+			t.Errorf("%s: port %s, late %s, %v, %v", args, port, late, known, err)
+		}
+	}
+	for _, args := range []string{"", "5353", "5353 late=soon a=10.0.0.1", "5353 a"} {
+		if _, _, _, err := parse(strings.Fields(args)); err == nil {
+			t.Errorf("%q: no error", args)
+		}
+	}
 }
