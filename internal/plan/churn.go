@@ -134,10 +134,7 @@ func (fs *faults) validChurn(p Plan, field string, v Variant) {
 		if window := cmp.Or(w.Window, p.Duration); window != 0 && rate*window.Seconds() < 1 {
 			fs.Add(field, "%s: a window of %s has no change: give a longer window (--duration) or a higher rate", v, window)
 		}
-		why := ""
-		if w.Spec != nil {
-			why = w.Spec.kind().unchanged
-		}
+		why := w.row().unchanged
 		if w.Traits().Roll {
 			why = "%s changes endpoints itself: measure it without churn"
 		}

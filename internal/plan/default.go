@@ -312,9 +312,7 @@ func (p Plan) windows() (own time.Duration, ofOwn, others int) {
 	for _, w := range p.Workloads {
 		paths := max(len(p.Paths)-len(p.barred(w)), 1) // what goes over none costs nothing, and a plan without paths has no other estimate
 		window, _ := w.Measured(p.Duration, 0)
-		if w.Spec != nil {
-			window += w.Spec.kind().wait
-		}
+		window += w.row().wait
 		if window == p.Duration {
 			others += paths
 			continue

@@ -55,7 +55,7 @@ func (p Plan) zeros() []Case {
 	among := slices.Contains(p.Paths, ZeroPath)
 	var cases []Case
 	for _, w := range p.Workloads {
-		if among && w.Barred(ZeroPath) == "" || w.Spec.kind().apart || w.Traits().Names.Elsewhere() {
+		if among && w.Barred(ZeroPath) == "" || w.row().apart || w.Traits().Names.Elsewhere() {
 			continue
 		}
 		for _, name := range each.Where(p.Measured(), isRaw) {

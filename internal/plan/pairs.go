@@ -69,7 +69,7 @@ func (fs *faults) validPairs(p Plan) {
 		if w.Spec == nil {
 			continue
 		}
-		if is := w.Traits(); w.Spec.kind().apart || is.Load > 0 || is.Job.Members > 0 {
+		if is := w.Traits(); w.row().apart || is.Load > 0 || is.Job.Members > 0 {
 			fs.Add("workloads", "%s is not measured between pairs of nodes", w)
 		}
 	}

@@ -106,7 +106,7 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// TestTextOfVariants: a file's text of a variant is written again byte by byte, whoever wrote it.
+// TestTextOfVariants: String returns the text that VariantOf read, byte for byte, also through JSON.
 func TestTextOfVariants(t *testing.T) {
 	for _, text := range []string{"", "a", "a@", "@c", "a@b@c", "a(mtu=9000)", "a@b(mtu=9000,services=1)~twin", "a~twin", "~twin", "a~twin~twin", "a(b)(c=1)", "(=)",
 		"a(b)", "a()", "a(b=1", "a)b=1(", "a(mtu=1)@b", " a ( mtu = 1 ) ", "a@(b=1)", "ä@ö(ü=ß)"} {

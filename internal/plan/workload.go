@@ -169,11 +169,14 @@ func Kinds() []Kind {
 }
 
 // Kind returns the name of the workload's kind, "" for no workload.
-func (w Workload) Kind() Kind {
+func (w Workload) Kind() Kind { return w.row().name }
+
+// row returns the description of the kind, an empty one for a workload without a kind.
+func (w Workload) row() *kind {
 	if w.Spec == nil {
-		return ""
+		return &kind{}
 	}
-	return w.Spec.kind().name
+	return w.Spec.kind()
 }
 
 // Normalize fills in defaults and clears settings that others make meaningless.

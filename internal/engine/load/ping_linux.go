@@ -39,8 +39,6 @@ func openPinger(w *worker) (flow, error) {
 		p.identifier = uint16(t.clock.Offset>>10) + uint16(w.index)
 	}
 	p.request = filled(echoHeader + t.traits.Message)
-	p.request[0], p.request[1] = echo.Request, 0
-	binary.BigEndian.PutUint16(p.request[4:], p.identifier)
 	p.answer = make([]byte, 1<<16)
 	w.each = size{sent: uint64(t.traits.Message), received: uint64(t.traits.Message)}
 	w.hist.rtt = w.newTimes()
@@ -57,9 +55,7 @@ func (p *pinger) step(w *worker) bool {
 		p.due = max(p.due+interval, now)
 	}
 	p.sequence++
-	binary.BigEndian.PutUint16(p.request[6:], p.sequence)
-	p.request[2], p.request[3] = 0, 0
-	binary.BigEndian.PutUint16(p.request[2:], checksum(p.request))
+	p.echo.Ask(p.request, p.identifier, p.sequence)
 	w.last = w.trial.now()
 	if _, e := sock.Send(w.fd, p.request, 0); e != 0 {
 		return w.missed(e)
@@ -74,19 +70,4 @@ func (p *pinger) ours(b []byte) bool {
 	}
 	return len(b) == len(p.request) && b[0] == p.echo.Reply &&
 		binary.BigEndian.Uint16(b[4:]) == p.identifier && binary.BigEndian.Uint16(b[6:]) == p.sequence
-}
-
-// checksum is the Internet checksum (RFC 1071). For ICMPv6 and for unprivileged sockets the kernel writes its own.
-func checksum(b []byte) uint16 {
-	var sum uint32
-	for ; len(b) > 1; b = b[2:] {
-		sum += uint32(binary.BigEndian.Uint16(b))
-	}
-	if len(b) == 1 {
-		sum += uint32(b[0]) << 8
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	return ^uint16(sum)
 }

@@ -141,7 +141,7 @@ func TestCheck(t *testing.T) {
 	if err := check(plan.VariantOf("canal"), plan.VariantOf("cilium-native")); err != nil {
 		t.Error(err)
 	}
-	err := check(plan.VariantOf("sriov"), plan.VariantOf("canal"), plan.VariantOf("macvlan"), plan.VariantOf("nobody"))
+	err := check(plan.Variants("sriov", "canal", "macvlan", "nobody")...)
 	for _, want := range []string{"no kind cluster for sriov: ", "no kind cluster for macvlan: ", "no kind cluster for nobody: "} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -227,7 +227,7 @@ func (at placement) nodeOf(pod string) string {
 // arrange returns the layout of a run: every pod and Service that a path of the plan needs, and nothing else.
 func arrange(o Options, at placement) layout {
 	var l layout
-	variants := []plan.Variant{plan.Variant{}} // the cluster's CNI, whatever its name
+	variants := []plan.Variant{{}} // the cluster's CNI, whatever its name
 	if o.Host {
 		variants = append(variants, plan.VariantOf(profileHost))
 	}

@@ -388,7 +388,7 @@ func TestJudge(t *testing.T) {
 			}
 			scale(e, 0.003, rates, all...)
 		}, Tester, "starved", "90%"},
-		"few datagrams, and nobody else": {func(e *Evidence) {
+		"few datagrams on a quiet machine": {func(e *Evidence) {
 			for _, p := range all {
 				e.Paths[p].Datagrams, e.Paths[p].Echoes = Lossy{Sent: 12}, Lossy{}
 			}

@@ -293,13 +293,12 @@ func (e *Evidence) oneWay() string {
 
 func loss(e *Evidence) []Statement {
 	host, pod, behind := e.losses(HostPath), e.losses(PodPath), e.losses(ServicePath)
-	tried := e.tried()
 	all := slices.Concat(host, pod, behind)
-	switch {
-	case len(all) == 0 && tried < fewTried:
-		return unknown("only %d datagrams and echoes were sent", tried)
-	case len(all) == 0:
-		return cleared("of %d datagrams and echoes no path lost more than %s", tried, number.Percent(lostMuch))
+	if len(all) == 0 {
+		if few := e.few(); few != "" {
+			return unknown("%s", few)
+		}
+		return cleared("of %d datagrams and echoes no path lost more than %s", e.tried(), number.Percent(lostMuch))
 	}
 	verdict := Service
 	switch {

@@ -155,6 +155,14 @@ func (e *Evidence) tried() (n uint64) {
 	return n
 }
 
+// few says that messages are too few to show a loss, "" if they are not.
+func (e *Evidence) few() string {
+	if n := e.tried(); n < fewTried {
+		return fmt.Sprintf("only %d datagrams and echoes were sent", n)
+	}
+	return ""
+}
+
 // thin says what is missing of the evidence, "" if little: workloads of which no trial came about, or messages.
 func (e *Evidence) thin() string {
 	none, all := 0, 0
@@ -162,13 +170,10 @@ func (e *Evidence) thin() string {
 		dead, alive := t.dead()
 		none, all = none+len(dead), all+len(dead)+len(alive)
 	}
-	switch n := e.tried(); {
-	case 4*none > all:
+	if 4*none > all {
 		return fmt.Sprintf("of %d workloads of the paths %d had no trial", all, none)
-	case n < fewTried:
-		return fmt.Sprintf("only %d datagrams and echoes were sent", n)
 	}
-	return ""
+	return e.few()
 }
 
 func starved(e *Evidence) []Statement {

@@ -197,7 +197,10 @@ func roundTrip(e *Evidence) []Statement {
 	if pod > queuedTrip && pod > 2*host {
 		return fault(CNI, PodPath.String(), "%s; the usual one waits, the shortest does not: a queue, or a delay that varies", saw)
 	}
-	return append(e.someLate(), cleared("%s", saw)...)[:1]
+	if s := e.someLate(); s != nil {
+		return s
+	}
+	return cleared("%s", saw)
 }
 
 // largeLate finds large packets that are later than small ones on a path. The shortest of ten each needs no quiet machine if they are much

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"net/netip"
 	"time"
@@ -35,10 +34,10 @@ func echoed(at netip.Addr) bool {
 	if sock.SetTimeouts(e.FD, tryTime) != nil {
 		return false
 	}
-	ask, answer := []byte{e.Request, 0, 0, 0, 0xc9, 0x1b, 0, 0}, make([]byte, 128)
+	const identifier = 0xc91b // of a raw socket; others have their own
+	ask, answer := make([]byte, 8), make([]byte, 128)
 	for n := range tries {
-		ask[7] = byte(n)
-		binary.BigEndian.PutUint16(ask[2:], ^(uint16(e.Request)<<8 + 0xc91b + uint16(n)))
+		e.Ask(ask, identifier, uint16(n))
 		if _, no := sock.Send(e.FD, ask, 0); no != 0 {
 			continue
 		}

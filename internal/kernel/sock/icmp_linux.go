@@ -1,6 +1,7 @@
 package sock
 
 import (
+	"encoding/binary"
 	"os"
 	"syscall"
 
@@ -45,6 +46,29 @@ func OpenEcho(to *Addr) (Echo, error) {
 		return Echo{}, err
 	}
 	return e, nil
+}
+
+// Ask writes the header of an echo request into b, whose rest is the message. b has 8 bytes at least.
+func (e *Echo) Ask(b []byte, identifier, sequence uint16) {
+	b[0], b[1], b[2], b[3] = e.Request, 0, 0, 0
+	binary.BigEndian.PutUint16(b[4:], identifier)
+	binary.BigEndian.PutUint16(b[6:], sequence)
+	binary.BigEndian.PutUint16(b[2:], checksum(b))
+}
+
+// checksum is the Internet checksum (RFC 1071). For ICMPv6 and for unprivileged sockets the kernel writes its own.
+func checksum(b []byte) uint16 {
+	var sum uint32
+	for ; len(b) > 1; b = b[2:] {
+		sum += uint32(binary.BigEndian.Uint16(b))
+	}
+	if len(b) == 1 {
+		sum += uint32(b[0]) << 8
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
 }
 
 func (e *Echo) settle(to *Addr) error {

@@ -38,7 +38,7 @@ func Loads(repetitions int) Result {
 
 // loaded returns a trial of an open loop, or of the capacity that it is a share of.
 func loaded(c plan.Case, rep int, at time.Time, r *rand.Rand) result.Record {
-	f := cost[c.Profile.Original()][1]
+	f := cost[c.Profile.Original().String()][1]
 	capacity := 100_000 / f
 	noise := math.Exp(0.02 * r.NormFloat64())
 	m := map[string]float64{metric.TransactionRate: capacity * noise, metric.ServiceDemand: 9272 * f * noise}

@@ -36,9 +36,9 @@ func Build(h result.Header, recs []result.Record, o report.Options) (report.Docu
 }
 
 // cost is how many times the CPU time of two empty namespaces a profile takes, on paths of the node and of pods.
-var cost = map[plan.Variant][2]float64{
-	plan.VariantOf(profile.Raw): {1, 1}, plan.VariantOf(profile.Host): {1.31, 1.31}, plan.VariantOf("bridge"): {1.33, 1.62}, plan.VariantOf("ptp"): {1.32, 1.35}, plan.VariantOf("flannel-vxlan"): {1.33, 1.78},
-	plan.VariantOf("canal"): {1.45, 1.95}, plan.VariantOf("calico-vxlan"): {1.44, 1.88}, plan.VariantOf("calico-underlay"): {1.45, 1.49}, plan.VariantOf("macvlan"): {1.31, 1.02},
+var cost = map[string][2]float64{
+	profile.Raw: {1, 1}, profile.Host: {1.31, 1.31}, "bridge": {1.33, 1.62}, "ptp": {1.32, 1.35}, "flannel-vxlan": {1.33, 1.78},
+	"canal": {1.45, 1.95}, "calico-vxlan": {1.44, 1.88}, "calico-underlay": {1.45, 1.49}, "macvlan": {1.31, 1.02},
 }
 
 // NinePaths returns a finished run of every lab profile on nine paths with stream, rr and crr, raised anew for each
@@ -110,7 +110,7 @@ func serves(h result.Header, c plan.Case) bool {
 
 // trial draws one finished trial.
 func trial(c plan.Case, rep int, at time.Time, r *rand.Rand, drift float64) result.Record {
-	factor := cost[c.Profile.Original()]
+	factor := cost[c.Profile.Original().String()]
 	f := factor[0]
 	if c.Path.From == plan.Pod || c.Path.To == plan.Pod {
 		f = factor[1]

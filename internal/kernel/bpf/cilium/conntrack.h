@@ -32,6 +32,16 @@ inlined void ct_turn(const struct ct_key *t, struct ct_key *turned, __u8 flags)
 	turned->flags = flags;
 }
 
+/* tcp_flags_of reads the flags of a packet, 0 without a TCP header. */
+inlined __u8 tcp_flags_of(struct __sk_buff *skb, __u8 proto, __u32 l4)
+{
+	__u8 flags = 0;
+
+	if (proto == IPPROTO_TCP && l4)
+		bpf_skb_load_bytes(skb, l4 + offset_of(struct tcphdr, flags), &flags, 1);
+	return flags;
+}
+
 inlined __u32 ct_lifetime(__u8 proto, int syn, int seen_non_syn)
 {
 	if (proto != IPPROTO_TCP)

@@ -180,7 +180,6 @@ int nat_ingress(struct __sk_buff *skb)
 	struct nat_entry *held;
 	struct ct_entry *e;
 	struct ct_buffer *b;
-	__u8 tcp_flags = 0;
 	__u32 zero = 0;
 	int ret;
 
@@ -202,9 +201,7 @@ int nat_ingress(struct __sk_buff *skb)
 	e = bpf_map_lookup_elem(ct_map(turned.proto), &turned);
 	if (!e || !(e->flags & CTF_NODE_PORT))
 		return again(skb);
-	if (turned.proto == IPPROTO_TCP && b->l4)
-		bpf_skb_load_bytes(skb, b->l4 + offset_of(struct tcphdr, flags), &tcp_flags, 1);
-	ct_touch(skb, e, now_seconds(), turned.proto, tcp_flags, 0);
+	ct_touch(skb, e, now_seconds(), turned.proto, tcp_flags_of(skb, turned.proto, b->l4), 0);
 	ret = lb_reverse(skb, &b->tuple, b->l4, e->rev_nat);
 	if (ret)
 		return drop(skb, DIR_INGRESS, -ret);
@@ -314,13 +311,9 @@ inlined int masquerade(struct __sk_buff *skb, struct ct_buffer *b)
 
 	if (!ip)
 		return TC_ACT_OK;
-	ep = endpoint(source(ip));
+	endpoint(source(ip)); /* whether the node itself sends, which its address says as well */
 	if (same(source(ip), constant(node.node_ip)))
 		return own_flow(skb, ip, constant(node.node_ip));
-	ip = ip_of(skb);
-	if (!ip)
-		return TC_ACT_OK;
-	/* Asked first whether it is the node's own, then whether it is a pod's. */
 	ep = endpoint(source(ip));
 	if (!ep || ep->flags & ENDPOINT_HOST)
 		return TC_ACT_OK;

@@ -152,12 +152,11 @@ inlined __u32 lb_flow(struct __sk_buff *skb, struct lb_key *key, const struct lb
 {
 	struct ct_key k = *t;
 	struct ct_entry *known, e = {};
-	__u8 tcp_flags = 0;
+	__u8 tcp_flags;
 	__u32 id;
 
 	k.flags = CT_SERVICE;
-	if (t->proto == IPPROTO_TCP && l4)
-		bpf_skb_load_bytes(skb, l4 + offset_of(struct tcphdr, flags), &tcp_flags, 1);
+	tcp_flags = tcp_flags_of(skb, t->proto, l4);
 	known = bpf_map_lookup_elem(ct_map(t->proto), &k);
 	if (known && known->rev_nat == svc->rev_nat && known->lifetime >= now_seconds() &&
 	    ct_touch(skb, known, now_seconds(), t->proto, tcp_flags, 1) && lb_backend(known->backend_id))

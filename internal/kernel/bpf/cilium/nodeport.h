@@ -46,12 +46,10 @@ inlined void nodeport_inherit(const struct ct_key *t, struct ct_entry *fresh)
 inlined int nodeport_note(struct __sk_buff *skb, const struct ct_key *t, __u32 l4, const struct ct_entry *note)
 {
 	struct ct_key key = *t;
+	__u8 tcp_flags = tcp_flags_of(skb, t->proto, l4);
 	struct ct_entry *e;
-	__u8 tcp_flags = 0;
 
 	key.flags = CT_OUT;
-	if (t->proto == IPPROTO_TCP && l4)
-		bpf_skb_load_bytes(skb, l4 + offset_of(struct tcphdr, flags), &tcp_flags, 1);
 	e = bpf_map_lookup_elem(ct_map(t->proto), &key);
 	if (e && e->rev_nat == note->rev_nat && same(e->nat_addr, note->nat_addr) && e->nat_port == note->nat_port &&
 	    ct_touch(skb, e, now_seconds(), t->proto, tcp_flags, 1))
@@ -183,11 +181,9 @@ inlined int is_own(struct addr a)
  */
 static __attribute__((noinline)) int own_touch(struct __sk_buff *skb, const struct ct_key *key, __u32 l4, int tx)
 {
+	__u8 tcp_flags = tcp_flags_of(skb, key->proto, l4);
 	struct ct_entry *e, fresh = {};
-	__u8 tcp_flags = 0;
 
-	if (key->proto == IPPROTO_TCP && l4)
-		bpf_skb_load_bytes(skb, l4 + offset_of(struct tcphdr, flags), &tcp_flags, 1);
 	e = bpf_map_lookup_elem(ct_map(key->proto), key);
 	if (e) {
 		__u32 now = now_seconds();

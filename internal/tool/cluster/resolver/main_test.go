@@ -12,9 +12,10 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// TestResolver asks by Go's own resolver, over UDP and TCP.
-func TestResolver(t *testing.T) {
-	known, err := parseNames([]string{"a.svc.cluster.local=10.96.0.1", "six.svc.cluster.local.=fd00::1"})
+// answering serves names by UDP, so late, and returns them and where.
+func answering(t *testing.T, late time.Duration, args ...string) (names, string) {
+	t.Helper()
+	known, err := parseNames(args)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,18 +23,29 @@ func TestResolver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer udp.Close()
+	t.Cleanup(func() { udp.Close() })
+	go func() { _ = known.serveUDP(udp, late) }()
+	return known, udp.LocalAddr().String()
+}
+
+// asking returns Go's own resolver, which asks at one place.
+func asking(network, at string) *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, at)
+	}}
+}
+
+// TestResolver asks by Go's own resolver, over UDP and TCP.
+func TestResolver(t *testing.T) {
+	known, udp := answering(t, 0, "a.svc.cluster.local=10.96.0.1", "six.svc.cluster.local.=fd00::1")
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tcp.Close()
-	go func() { _ = known.serveUDP(udp, 0) }()
 	go func() { _ = known.serveTCP(tcp) }()
-	for network, at := range map[string]string{"udp": udp.LocalAddr().String(), "tcp": tcp.Addr().String()} {
-		r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, at)
-		}}
+	for network, at := range map[string]string{"udp": udp, "tcp": tcp.Addr().String()} {
+		r := asking(network, at)
 		for name, want := range map[string]string{"A.svc.cluster.local.": "10.96.0.1", "six.svc.cluster.local.": "fd00::1", "b.svc.cluster.local.": ""} {
 			got, err := r.LookupNetIP(t.Context(), "ip", name)
 			dns, _ := err.(*net.DNSError)
@@ -46,20 +58,9 @@ func TestResolver(t *testing.T) {
 
 // TestLate: a slow resolver answers after its delay, and not before.
 func TestLate(t *testing.T) {
-	known, err := parseNames([]string{"a=10.96.0.1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer udp.Close()
 	const late = 50 * time.Millisecond
-	go func() { _ = known.serveUDP(udp, late) }()
-	r := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", udp.LocalAddr().String())
-	}}
+	_, udp := answering(t, late, "a=10.96.0.1")
+	r := asking("udp", udp)
 	began := time.Now()
 	if got, err := r.LookupNetIP(t.Context(), "ip4", "a."); err != nil || len(got) != 1 || time.Since(began) < late {
 		t.Errorf("%v, %v in %v", got, err, time.Since(began))
