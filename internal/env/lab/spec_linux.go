@@ -103,14 +103,14 @@ func (d described) spec(name plan.Variant, l plan.Lab, backends []backendSet) (i
 	if err != nil {
 		return instanceSpec{}, fmt.Errorf("profile %q: %w", name, err)
 	}
+	if l.Encryption == condition.EncryptionWireGuard && d.Encrypted != nil {
+		p, d.Dataplane = p.WithEncryption(), d.Encrypted.Dataplane
+	}
 	if l.Family == IPv6 && p.NoIPv6 != "" {
 		return instanceSpec{}, fmt.Errorf("profile %q: %w: %s", name, ErrNoIPv6, p.NoIPv6)
 	}
 	if l.ServiceProxy == condition.ProxyIPVS && p.Policy == "calico-iptables" {
 		return instanceSpec{}, advice.With(fmt.Errorf("profile %q: %w", name, ErrNoIPVS), "leave it out, or take another mode: --service-proxy iptables")
-	}
-	if l.Encryption == condition.EncryptionWireGuard && d.Encrypted != nil {
-		p, d.Dataplane = p.WithEncryption(), d.Encrypted.Dataplane
 	}
 	a := addressingOf(l)
 	s := instanceSpec{
