@@ -10,9 +10,9 @@
 # It needs apt-get (the kernel is a package), qemu-system-x86_64, busybox, cpio, xz and depmod; make test-vm installs them.
 set -eu
 cd "$(dirname "$0")/.."
-profiles="${*:-calico-ipip ipvlan macvlan flannel-wireguard cilium-netkit}"
+profiles="${*:-calico-ipip ipvlan macvlan flannel-wireguard cilium-netkit calico-vxlan(encryption=wireguard) cilium-native(encryption=wireguard) cilium-vxlan(encryption=wireguard)}"
 # Tests that need what few kernels have: the first of the package, the second by name.
-kernel_tests="kernel/link:. kernel/ipvs:. kernel/bpf/attach:. env/lab/selftest:TestBreakageIsNoticed/(encrypted|netkit|ipvs)"
+kernel_tests="kernel/link:. kernel/ipvs:. kernel/bpf/attach:. env/lab/selftest:TestBreakageIsNoticed/(encrypt|netkit|ipvs)"
 suite=${SUITE:-bookworm-backports}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/cnibench/guest
 work=$(mktemp -d)
@@ -108,7 +108,7 @@ if [ -n "${GUEST:-}" ]; then
 	echo "$GUEST" > "$root/guest.sh"
 else
 	echo "set -o pipefail; code=0" > "$root/guest.sh"
-	step "cnibench lab test --profiles $(echo $profiles | tr ' ' ,)"
+	step "cnibench lab test --profiles \"$(echo $profiles | tr ' ' ,)\""
 	if [ $# -eq 0 ]; then
 		step "cnibench lab test --profiles flannel-vxlan --service-proxy ipvs"
 		# WireGuard's work is in kernel workers on all CPUs: they are seen, and with them the account of the path's CPU closes.

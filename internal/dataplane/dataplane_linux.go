@@ -67,9 +67,17 @@ type Node struct {
 	Tunnel Tunnel
 	// Below is the tunnel whose place Tunnel takes if Tunnel encrypts, without a Device otherwise.
 	Below Tunnel
-	Pods  []Pod
+	// Allowed is what the other nodes send here by Tunnel, and take from here, if it encrypts.
+	Allowed []netip.Prefix
+	Pods    []Pod
 	// Interfaces are devices on the underlay besides the NIC, which have a router of their own there.
 	Interfaces []Interface
+}
+
+// Unencrypted returns the node as its dataplane without encryption sees it.
+func (n Node) Unencrypted() Node {
+	n.Tunnel = n.Below
+	return n
 }
 
 // Interface is a device of a node on the underlay besides its NIC. The kernel has no route to the underlay by it: the node sends

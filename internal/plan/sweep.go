@@ -213,7 +213,7 @@ func useless(flag string, v Variant) string {
 			return p.Name + " always encrypts and has no use for " + flag + leave
 		}
 		if p.Encrypted == nil {
-			return p.Name + " has no encryption in the lab: take calico-vxlan, calico-nftables, calico-underlay or flannel-wireguard"
+			return p.Name + " has no encryption in the lab: take calico-vxlan, calico-nftables, calico-underlay, cilium-native, cilium-vxlan or flannel-wireguard"
 		}
 	case "big-tcp":
 		if p.Encapsulation != "none" {

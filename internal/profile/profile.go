@@ -112,6 +112,8 @@ type Tunnel struct {
 	// Spare is the overhead on IPv4 that pods leave room for although packets between nodes of one subnet do not use the
 	// tunnel; 0 if they do.
 	Spare int `yaml:"spare"`
+	// Inside is the part of the overhead that another encapsulation adds before the tunnel encrypts.
+	Inside int `yaml:"inside"`
 }
 
 // Names of the profiles that code refers to.

@@ -8,6 +8,8 @@ import (
 type CiliumConfig struct {
 	// VXLAN says that Cilium encapsulates. Outer packets are then untracked.
 	VXLAN bool
+	// WireGuard says that it encrypts. Outer packets are then untracked, and accepted on both ends.
+	WireGuard bool
 }
 
 // Marks that Cilium writes on packets, with their masks.
@@ -24,8 +26,11 @@ const (
 	ciliumEncrypt   = "0xe00" + ciliumMask
 )
 
-// ciliumVXLANPort is the UDP port of Cilium's VXLAN.
-const ciliumVXLANPort = "8472"
+// The UDP ports of Cilium's tunnels.
+const (
+	ciliumVXLANPort     = "8472"
+	ciliumWireGuardPort = "51871"
+)
 
 // ciliumChains are Cilium's own chains. Each is called at the top of a built-in chain.
 var ciliumChains = []struct{ table, chain, from string }{
@@ -76,6 +81,15 @@ func addCilium(node *ruleset.Ruleset, c CiliumConfig) {
 	proxyRules(node)
 	filter := node.Table(ruleset.Filter)
 	filter.Chain("CILIUM_INPUT").Append("-m mark --mark " + ciliumToProxy + note("ACCEPT for proxy traffic") + "ACCEPT")
+	if c.WireGuard {
+		outer := "-p udp -m udp --dport " + ciliumWireGuardPort
+		for _, direction := range []string{"PRE", "OUTPUT"} {
+			node.Table(ruleset.Raw).Chain("CILIUM_" + direction + "_raw").Append(outer + note("NOTRACK for wireguard traffic") + "CT --notrack")
+		}
+		for _, direction := range []string{"OUTPUT", "INPUT"} {
+			filter.Chain("CILIUM_" + direction).Append(outer + note("ACCEPT for wireguard traffic") + "ACCEPT")
+		}
+	}
 	filter.Chain("CILIUM_FORWARD").Append(
 		"-o cilium_host"+note("any->cluster on cilium_host forward accept")+"ACCEPT",
 		"-i cilium_host"+note("cluster->any on cilium_host forward accept")+"ACCEPT",

@@ -368,6 +368,15 @@ func (j *judge) ciliumDevices(c ciliumState) {
 	}
 }
 
+// encryptedProfile names the profile of the lab that encrypts as the agent does.
+func (c ciliumState) encryptedProfile(legacy bool) string {
+	name := map[string]string{"": "cilium-native", "vxlan": "cilium-vxlan"}[c.tunnel]
+	if c.encryption != "wireguard" || name == "" || legacy || c.dsr() || !c.at("datapath-mode").is("veth") || c.at("encrypt-node").on() {
+		return "no profile encrypts Cilium's traffic so"
+	}
+	return "in the lab " + name + "(encryption=wireguard)"
+}
+
 // ciliumProfile names the profile.
 func (j *judge) ciliumProfile(c ciliumState) {
 	var but []string
@@ -392,7 +401,7 @@ func (j *judge) ciliumProfile(c ciliumState) {
 		}
 		j.unmatched("GKE Dataplane V2, native routing: no profile describes it", append(but, "host routing is "+host)...)
 	case c.encryption != "":
-		j.unmatched("Cilium with "+c.encryption+": no profile encrypts Cilium's traffic", but...)
+		j.unmatched("Cilium with "+c.encryption+": "+c.encryptedProfile(legacy), but...)
 	case c.chaining != "" && !strings.EqualFold(c.chaining, "portmap"):
 		j.unmatched("Cilium chained to "+c.chaining+": another plugin connects the pods", but...)
 	case mode.is("auto") && !legacy:

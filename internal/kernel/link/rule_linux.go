@@ -20,8 +20,8 @@ type Rule struct {
 	To, From netip.Prefix
 	// Table is the number of the table, 0 for the main one.
 	Table int
-	// Mark matches packets with these bits of the mark set, any when 0.
-	Mark uint32
+	// Mark matches packets whose mark is equal in the bits of Mask, any when 0. Mask is Mark when 0.
+	Mark, Mask uint32
 	// Not turns the match round.
 	Not bool
 }
@@ -39,7 +39,8 @@ func (r Rule) add(h *Handle) error {
 		entry.Src = ipNet(r.From)
 	}
 	if r.Mark != 0 {
-		entry.Mark, entry.Mask = r.Mark, &r.Mark
+		mask := cmp.Or(r.Mask, r.Mark)
+		entry.Mark, entry.Mask = r.Mark, &mask
 	}
 	if err := h.nl.RuleAdd(entry); err != nil {
 		return fmt.Errorf("add routing rule %d (from %v, to %v, mark %#x): %w", r.Priority, r.From, r.To, r.Mark, err)

@@ -37,46 +37,36 @@ func (e encrypted) Arrange(n *dataplane.Node, number, pods int) {
 	n.Below, n.Pods = n.Tunnel, nil
 	n.Tunnel = dataplane.Tunnel{Device: "wireguard.cali", Addr: own, Port: encryptedPort, MTU: n.MTU - encryptedOverhead}
 	ArrangePods(n, pods, 2, n.Tunnel.MTU)
-}
-
-// below is the node as the dataplane without encryption sees it.
-func below(n dataplane.Node) dataplane.Node {
-	n.Tunnel = n.Below
-	return n
-}
-
-// hidden returns the pods and tunnel addresses of a node, which others reach by WireGuard.
-func hidden(n dataplane.Node) []netip.Prefix {
-	list := append(slices.Clone(n.Blocks), dataplane.Single(n.Tunnel.Addr))
+	// The pods and tunnel addresses of the node, which others reach by WireGuard.
+	n.Allowed = append(slices.Clone(n.Blocks), dataplane.Single(own))
 	if n.Below.Device != "" {
-		list = append(list, dataplane.Single(n.Below.Addr))
+		n.Allowed = append(n.Allowed, dataplane.Single(n.Below.Addr))
 	}
-	return list
 }
 
 func (e encrypted) Prepare(n dataplane.Node) []link.Thing {
 	t := n.Tunnel
-	things := append(e.calico.Prepare(below(n)),
+	things := append(e.calico.Prepare(n.Unencrypted()),
 		link.WireGuard{Name: t.Device, MTU: t.MTU, Owner: n.Name, Port: t.Port, Mark: encryptedMark},
 		link.Address{Dev: t.Device, Addr: dataplane.Single(t.Addr)},
 		link.Rule{Priority: encryptedRule, Mark: encryptedMark, Not: true, Table: encryptedTable})
-	return append(things, each.Of(hidden(n), func(p netip.Prefix) link.Thing {
+	return append(things, each.Of(n.Allowed, func(p netip.Prefix) link.Thing {
 		return link.Route{To: p, Throw: true, Table: encryptedTable, Protocol: link.ProtocolCalico}
 	})...)
 }
 
 func (e encrypted) JoinNodes(from, to dataplane.Node) []link.Thing {
-	things := append(e.calico.JoinNodes(below(from), below(to)), link.WireGuardPeer{
+	things := append(e.calico.JoinNodes(from.Unencrypted(), to.Unencrypted()), link.WireGuardPeer{
 		Device: from.Tunnel.Device, Owner: to.Name,
-		Endpoint: netip.AddrPortFrom(to.Addr.Addr(), uint16(to.Tunnel.Port)), Allowed: hidden(to),
+		Endpoint: netip.AddrPortFrom(to.Addr.Addr(), uint16(to.Tunnel.Port)), Allowed: to.Allowed,
 	})
-	return append(things, each.Of(hidden(to), func(p netip.Prefix) link.Thing {
+	return append(things, each.Of(to.Allowed, func(p netip.Prefix) link.Thing {
 		return link.Route{To: p, Dev: from.Tunnel.Device, LinkScope: true, Table: encryptedTable, Protocol: link.ProtocolCalico}
 	})...)
 }
 
 func (e encrypted) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
-	rules := e.calico.Rules(below(n), others)
+	rules := e.calico.Rules(n.Unencrypted(), others)
 	rules.Calico.WireGuard = true
 	rules.Calico.NodeAddrs = append(rules.Calico.NodeAddrs, n.Tunnel.Addr)
 	return rules

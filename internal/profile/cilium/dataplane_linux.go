@@ -37,7 +37,8 @@ type ciliumPlane struct {
 	dataplane.Nothing
 	// overlay is over VXLAN; legacy goes through the node's stack; dsr answers node ports directly, with Maglev; netkit has
 	// such pairs for the pods.
-	overlay, legacy, dsr, netkit bool
+	// wireguard encrypts between nodes; see encrypted.
+	overlay, legacy, dsr, netkit, wireguard bool
 }
 
 // Names of Cilium's own devices.
@@ -46,10 +47,12 @@ const (
 	ciliumNet  = "cilium_net"
 )
 
-// proxyRule is the place of the agent's entry in the routing policy, toProxy the mark of packets for its proxy.
+// proxyRule is the place of the agent's entry in the routing policy, toProxy the mark of packets for its proxy. markKind are the
+// bits of a mark that say what a packet is.
 const (
 	proxyRule = 9
 	toProxy   = 0x200
+	markKind  = 0xf00
 )
 
 // firstIdentity is that of the cluster's first address. Cilium numbers the identities of a cluster from 256 to 65,535.
@@ -93,7 +96,7 @@ func (c ciliumPlane) Prepare(n dataplane.Node) []link.Thing {
 			link.Route{To: dataplane.Single(gw), Dev: ciliumHost, LinkScope: true}, // which Linux makes of an IPv6 address itself
 			// The agent's rule for its proxy is there without a proxy too. With a rule of its own, a namespace looks every
 			// route up by the list of rules.
-			link.Rule{Priority: proxyRule, Mark: toProxy})
+			link.Rule{Priority: proxyRule, Mark: toProxy, Mask: markKind})
 	}
 	things = append(things, toCiliumHost(n, n.PodCIDR))
 	if c.overlay {
@@ -132,7 +135,7 @@ func ciliumSettings(n dataplane.Node) link.Settings {
 func (c ciliumPlane) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
 	gw := n.Gateway()
 	way := link.Route{To: dataplane.Everywhere(gw), Via: gw, Dev: dataplane.NIC}
-	if c.overlay {
+	if c.overlay || c.wireguard {
 		way.MTU = p.MTU
 	}
 	var pair link.Thing = link.Veth{Name: p.HostDevice, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: n.MTU}
@@ -160,7 +163,7 @@ func (c ciliumPlane) JoinNodes(from, to dataplane.Node) []link.Thing {
 }
 
 func (c ciliumPlane) Rules(dataplane.Node, []dataplane.Node) policy.Node {
-	return policy.Node{Cilium: &policy.CiliumConfig{VXLAN: c.overlay}}
+	return policy.Node{Cilium: &policy.CiliumConfig{VXLAN: c.overlay, WireGuard: c.wireguard}}
 }
 
 // policySpare is the room in a pod's policy table beyond an entry in each direction for each policy.
@@ -172,8 +175,11 @@ const lbSpare = 1024
 func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
 	o := cilium.Options{
 		NS: p.NS, NodeIP: p.Node.Addr.Addr(), Gateway: p.Node.Gateway(), Wire: dataplane.NIC, Overlay: p.Node.Tunnel.Device,
-		HostDevice: ciliumHost, NetDevice: ciliumNet, Legacy: c.legacy, Masquerade: p.Node.Cluster,
+		Pair: [2]string{ciliumHost, ciliumNet}, Legacy: c.legacy, Masquerade: p.Node.Cluster,
 		NodePort: cilium.NodePortSNAT, Sizes: cilium.AgentSizes(),
+	}
+	if c.wireguard {
+		o.WireGuard, o.Overlay = o.Overlay, p.Node.Below.Device
 	}
 	frontends, endpoints := p.Entries()
 	o.Sizes.LB = frontends + endpoints + lbSpare

@@ -7,7 +7,7 @@ import (
 
 // Profiles are those of the family in the lab.
 var Profiles = []dataplane.Entry{
-	{Profile: "cilium-vxlan", Dataplane: ciliumPlane{overlay: true}, Expect: expect.Expectation{
+	withEncryption(dataplane.Entry{Profile: "cilium-vxlan", Expect: expect.Expectation{
 		Identity: identity, RouteMTU: true,
 		// A node has no way to a pod of another but the tunnel, so what leaves it for a node bears the node's address.
 		Served: expect.Paths(bySockets(expect.FirstOfRange, expect.FirstOfRange, expect.FirstOfRange), expect.Masqueraded),
@@ -17,15 +17,15 @@ var Profiles = []dataplane.Entry{
 			VIP: "nowhere", Doorstep: expect.NoPackets, Option: "none",
 			Entered: "there external plain, node-1 vxlan udp 8472 vni 2; back node-1 plain, node-2 vxlan udp 8472 vni BACKEND",
 		},
-	}},
-	{Profile: "cilium-native", Dataplane: ciliumPlane{}, Expect: expect.Expectation{
+	}}, ciliumPlane{overlay: true}),
+	withEncryption(dataplane.Entry{Profile: "cilium-native", Expect: expect.Expectation{
 		Untouched: true, Served: bySockets(expect.FirstOfRange, expect.Node, expect.Node), Attach: &attach,
 		Remote: &expect.Route{Device: "eth0"},
 		Programs: &expect.Programs{
 			VIP: "nowhere", Doorstep: expect.NoPackets, Option: "none",
 			Entered: "there external plain, node-1 plain; back node-1 plain, node-2 plain",
 		},
-	}},
+	}}, ciliumPlane{}),
 	{Profile: "cilium-native-legacy", Dataplane: ciliumPlane{legacy: true}, Expect: expect.Expectation{
 		TrackedBetween: true, Served: bySockets(expect.FirstOfRange, expect.Node, expect.Node),
 		// Two stacks forward, and the delivery to the pod counts as a hop too.

@@ -25,6 +25,7 @@ const (
 func (wireguard) Arrange(n *dataplane.Node, number, pods int) {
 	n.PodCIDR = dataplane.Subnet(n.Cluster, number)
 	n.Tunnel = dataplane.Tunnel{Device: "flannel-wg", Addr: dataplane.Nth(n.PodCIDR, 0), Port: wireguardPort, MTU: n.MTU - wireguardOverhead}
+	n.Allowed = []netip.Prefix{n.PodCIDR}
 	if n.IPv6() {
 		n.Tunnel.Device, n.Tunnel.Port = "flannel-wg-v6", wireguardPort6
 	}
@@ -43,6 +44,6 @@ func (wireguard) Prepare(n dataplane.Node) []link.Thing {
 func (wireguard) JoinNodes(from, to dataplane.Node) []link.Thing {
 	return []link.Thing{link.WireGuardPeer{
 		Device: from.Tunnel.Device, Owner: to.Name,
-		Endpoint: netip.AddrPortFrom(to.Addr.Addr(), uint16(to.Tunnel.Port)), Allowed: []netip.Prefix{to.PodCIDR},
+		Endpoint: netip.AddrPortFrom(to.Addr.Addr(), uint16(to.Tunnel.Port)), Allowed: to.Allowed,
 	}}
 }

@@ -78,6 +78,26 @@ var breakages = []breakage{
 		holds:   []string{"exchange" + cross, "tunnel.peers", "rules.encryption"},
 	},
 	{
+		name: "a route past the encryption by another tunnel", profile: "cilium-native(encryption=wireguard)", at: bothNodes,
+		script: `ip link add leak type vxlan id 9 dev eth0 local $LOCAL remote $REMOTE dstport 8472
+			ip addr add 192.168.9.${LOCAL##*.}/24 dev leak; ip link set leak up
+			ip route replace $SUBNET via 192.168.9.${REMOTE##*.} dev leak`,
+		notices: []string{"route.remote", "wire" + cross, "wire.clear" + cross, "wire.addresses" + cross},
+		holds:   []string{"exchange" + cross, "tunnel.peers", "tunnel.device", "rules.encryption"},
+	},
+	{
+		name: "a tunnel that looks encrypted already", profile: "cilium-vxlan(encryption=wireguard)", at: bothNodes,
+		script:  `$IPTABLES -t mangle -A OUTPUT -p udp --dport 8472 -j MARK --set-mark 0xe00`,
+		notices: []string{"wire" + cross, "wire.clear" + cross, "wire.addresses" + cross},
+		holds:   []string{"exchange" + cross, "tunnel.peers", "tunnel.device", "route.remote"},
+	},
+	{
+		name: "an encrypted tunnel that is tracked", profile: "cilium-native(encryption=wireguard)",
+		script:  `$IPTABLES -t raw -F CILIUM_OUTPUT_raw; $IPTABLES -t raw -F CILIUM_PRE_raw`,
+		notices: []string{"conntrack.outer" + cross},
+		holds:   []string{"exchange" + cross, "wire" + cross, "wire.clear" + cross},
+	},
+	{
 		name: "a plain route past an encrypted tunnel", profile: "flannel-wireguard",
 		script:  `ip route add $SUBNET via $REMOTE dev eth0`,
 		notices: []string{"wire" + cross, "wire.clear" + cross, "wire.addresses" + cross, "conntrack.outer" + cross},

@@ -138,7 +138,8 @@ func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 		}
 		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, carried)})
 	}
-	if x.Untouched || x.unfiltered && path == expect.PodPodSame {
+	// What encrypts is between two sockets of the nodes, whose packets their rules see.
+	if x.Untouched && !(x.sealed() && path == expect.PodPodCross) || x.unfiltered && path == expect.PodPodSame {
 		list = append(list, check{"untouched", path, "the rules of the nodes that count packets between pods", untouched(path)})
 	}
 	return list

@@ -53,6 +53,8 @@ type tunnel struct {
 	port, vni       int
 	// tracked says that the outer packets are tracked.
 	tracked bool
+	// inside is the length of the headers of an encapsulation within it.
+	inside int
 	// ipip says that it is IP in IP, sealed that it is WireGuard: the wire shows no inner addresses and ports.
 	ipip, sealed bool
 	// external says that VNI and addresses come with each packet; routed is expect.Expectation.RouteMTU.
@@ -70,7 +72,7 @@ func expected(p profile.Profile, x expect.Expectation) expectation {
 	if t := p.Tunnel; t != nil {
 		full.tunnel = &tunnel{
 			device: t.Devices[0], device6: t.Device6, port: t.Port, vni: t.VNI, tracked: x.TunnelTracked,
-			ipip: t.Kind == "ipip", sealed: t.Kind == "wireguard", external: t.External, routed: x.RouteMTU, spare: t.Spare > 0,
+			ipip: t.Kind == "ipip", sealed: t.Kind == "wireguard", external: t.External, routed: x.RouteMTU, spare: t.Spare > 0, inside: t.Inside,
 		}
 	}
 	return full

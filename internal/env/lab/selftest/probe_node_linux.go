@@ -336,14 +336,14 @@ func tunnelDevice(t *tunnel) inspection {
 		model := link.Device{Device: netstate.Device{
 			Kind: "vxlan", Name: t.device, MTU: s.inst.Spec.TunnelMTU(), VNI: t.vni, Port: t.port, External: t.external,
 		}}
-		if t.routed {
+		if t.routed && !t.sealed {
 			model.MTU = s.inst.Spec.Lab.MTU
 		}
 		switch {
 		case t.ipip:
 			model.Kind = s.ipipKind()
 		case t.sealed:
-			model.Kind = wireGuardKind(s)
+			model.Kind, model.MTU = wireGuardKind(s), model.MTU+t.inside
 		}
 		want := describe(model)
 		return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {

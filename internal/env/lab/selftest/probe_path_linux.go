@@ -225,7 +225,7 @@ func outerTracked(path plan.Path, tunnel *tunnel) inspection {
 	return tracked(path,
 		func(s *scene, _ *trial) string {
 			var all []string
-			if tunnel.sealed {
+			if tunnel.sealed && tunnel.tracked {
 				return set([]string{s.inst.Nodes[0].Name + " out replied", s.inst.Nodes[1].Name + " in replied"}, "")
 			}
 			for _, n := range s.inst.Nodes[:2] {

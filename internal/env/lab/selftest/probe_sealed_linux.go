@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
@@ -104,7 +103,12 @@ func inClear(path plan.Path) inspection {
 func sealedLength(path plan.Path) inspection {
 	return seen(path,
 		func(s *scene, _ *trial) string {
-			return strconv.Itoa(s.pathMTU() + wireGuardOverhead + s.ipUDPHeaders() + ethernetHeader)
+			length := s.pathMTU() + s.want.tunnel.inside
+			if s.want.tunnel.inside > 0 && len(s.inst.StandIn) == 0 {
+				// A packet with a route is padded by the kernel up to the MTU of that route, which is the wire's.
+				length = (length + 15) &^ 15
+			}
+			return strconv.Itoa(length + wireGuardOverhead + s.ipUDPHeaders() + ethernetHeader)
 		},
 		func(s *scene, t *trial) string {
 			longest, suffix := 0, ""
@@ -139,7 +143,7 @@ func tunnelPeers(t *tunnel) inspection {
 			}
 			var missing []string
 			for i, other := range s.inst.Nodes {
-				peer := fmt.Sprintf("%s %s", netip.AddrPortFrom(other.Addr, uint16(t.port)), behind(s.inst.Spec.Nodes[i]))
+				peer := fmt.Sprintf("%s %s", netip.AddrPortFrom(other.Addr, uint16(t.port)), slices.SortedFunc(slices.Values(s.inst.Spec.Nodes[i].Allowed), netip.Prefix.Compare))
 				if other != n && !known[peer] {
 					missing = append(missing, "no "+peer)
 				}
@@ -154,21 +158,6 @@ func tunnelPeers(t *tunnel) inspection {
 			return set(missing, want), nil
 		})
 	}
-}
-
-// behind returns what is sent to a node by its peers: its range, or its blocks and the addresses of its tunnels.
-func behind(n dataplane.Node) []netip.Prefix {
-	if len(n.Blocks) == 0 {
-		return []netip.Prefix{n.PodCIDR}
-	}
-	list := slices.Clone(n.Blocks)
-	for _, t := range []dataplane.Tunnel{n.Tunnel, n.Below} {
-		if t.Device != "" {
-			list = append(list, dataplane.Single(t.Addr))
-		}
-	}
-	slices.SortFunc(list, netip.Prefix.Compare)
-	return list
 }
 
 // diverted compares the routing policy of each node.

@@ -26,6 +26,8 @@ const (
 var outcomes = map[uint8]string{
 	0:              "forwarded",
 	3:              "received",
+	12:             "decrypting",
+	13:             "encrypting",
 	14:             "socket's service forgotten",
 	132:            "source address is not the pod's",
 	133:            "denied by policy",

@@ -47,6 +47,7 @@ const (
 	host6ProgSnatFwd            = "snat_fwd"
 	host6ProgToHost             = "to_host"
 	host6ProgToNetdev           = "to_netdev"
+	host6ProgToNetdevSealing    = "to_netdev_sealing"
 	host6ProgToOverlay          = "to_overlay"
 	host6VarNode                = "node"
 )
@@ -93,20 +94,21 @@ type host6Specs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type host6ProgramSpecs struct {
-	Dsr           *ebpf.ProgramSpec `ebpf:"dsr"`
-	FromHost      *ebpf.ProgramSpec `ebpf:"from_host"`
-	FromNetdev    *ebpf.ProgramSpec `ebpf:"from_netdev"`
-	FromOverlay   *ebpf.ProgramSpec `ebpf:"from_overlay"`
-	HandleHost    *ebpf.ProgramSpec `ebpf:"handle_host"`
-	HandleNetdev  *ebpf.ProgramSpec `ebpf:"handle_netdev"`
-	HandleOverlay *ebpf.ProgramSpec `ebpf:"handle_overlay"`
-	NatEgress     *ebpf.ProgramSpec `ebpf:"nat_egress"`
-	NatFwd        *ebpf.ProgramSpec `ebpf:"nat_fwd"`
-	NatIngress    *ebpf.ProgramSpec `ebpf:"nat_ingress"`
-	SnatFwd       *ebpf.ProgramSpec `ebpf:"snat_fwd"`
-	ToHost        *ebpf.ProgramSpec `ebpf:"to_host"`
-	ToNetdev      *ebpf.ProgramSpec `ebpf:"to_netdev"`
-	ToOverlay     *ebpf.ProgramSpec `ebpf:"to_overlay"`
+	Dsr             *ebpf.ProgramSpec `ebpf:"dsr"`
+	FromHost        *ebpf.ProgramSpec `ebpf:"from_host"`
+	FromNetdev      *ebpf.ProgramSpec `ebpf:"from_netdev"`
+	FromOverlay     *ebpf.ProgramSpec `ebpf:"from_overlay"`
+	HandleHost      *ebpf.ProgramSpec `ebpf:"handle_host"`
+	HandleNetdev    *ebpf.ProgramSpec `ebpf:"handle_netdev"`
+	HandleOverlay   *ebpf.ProgramSpec `ebpf:"handle_overlay"`
+	NatEgress       *ebpf.ProgramSpec `ebpf:"nat_egress"`
+	NatFwd          *ebpf.ProgramSpec `ebpf:"nat_fwd"`
+	NatIngress      *ebpf.ProgramSpec `ebpf:"nat_ingress"`
+	SnatFwd         *ebpf.ProgramSpec `ebpf:"snat_fwd"`
+	ToHost          *ebpf.ProgramSpec `ebpf:"to_host"`
+	ToNetdev        *ebpf.ProgramSpec `ebpf:"to_netdev"`
+	ToNetdevSealing *ebpf.ProgramSpec `ebpf:"to_netdev_sealing"`
+	ToOverlay       *ebpf.ProgramSpec `ebpf:"to_overlay"`
 }
 
 // host6MapSpecs contains maps before they are loaded into the kernel.
@@ -214,20 +216,21 @@ type host6Variables struct {
 //
 // It can be passed to loadHost6Objects or ebpf.CollectionSpec.LoadAndAssign.
 type host6Programs struct {
-	Dsr           *ebpf.Program `ebpf:"dsr"`
-	FromHost      *ebpf.Program `ebpf:"from_host"`
-	FromNetdev    *ebpf.Program `ebpf:"from_netdev"`
-	FromOverlay   *ebpf.Program `ebpf:"from_overlay"`
-	HandleHost    *ebpf.Program `ebpf:"handle_host"`
-	HandleNetdev  *ebpf.Program `ebpf:"handle_netdev"`
-	HandleOverlay *ebpf.Program `ebpf:"handle_overlay"`
-	NatEgress     *ebpf.Program `ebpf:"nat_egress"`
-	NatFwd        *ebpf.Program `ebpf:"nat_fwd"`
-	NatIngress    *ebpf.Program `ebpf:"nat_ingress"`
-	SnatFwd       *ebpf.Program `ebpf:"snat_fwd"`
-	ToHost        *ebpf.Program `ebpf:"to_host"`
-	ToNetdev      *ebpf.Program `ebpf:"to_netdev"`
-	ToOverlay     *ebpf.Program `ebpf:"to_overlay"`
+	Dsr             *ebpf.Program `ebpf:"dsr"`
+	FromHost        *ebpf.Program `ebpf:"from_host"`
+	FromNetdev      *ebpf.Program `ebpf:"from_netdev"`
+	FromOverlay     *ebpf.Program `ebpf:"from_overlay"`
+	HandleHost      *ebpf.Program `ebpf:"handle_host"`
+	HandleNetdev    *ebpf.Program `ebpf:"handle_netdev"`
+	HandleOverlay   *ebpf.Program `ebpf:"handle_overlay"`
+	NatEgress       *ebpf.Program `ebpf:"nat_egress"`
+	NatFwd          *ebpf.Program `ebpf:"nat_fwd"`
+	NatIngress      *ebpf.Program `ebpf:"nat_ingress"`
+	SnatFwd         *ebpf.Program `ebpf:"snat_fwd"`
+	ToHost          *ebpf.Program `ebpf:"to_host"`
+	ToNetdev        *ebpf.Program `ebpf:"to_netdev"`
+	ToNetdevSealing *ebpf.Program `ebpf:"to_netdev_sealing"`
+	ToOverlay       *ebpf.Program `ebpf:"to_overlay"`
 }
 
 func (p *host6Programs) Close() error {
@@ -245,6 +248,7 @@ func (p *host6Programs) Close() error {
 		p.SnatFwd,
 		p.ToHost,
 		p.ToNetdev,
+		p.ToNetdevSealing,
 		p.ToOverlay,
 	)
 }

@@ -233,6 +233,7 @@ type hostNodeConfig struct {
 	Pad         uint8
 	NatMin      uint16
 	NatMax      uint16
+	Wireguard   uint32
 }
 
 type hostPolicystatsKey struct {
@@ -292,6 +293,7 @@ const (
 	hostProgSnatFwd            = "snat_fwd"
 	hostProgToHost             = "to_host"
 	hostProgToNetdev           = "to_netdev"
+	hostProgToNetdevSealing    = "to_netdev_sealing"
 	hostProgToOverlay          = "to_overlay"
 	hostVarNode                = "node"
 )
@@ -338,20 +340,21 @@ type hostSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type hostProgramSpecs struct {
-	Dsr           *ebpf.ProgramSpec `ebpf:"dsr"`
-	FromHost      *ebpf.ProgramSpec `ebpf:"from_host"`
-	FromNetdev    *ebpf.ProgramSpec `ebpf:"from_netdev"`
-	FromOverlay   *ebpf.ProgramSpec `ebpf:"from_overlay"`
-	HandleHost    *ebpf.ProgramSpec `ebpf:"handle_host"`
-	HandleNetdev  *ebpf.ProgramSpec `ebpf:"handle_netdev"`
-	HandleOverlay *ebpf.ProgramSpec `ebpf:"handle_overlay"`
-	NatEgress     *ebpf.ProgramSpec `ebpf:"nat_egress"`
-	NatFwd        *ebpf.ProgramSpec `ebpf:"nat_fwd"`
-	NatIngress    *ebpf.ProgramSpec `ebpf:"nat_ingress"`
-	SnatFwd       *ebpf.ProgramSpec `ebpf:"snat_fwd"`
-	ToHost        *ebpf.ProgramSpec `ebpf:"to_host"`
-	ToNetdev      *ebpf.ProgramSpec `ebpf:"to_netdev"`
-	ToOverlay     *ebpf.ProgramSpec `ebpf:"to_overlay"`
+	Dsr             *ebpf.ProgramSpec `ebpf:"dsr"`
+	FromHost        *ebpf.ProgramSpec `ebpf:"from_host"`
+	FromNetdev      *ebpf.ProgramSpec `ebpf:"from_netdev"`
+	FromOverlay     *ebpf.ProgramSpec `ebpf:"from_overlay"`
+	HandleHost      *ebpf.ProgramSpec `ebpf:"handle_host"`
+	HandleNetdev    *ebpf.ProgramSpec `ebpf:"handle_netdev"`
+	HandleOverlay   *ebpf.ProgramSpec `ebpf:"handle_overlay"`
+	NatEgress       *ebpf.ProgramSpec `ebpf:"nat_egress"`
+	NatFwd          *ebpf.ProgramSpec `ebpf:"nat_fwd"`
+	NatIngress      *ebpf.ProgramSpec `ebpf:"nat_ingress"`
+	SnatFwd         *ebpf.ProgramSpec `ebpf:"snat_fwd"`
+	ToHost          *ebpf.ProgramSpec `ebpf:"to_host"`
+	ToNetdev        *ebpf.ProgramSpec `ebpf:"to_netdev"`
+	ToNetdevSealing *ebpf.ProgramSpec `ebpf:"to_netdev_sealing"`
+	ToOverlay       *ebpf.ProgramSpec `ebpf:"to_overlay"`
 }
 
 // hostMapSpecs contains maps before they are loaded into the kernel.
@@ -459,20 +462,21 @@ type hostVariables struct {
 //
 // It can be passed to loadHostObjects or ebpf.CollectionSpec.LoadAndAssign.
 type hostPrograms struct {
-	Dsr           *ebpf.Program `ebpf:"dsr"`
-	FromHost      *ebpf.Program `ebpf:"from_host"`
-	FromNetdev    *ebpf.Program `ebpf:"from_netdev"`
-	FromOverlay   *ebpf.Program `ebpf:"from_overlay"`
-	HandleHost    *ebpf.Program `ebpf:"handle_host"`
-	HandleNetdev  *ebpf.Program `ebpf:"handle_netdev"`
-	HandleOverlay *ebpf.Program `ebpf:"handle_overlay"`
-	NatEgress     *ebpf.Program `ebpf:"nat_egress"`
-	NatFwd        *ebpf.Program `ebpf:"nat_fwd"`
-	NatIngress    *ebpf.Program `ebpf:"nat_ingress"`
-	SnatFwd       *ebpf.Program `ebpf:"snat_fwd"`
-	ToHost        *ebpf.Program `ebpf:"to_host"`
-	ToNetdev      *ebpf.Program `ebpf:"to_netdev"`
-	ToOverlay     *ebpf.Program `ebpf:"to_overlay"`
+	Dsr             *ebpf.Program `ebpf:"dsr"`
+	FromHost        *ebpf.Program `ebpf:"from_host"`
+	FromNetdev      *ebpf.Program `ebpf:"from_netdev"`
+	FromOverlay     *ebpf.Program `ebpf:"from_overlay"`
+	HandleHost      *ebpf.Program `ebpf:"handle_host"`
+	HandleNetdev    *ebpf.Program `ebpf:"handle_netdev"`
+	HandleOverlay   *ebpf.Program `ebpf:"handle_overlay"`
+	NatEgress       *ebpf.Program `ebpf:"nat_egress"`
+	NatFwd          *ebpf.Program `ebpf:"nat_fwd"`
+	NatIngress      *ebpf.Program `ebpf:"nat_ingress"`
+	SnatFwd         *ebpf.Program `ebpf:"snat_fwd"`
+	ToHost          *ebpf.Program `ebpf:"to_host"`
+	ToNetdev        *ebpf.Program `ebpf:"to_netdev"`
+	ToNetdevSealing *ebpf.Program `ebpf:"to_netdev_sealing"`
+	ToOverlay       *ebpf.Program `ebpf:"to_overlay"`
 }
 
 func (p *hostPrograms) Close() error {
@@ -490,6 +494,7 @@ func (p *hostPrograms) Close() error {
 		p.SnatFwd,
 		p.ToHost,
 		p.ToNetdev,
+		p.ToNetdevSealing,
 		p.ToOverlay,
 	)
 }

@@ -43,8 +43,8 @@ volatile const struct endpoint_config self;
 
 enum { CALL_IP = 1, CALL_NEIGHBOUR = 2, CALL_IP_CONT = 3, CALL_REVERSE = 4, CALL_ARRIVE = 5, CALL_ADMIT = 6 };
 
-SEC("tc")
-int from_container(struct __sk_buff *skb)
+/* begin is how the pod's program does. */
+inlined int begin(struct __sk_buff *skb)
 {
 	clear_cb(skb);
 	pull(skb);
@@ -61,6 +61,20 @@ int from_container(struct __sk_buff *skb)
 #endif
 	}
 	return drop(skb, DIR_EGRESS, DROP_UNKNOWN_L3);
+}
+
+SEC("tc")
+int from_container(struct __sk_buff *skb)
+{
+	return begin(skb);
+}
+
+/* from_container_marked says who sends, which to_netdev of a node that encrypts asks. */
+SEC("tc")
+int from_container_marked(struct __sk_buff *skb)
+{
+	skb->mark = identity_mark(self.identity);
+	return begin(skb);
 }
 
 /* handle_neighbour answers for the gateway. */

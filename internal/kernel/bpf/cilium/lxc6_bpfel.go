@@ -16,35 +16,36 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	lxc6MapCiliumCallPolicy    = "cilium_call_policy"
-	lxc6MapCiliumCalls         = "cilium_calls"
-	lxc6MapCiliumCt6           = "cilium_ct6"
-	lxc6MapCiliumCtAny6        = "cilium_ct_any6"
-	lxc6MapCiliumEvents        = "cilium_events"
-	lxc6MapCiliumFrags6        = "cilium_frags6"
-	lxc6MapCiliumIpcache       = "cilium_ipcache"
-	lxc6MapCiliumLb6Affinity   = "cilium_lb6_affinity"
-	lxc6MapCiliumLb6Backends   = "cilium_lb6_backends"
-	lxc6MapCiliumLb6Maglev     = "cilium_lb6_maglev"
-	lxc6MapCiliumLb6ReverseNat = "cilium_lb6_reverse_nat"
-	lxc6MapCiliumLb6ReverseSk  = "cilium_lb6_reverse_sk"
-	lxc6MapCiliumLb6Services   = "cilium_lb6_services"
-	lxc6MapCiliumLxc           = "cilium_lxc"
-	lxc6MapCiliumMetrics       = "cilium_metrics"
-	lxc6MapCiliumPolicy        = "cilium_policy"
-	lxc6MapCiliumPolicystats   = "cilium_policystats"
-	lxc6MapCiliumScratch       = "cilium_scratch"
-	lxc6MapCiliumSnat6         = "cilium_snat6"
-	lxc6ProgAdmit              = "admit"
-	lxc6ProgArrive             = "arrive"
-	lxc6ProgFromContainer      = "from_container"
-	lxc6ProgHandleIp           = "handle_ip"
-	lxc6ProgHandleIpCont       = "handle_ip_cont"
-	lxc6ProgHandleNeighbour    = "handle_neighbour"
-	lxc6ProgPolicy             = "policy"
-	lxc6ProgReverse            = "reverse"
-	lxc6VarNode                = "node"
-	lxc6VarSelf                = "self"
+	lxc6MapCiliumCallPolicy     = "cilium_call_policy"
+	lxc6MapCiliumCalls          = "cilium_calls"
+	lxc6MapCiliumCt6            = "cilium_ct6"
+	lxc6MapCiliumCtAny6         = "cilium_ct_any6"
+	lxc6MapCiliumEvents         = "cilium_events"
+	lxc6MapCiliumFrags6         = "cilium_frags6"
+	lxc6MapCiliumIpcache        = "cilium_ipcache"
+	lxc6MapCiliumLb6Affinity    = "cilium_lb6_affinity"
+	lxc6MapCiliumLb6Backends    = "cilium_lb6_backends"
+	lxc6MapCiliumLb6Maglev      = "cilium_lb6_maglev"
+	lxc6MapCiliumLb6ReverseNat  = "cilium_lb6_reverse_nat"
+	lxc6MapCiliumLb6ReverseSk   = "cilium_lb6_reverse_sk"
+	lxc6MapCiliumLb6Services    = "cilium_lb6_services"
+	lxc6MapCiliumLxc            = "cilium_lxc"
+	lxc6MapCiliumMetrics        = "cilium_metrics"
+	lxc6MapCiliumPolicy         = "cilium_policy"
+	lxc6MapCiliumPolicystats    = "cilium_policystats"
+	lxc6MapCiliumScratch        = "cilium_scratch"
+	lxc6MapCiliumSnat6          = "cilium_snat6"
+	lxc6ProgAdmit               = "admit"
+	lxc6ProgArrive              = "arrive"
+	lxc6ProgFromContainer       = "from_container"
+	lxc6ProgFromContainerMarked = "from_container_marked"
+	lxc6ProgHandleIp            = "handle_ip"
+	lxc6ProgHandleIpCont        = "handle_ip_cont"
+	lxc6ProgHandleNeighbour     = "handle_neighbour"
+	lxc6ProgPolicy              = "policy"
+	lxc6ProgReverse             = "reverse"
+	lxc6VarNode                 = "node"
+	lxc6VarSelf                 = "self"
 )
 
 // loadLxc6 returns the embedded CollectionSpec for lxc6.
@@ -89,14 +90,15 @@ type lxc6Specs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type lxc6ProgramSpecs struct {
-	Admit           *ebpf.ProgramSpec `ebpf:"admit"`
-	Arrive          *ebpf.ProgramSpec `ebpf:"arrive"`
-	FromContainer   *ebpf.ProgramSpec `ebpf:"from_container"`
-	HandleIp        *ebpf.ProgramSpec `ebpf:"handle_ip"`
-	HandleIpCont    *ebpf.ProgramSpec `ebpf:"handle_ip_cont"`
-	HandleNeighbour *ebpf.ProgramSpec `ebpf:"handle_neighbour"`
-	Policy          *ebpf.ProgramSpec `ebpf:"policy"`
-	Reverse         *ebpf.ProgramSpec `ebpf:"reverse"`
+	Admit               *ebpf.ProgramSpec `ebpf:"admit"`
+	Arrive              *ebpf.ProgramSpec `ebpf:"arrive"`
+	FromContainer       *ebpf.ProgramSpec `ebpf:"from_container"`
+	FromContainerMarked *ebpf.ProgramSpec `ebpf:"from_container_marked"`
+	HandleIp            *ebpf.ProgramSpec `ebpf:"handle_ip"`
+	HandleIpCont        *ebpf.ProgramSpec `ebpf:"handle_ip_cont"`
+	HandleNeighbour     *ebpf.ProgramSpec `ebpf:"handle_neighbour"`
+	Policy              *ebpf.ProgramSpec `ebpf:"policy"`
+	Reverse             *ebpf.ProgramSpec `ebpf:"reverse"`
 }
 
 // lxc6MapSpecs contains maps before they are loaded into the kernel.
@@ -209,14 +211,15 @@ type lxc6Variables struct {
 //
 // It can be passed to loadLxc6Objects or ebpf.CollectionSpec.LoadAndAssign.
 type lxc6Programs struct {
-	Admit           *ebpf.Program `ebpf:"admit"`
-	Arrive          *ebpf.Program `ebpf:"arrive"`
-	FromContainer   *ebpf.Program `ebpf:"from_container"`
-	HandleIp        *ebpf.Program `ebpf:"handle_ip"`
-	HandleIpCont    *ebpf.Program `ebpf:"handle_ip_cont"`
-	HandleNeighbour *ebpf.Program `ebpf:"handle_neighbour"`
-	Policy          *ebpf.Program `ebpf:"policy"`
-	Reverse         *ebpf.Program `ebpf:"reverse"`
+	Admit               *ebpf.Program `ebpf:"admit"`
+	Arrive              *ebpf.Program `ebpf:"arrive"`
+	FromContainer       *ebpf.Program `ebpf:"from_container"`
+	FromContainerMarked *ebpf.Program `ebpf:"from_container_marked"`
+	HandleIp            *ebpf.Program `ebpf:"handle_ip"`
+	HandleIpCont        *ebpf.Program `ebpf:"handle_ip_cont"`
+	HandleNeighbour     *ebpf.Program `ebpf:"handle_neighbour"`
+	Policy              *ebpf.Program `ebpf:"policy"`
+	Reverse             *ebpf.Program `ebpf:"reverse"`
 }
 
 func (p *lxc6Programs) Close() error {
@@ -224,6 +227,7 @@ func (p *lxc6Programs) Close() error {
 		p.Admit,
 		p.Arrive,
 		p.FromContainer,
+		p.FromContainerMarked,
 		p.HandleIp,
 		p.HandleIpCont,
 		p.HandleNeighbour,

@@ -247,6 +247,7 @@ type lxcNodeConfig struct {
 	Pad         uint8
 	NatMin      uint16
 	NatMax      uint16
+	Wireguard   uint32
 }
 
 type lxcPolicyEntry struct {
@@ -292,35 +293,36 @@ type lxcReverseSkKey struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	lxcMapCiliumCallPolicy    = "cilium_call_policy"
-	lxcMapCiliumCalls         = "cilium_calls"
-	lxcMapCiliumCt4           = "cilium_ct4"
-	lxcMapCiliumCtAny4        = "cilium_ct_any4"
-	lxcMapCiliumEvents        = "cilium_events"
-	lxcMapCiliumFrags4        = "cilium_frags4"
-	lxcMapCiliumIpcache       = "cilium_ipcache"
-	lxcMapCiliumLb4Affinity   = "cilium_lb4_affinity"
-	lxcMapCiliumLb4Backends   = "cilium_lb4_backends"
-	lxcMapCiliumLb4Maglev     = "cilium_lb4_maglev"
-	lxcMapCiliumLb4ReverseNat = "cilium_lb4_reverse_nat"
-	lxcMapCiliumLb4ReverseSk  = "cilium_lb4_reverse_sk"
-	lxcMapCiliumLb4Services   = "cilium_lb4_services"
-	lxcMapCiliumLxc           = "cilium_lxc"
-	lxcMapCiliumMetrics       = "cilium_metrics"
-	lxcMapCiliumPolicy        = "cilium_policy"
-	lxcMapCiliumPolicystats   = "cilium_policystats"
-	lxcMapCiliumScratch       = "cilium_scratch"
-	lxcMapCiliumSnat4         = "cilium_snat4"
-	lxcProgAdmit              = "admit"
-	lxcProgArrive             = "arrive"
-	lxcProgFromContainer      = "from_container"
-	lxcProgHandleIp           = "handle_ip"
-	lxcProgHandleIpCont       = "handle_ip_cont"
-	lxcProgHandleNeighbour    = "handle_neighbour"
-	lxcProgPolicy             = "policy"
-	lxcProgReverse            = "reverse"
-	lxcVarNode                = "node"
-	lxcVarSelf                = "self"
+	lxcMapCiliumCallPolicy     = "cilium_call_policy"
+	lxcMapCiliumCalls          = "cilium_calls"
+	lxcMapCiliumCt4            = "cilium_ct4"
+	lxcMapCiliumCtAny4         = "cilium_ct_any4"
+	lxcMapCiliumEvents         = "cilium_events"
+	lxcMapCiliumFrags4         = "cilium_frags4"
+	lxcMapCiliumIpcache        = "cilium_ipcache"
+	lxcMapCiliumLb4Affinity    = "cilium_lb4_affinity"
+	lxcMapCiliumLb4Backends    = "cilium_lb4_backends"
+	lxcMapCiliumLb4Maglev      = "cilium_lb4_maglev"
+	lxcMapCiliumLb4ReverseNat  = "cilium_lb4_reverse_nat"
+	lxcMapCiliumLb4ReverseSk   = "cilium_lb4_reverse_sk"
+	lxcMapCiliumLb4Services    = "cilium_lb4_services"
+	lxcMapCiliumLxc            = "cilium_lxc"
+	lxcMapCiliumMetrics        = "cilium_metrics"
+	lxcMapCiliumPolicy         = "cilium_policy"
+	lxcMapCiliumPolicystats    = "cilium_policystats"
+	lxcMapCiliumScratch        = "cilium_scratch"
+	lxcMapCiliumSnat4          = "cilium_snat4"
+	lxcProgAdmit               = "admit"
+	lxcProgArrive              = "arrive"
+	lxcProgFromContainer       = "from_container"
+	lxcProgFromContainerMarked = "from_container_marked"
+	lxcProgHandleIp            = "handle_ip"
+	lxcProgHandleIpCont        = "handle_ip_cont"
+	lxcProgHandleNeighbour     = "handle_neighbour"
+	lxcProgPolicy              = "policy"
+	lxcProgReverse             = "reverse"
+	lxcVarNode                 = "node"
+	lxcVarSelf                 = "self"
 )
 
 // loadLxc returns the embedded CollectionSpec for lxc.
@@ -365,14 +367,15 @@ type lxcSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type lxcProgramSpecs struct {
-	Admit           *ebpf.ProgramSpec `ebpf:"admit"`
-	Arrive          *ebpf.ProgramSpec `ebpf:"arrive"`
-	FromContainer   *ebpf.ProgramSpec `ebpf:"from_container"`
-	HandleIp        *ebpf.ProgramSpec `ebpf:"handle_ip"`
-	HandleIpCont    *ebpf.ProgramSpec `ebpf:"handle_ip_cont"`
-	HandleNeighbour *ebpf.ProgramSpec `ebpf:"handle_neighbour"`
-	Policy          *ebpf.ProgramSpec `ebpf:"policy"`
-	Reverse         *ebpf.ProgramSpec `ebpf:"reverse"`
+	Admit               *ebpf.ProgramSpec `ebpf:"admit"`
+	Arrive              *ebpf.ProgramSpec `ebpf:"arrive"`
+	FromContainer       *ebpf.ProgramSpec `ebpf:"from_container"`
+	FromContainerMarked *ebpf.ProgramSpec `ebpf:"from_container_marked"`
+	HandleIp            *ebpf.ProgramSpec `ebpf:"handle_ip"`
+	HandleIpCont        *ebpf.ProgramSpec `ebpf:"handle_ip_cont"`
+	HandleNeighbour     *ebpf.ProgramSpec `ebpf:"handle_neighbour"`
+	Policy              *ebpf.ProgramSpec `ebpf:"policy"`
+	Reverse             *ebpf.ProgramSpec `ebpf:"reverse"`
 }
 
 // lxcMapSpecs contains maps before they are loaded into the kernel.
@@ -485,14 +488,15 @@ type lxcVariables struct {
 //
 // It can be passed to loadLxcObjects or ebpf.CollectionSpec.LoadAndAssign.
 type lxcPrograms struct {
-	Admit           *ebpf.Program `ebpf:"admit"`
-	Arrive          *ebpf.Program `ebpf:"arrive"`
-	FromContainer   *ebpf.Program `ebpf:"from_container"`
-	HandleIp        *ebpf.Program `ebpf:"handle_ip"`
-	HandleIpCont    *ebpf.Program `ebpf:"handle_ip_cont"`
-	HandleNeighbour *ebpf.Program `ebpf:"handle_neighbour"`
-	Policy          *ebpf.Program `ebpf:"policy"`
-	Reverse         *ebpf.Program `ebpf:"reverse"`
+	Admit               *ebpf.Program `ebpf:"admit"`
+	Arrive              *ebpf.Program `ebpf:"arrive"`
+	FromContainer       *ebpf.Program `ebpf:"from_container"`
+	FromContainerMarked *ebpf.Program `ebpf:"from_container_marked"`
+	HandleIp            *ebpf.Program `ebpf:"handle_ip"`
+	HandleIpCont        *ebpf.Program `ebpf:"handle_ip_cont"`
+	HandleNeighbour     *ebpf.Program `ebpf:"handle_neighbour"`
+	Policy              *ebpf.Program `ebpf:"policy"`
+	Reverse             *ebpf.Program `ebpf:"reverse"`
 }
 
 func (p *lxcPrograms) Close() error {
@@ -500,6 +504,7 @@ func (p *lxcPrograms) Close() error {
 		p.Admit,
 		p.Arrive,
 		p.FromContainer,
+		p.FromContainerMarked,
 		p.HandleIp,
 		p.HandleIpCont,
 		p.HandleNeighbour,

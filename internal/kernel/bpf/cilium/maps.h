@@ -39,6 +39,8 @@
 enum reason {
 	FORWARDED = 0,
 	RECEIVED = 3, /* by a program at a device's beginning, before it is known where to */
+	DECRYPTING = 12, /* come out of the device that encrypts */
+	ENCRYPTING = 13, /* on the way into it */
 	SOCKET_FORGOTTEN = 14, /* no packet: a socket that spoke to a service ended */
 	DROP_INVALID_SIP = 132,
 	DROP_POLICY = 133,
@@ -108,7 +110,7 @@ struct ipcache_entry {
 	__u32	identity;
 	__be32	tunnel[4]; /* node to encapsulate to, of either family */
 	__u16	pad;
-	__u8	key;
+	__u8	key; /* not 0: packets for it are encrypted */
 	__u8	flags;
 };
 

@@ -22,9 +22,18 @@ struct node_config {
 	__u8	pad;
 	__u16	nat_min;       /* host order */
 	__u16	nat_max;
+	__u32	wireguard;     /* interface index of the device that encrypts; 0: there is none */
 };
 
 volatile const struct node_config node;
+
+/* identity_mark is the mark of a packet whose sender is known. */
+#define MARK_IDENTITY	0x0f00
+
+inlined __u32 identity_mark(__u32 identity)
+{
+	return identity << 16 | (identity >> 16 & 0xff) | MARK_IDENTITY;
+}
 
 /* Meaning of the words that travel with the packet through tail calls. */
 enum { CB_SRC_IDENTITY = 0, CB_NOT_INGRESS = 1, CB_FROM_TUNNEL = 2, CB_SEEN = 3 };
@@ -127,6 +136,17 @@ inlined __u32 identity_of(struct addr ip)
 	return e && e->identity ? e->identity : ID_WORLD;
 }
 
+#if !ETH_HLEN
+/* add_ethernet puts a header before a packet that came without. */
+inlined int add_ethernet(struct __sk_buff *skb)
+{
+	__be16 proto = skb->protocol;
+
+	return bpf_skb_change_head(skb, sizeof(struct ethhdr), 0) ||
+	       bpf_skb_store_bytes(skb, offset_of(struct ethhdr, proto), &proto, sizeof(proto), 0);
+}
+#endif
+
 /* deliver gives a packet to a pod of this node: as a router would, then on to the program that guards the pod, which
  * runs in the sender's context and does not return here.
  */
@@ -137,6 +157,10 @@ inlined int deliver(struct __sk_buff *skb, const ip_header *ip, const struct end
 
 	if (!take_hop(skb, ip))
 		return drop(skb, direction, DROP_TTL_EXCEEDED);
+#if !ETH_HLEN
+	if (add_ethernet(skb))
+		return drop(skb, direction, DROP_WRITE_ERROR);
+#endif
 	set_macs(skb, &ep->mac, &ep->node_mac);
 	count(skb, direction, FORWARDED);
 	skb->cb[CB_SRC_IDENTITY] = identity;

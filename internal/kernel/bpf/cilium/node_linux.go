@@ -20,9 +20,11 @@ type Node struct {
 	fam    *family
 	config hostNodeConfig
 	host   *ebpf.Collection
-	lxc    *ebpf.CollectionSpec
-	cache  *btf.Cache
-	links  []io.Closer
+	// wireguard has the programs of the device that encrypts, nil without one.
+	wireguard *ebpf.Collection
+	lxc       *ebpf.CollectionSpec
+	cache     *btf.Cache
+	links     []io.Closer
 
 	mu        sync.Mutex
 	endpoints map[uint16]*pod
@@ -78,10 +80,14 @@ func (n *Node) load() error {
 	if err := spec.Variables["node"].Set(n.config); err != nil {
 		return err
 	}
+	only(spec, n.toNetdev(), "to_netdev", "to_netdev_sealing")
 	if n.host, err = attach.Load("cilium host", spec, ebpf.CollectionOptions{Cache: n.cache}); err != nil {
 		return err
 	}
 	if err := fillCalls(n.host, hostCalls); err != nil {
+		return err
+	}
+	if err := n.loadWireGuard(); err != nil {
 		return err
 	}
 	if err := n.SetNodeAddress(n.opts.NodeIP, Host); err != nil {
@@ -115,6 +121,13 @@ func (n *Node) configure() error {
 		}
 		c.Overlay = uint32(dev.Index)
 	}
+	if o.WireGuard != "" {
+		dev, err := attach.Interface(o.NS, o.WireGuard)
+		if err != nil {
+			return err
+		}
+		c.Wireguard = uint32(dev.Index)
+	}
 	n.config = c
 	return nil
 }
@@ -139,10 +152,10 @@ func (n *Node) attachDevices() error {
 	o := n.opts
 	list := []attach.Place{
 		{Device: o.Wire, Hook: attach.Ingress, Program: "from_netdev"},
-		{Device: o.Wire, Hook: attach.Egress, Program: "to_netdev"},
-		{Device: o.HostDevice, Hook: attach.Egress, Program: "from_host"},
-		{Device: o.HostDevice, Hook: attach.Ingress, Program: "to_host"},
-		{Device: o.NetDevice, Hook: attach.Ingress, Program: "to_host"},
+		{Device: o.Wire, Hook: attach.Egress, Program: n.toNetdev()},
+		{Device: o.Pair[0], Hook: attach.Egress, Program: "from_host"},
+		{Device: o.Pair[0], Hook: attach.Ingress, Program: "to_host"},
+		{Device: o.Pair[1], Hook: attach.Ingress, Program: "to_host"},
 	}
 	if o.Overlay != "" {
 		list = append(list,
@@ -150,6 +163,15 @@ func (n *Node) attachDevices() error {
 			attach.Place{Device: o.Overlay, Hook: attach.Egress, Program: "to_overlay"})
 	}
 	links, err := attach.Devices(o.NS, n.host, list...)
+	n.links = append(n.links, links...)
+	if err != nil || n.wireguard == nil {
+		return err
+	}
+	list = []attach.Place{{Device: o.WireGuard, Hook: attach.Ingress, Program: "from_wireguard"}}
+	if o.Overlay == "" {
+		list = append(list, attach.Place{Device: o.WireGuard, Hook: attach.Egress, Program: "to_wireguard"})
+	}
+	links, err = attach.Devices(o.NS, n.wireguard, list...)
 	n.links = append(n.links, links...)
 	return err
 }
@@ -190,6 +212,9 @@ func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) e
 		return fmt.Errorf("cilium dataplane: announce %s: not an %s prefix, as the node's address is", prefix, n.fam)
 	}
 	e := hostIpcacheEntry{Identity: uint32(id)}
+	if n.config.Wireguard != 0 && id != Host && id != RemoteNode && id != World {
+		e.Key = encryptionKey
+	}
 	if tunnel.IsValid() {
 		const hasTunnel, tunnelV6 = 1 << 1, 1 << 2 // HAS_TUNNEL, TUNNEL_V6
 		e.Tunnel, e.Flags = words(tunnel.Unmap()), hasTunnel
@@ -233,6 +258,9 @@ func (n *Node) Close() error {
 	for id, p := range n.endpoints {
 		err = errors.Join(err, p.close())
 		delete(n.endpoints, id)
+	}
+	if n.wireguard != nil {
+		n.wireguard.Close()
 	}
 	if n.host != nil {
 		n.host.Close()

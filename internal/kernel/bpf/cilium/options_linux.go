@@ -55,8 +55,11 @@ type Options struct {
 	Wire string
 	// Overlay is the external VXLAN device; empty routes natively.
 	Overlay string
-	// HostDevice and NetDevice are the pair cilium_host and cilium_net.
-	HostDevice, NetDevice string
+	// WireGuard is the device that encrypts what pods of different nodes send each other, or with Overlay all that goes through
+	// the tunnel; empty encrypts nothing. In IPv4 only, and not with Legacy.
+	WireGuard string
+	// Pair are cilium_host and cilium_net.
+	Pair [2]string
 	// Legacy leaves and enters the node through its stack instead of by redirect_neigh and redirect_peer.
 	Legacy bool
 	// PacketLB translates services packet by packet at the pod's device, for pods that AttachCgroup does not cover.
@@ -129,7 +132,7 @@ func (o Options) check() error {
 	if !fam.has(o.Gateway) {
 		errs = append(errs, fmt.Errorf("gateway is %q, want an %s address like NodeIP", o.Gateway, fam))
 	}
-	for name, d := range map[string]string{"Wire": o.Wire, "HostDevice": o.HostDevice, "NetDevice": o.NetDevice} {
+	for name, d := range map[string]string{"Wire": o.Wire, "first device of Pair": o.Pair[0], "second device of Pair": o.Pair[1]} {
 		if d == "" {
 			errs = append(errs, fmt.Errorf("%s is not named", name))
 		}
@@ -139,6 +142,9 @@ func (o Options) check() error {
 	}
 	if o.NodePort == NodePortDSR && o.Overlay != "" {
 		errs = append(errs, errors.New("a VXLAN tunnel cannot carry the DSR option: route natively or use SNAT"))
+	}
+	if o.WireGuard != "" && (isV6(o.NodeIP) || o.Legacy) {
+		errs = append(errs, errors.New("packets are encrypted in IPv4 with eBPF host routing only"))
 	}
 	if p := o.Sizes.Ports; p < 0 || p > allPorts {
 		errs = append(errs, fmt.Errorf("%d ports of source translation, want 1 to %d", p, allPorts))

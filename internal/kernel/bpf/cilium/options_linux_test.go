@@ -10,7 +10,7 @@ import (
 func TestOptionsOfTwoFamilies(t *testing.T) {
 	eachFamily(t, func(t *testing.T, where numbering) {
 		o := Options{
-			NodeIP: where.node(1), Gateway: where.other().gateway(0), Wire: "eth0", HostDevice: "a", NetDevice: "b",
+			NodeIP: where.node(1), Gateway: where.other().gateway(0), Wire: "eth0", Pair: [2]string{"a", "b"},
 			Masquerade: where.other().cluster,
 		}
 		err := o.check()

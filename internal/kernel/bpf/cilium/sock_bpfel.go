@@ -233,6 +233,7 @@ type sockNodeConfig struct {
 	Pad         uint8
 	NatMin      uint16
 	NatMax      uint16
+	Wireguard   uint32
 }
 
 type sockPolicystatsKey struct {

@@ -45,6 +45,9 @@ func newWorld(t *testing.T, where numbering, change func(*Options)) *world {
 			w.nodes[i].VXLAN(probe.Overlay, 8472)
 		}
 	}
+	if probe.WireGuard != "" {
+		w.join(t, probe.WireGuard)
+	}
 	for i, n := range w.nodes {
 		other := 1 - i
 		own, theirs := w.subnet(i), w.subnet(other)
@@ -73,8 +76,8 @@ func newWorld(t *testing.T, where numbering, change func(*Options)) *world {
 func (w *world) load(t *testing.T, i int, change func(*Options)) {
 	t.Helper()
 	o := Options{
-		NS: w.nodes[i].NS, NodeIP: w.nodes[i].IP, Gateway: w.gateway(i), Wire: "eth0", HostDevice: "cilium_host",
-		NetDevice: "cilium_net", Sizes: Sizes{FlowsTCP: 4096, FlowsAny: 4096, SNAT: 4096, Stats: 1024},
+		NS: w.nodes[i].NS, NodeIP: w.nodes[i].IP, Gateway: w.gateway(i), Wire: "eth0", Pair: [2]string{"cilium_host", "cilium_net"},
+		Sizes: Sizes{FlowsTCP: 4096, FlowsAny: 4096, SNAT: 4096, Stats: 1024},
 	}
 	change(&o)
 	n, err := Load(o)

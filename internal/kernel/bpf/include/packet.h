@@ -12,7 +12,10 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_endian.h>
 
+/* A file of programs for devices without Ethernet headers says 0 first. */
+#ifndef ETH_HLEN
 #define ETH_HLEN	14
+#endif
 #define ETH_ALEN	6
 #define ETH_P_IP	0x0800
 #define ETH_P_ARP	0x0806

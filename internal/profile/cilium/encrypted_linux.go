@@ -1,0 +1,87 @@
+package cilium
+
+import (
+	"net/netip"
+
+	"github.com/cnibench/cnibench/internal/dataplane"
+	"github.com/cnibench/cnibench/internal/kernel/link"
+)
+
+// encrypted is Cilium with WireGuard between nodes:
+//
+//	pod eth0 ── lxc [from_container_marked] ─ eth0 [to_netdev_sealing] ─ cilium_wg0 [to_wireguard] ─ UDP 51871 ─ eth0 ── switch ── ...
+//	... ── eth0 ─ node's stack ─ cilium_wg0 [from_wireguard] ─ redirect_peer ── pod
+//
+// No route and no rule leads to cilium_wg0: the program of the wire redirects what has a pod as its source and an entry with a key
+// as its destination. The addresses of nodes have no key, so what nodes send is in the clear, and what pods send to nodes.
+//
+// Over VXLAN all packets of the tunnel are encrypted. VXLAN is inside WireGuard, and the stack gives it to cilium_vxlan.
+type encrypted struct{ ciliumPlane }
+
+// What the agent's WireGuard has. The mark is on the packets that its device sends.
+const (
+	encryptedMark     = 0xe00
+	encryptedPort     = 51871
+	encryptedOverhead = 95
+)
+
+// The agent's entry in the routing policy for answers of its proxy, whose route leaves room for WireGuard's headers.
+const (
+	fromProxyRule  = 10
+	fromProxy      = 0xa00
+	fromProxyTable = 2005
+)
+
+// Arrange sets the encryption's bytes aside. The device has no address.
+func (e encrypted) Arrange(n *dataplane.Node, number, pods int) {
+	e.ciliumPlane.Arrange(n, number, pods)
+	n.Below = n.Tunnel
+	n.Below.MTU -= encryptedOverhead
+	n.Tunnel = dataplane.Tunnel{Device: "cilium_wg0", Addr: n.Below.Addr, Port: encryptedPort, MTU: n.MTU - encryptedOverhead}
+	n.Allowed = []netip.Prefix{dataplane.Single(n.Addr.Addr())}
+	if !e.overlay { // then all that the agent knows to be there
+		n.Allowed = append(n.Allowed, n.PodCIDR, dataplane.Single(n.Gateway()))
+	}
+	for i := range n.Pods {
+		n.Pods[i].MTU -= encryptedOverhead
+		if !e.overlay {
+			n.Allowed = append(n.Allowed, n.Pods[i].Addr)
+		}
+	}
+}
+
+func (e encrypted) Prepare(n dataplane.Node) []link.Thing {
+	t, gw := n.Tunnel, n.Gateway()
+	things := append(e.ciliumPlane.Prepare(n.Unencrypted()),
+		link.WireGuard{Name: t.Device, MTU: t.MTU, Owner: n.Name, Port: t.Port, Mark: encryptedMark},
+		link.Settings{{Name: "net/ipv4/conf/" + t.Device + "/rp_filter", Value: "0"}})
+	if e.overlay {
+		return things
+	}
+	return append(things,
+		link.Rule{Priority: fromProxyRule, Mark: fromProxy, Mask: markKind, Table: fromProxyTable},
+		link.Route{To: dataplane.Single(gw), Dev: ciliumHost, LinkScope: true, Table: fromProxyTable},
+		link.Route{To: dataplane.Everywhere(gw), Via: gw, Dev: ciliumHost, MTU: t.MTU, Table: fromProxyTable})
+}
+
+func (e encrypted) JoinNodes(from, to dataplane.Node) []link.Thing {
+	return append(e.ciliumPlane.JoinNodes(from.Unencrypted(), to.Unencrypted()), link.WireGuardPeer{
+		Device: from.Tunnel.Device, Owner: to.Name,
+		Endpoint: netip.AddrPortFrom(to.Addr.Addr(), uint16(to.Tunnel.Port)), Allowed: to.Allowed,
+	})
+}
+
+// withEncryption returns a profile that can encrypt.
+func withEncryption(e dataplane.Entry, plain ciliumPlane) dataplane.Entry {
+	x, sealed := e.Expect, plain
+	sealed.wireguard, x.RouteMTU = true, true
+	if plain.overlay { // what one node forwards to another is encrypted, too
+		programs := *x.Programs
+		programs.Entered = "there external plain; back node-1 plain"
+		x.Programs = &programs
+	} else {
+		x.Diverted = "10 fwmark 0xa00/0xf00 lookup 2005, 9 fwmark 0x200/0xf00 lookup main"
+	}
+	e.Dataplane, e.Encrypted = plain, &dataplane.Entry{Dataplane: encrypted{sealed}, Expect: x}
+	return e
+}
