@@ -70,7 +70,7 @@ var wide = map[string]int{
 	"internal/plan Lab":                     24,
 	"internal/plan Plan":                    23,
 	"internal/plan Setting":                 16,
-	"internal/plan Traits":                  30,
+	"internal/plan Traits":                  24,
 	"internal/profile Profile":              16,
 	"internal/report Need":                  13,
 	"internal/report figureData":            13,

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/cnibench/cnibench/internal/conduct/idle" // what the result is read by
 	"github.com/cnibench/cnibench/internal/external/externaltest"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )

@@ -15,6 +15,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
+// What reads files knows the workload, whose package stands above.
+func init() { plan.Quiet{Name: "idle"}.Register() }
+
 // samples returns the inputs under TOOL/testdata/FORMAT.
 func samples(t testing.TB, format string) []string {
 	t.Helper()

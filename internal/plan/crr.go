@@ -44,7 +44,7 @@ func (s CRR) kind() *kind { return &crrKind }
 func (s CRR) Traits() Traits {
 	t := Traits{Protocol: TCP, Work: Transaction, Flows: s.Flows, Request: s.RequestSize, Response: s.ResponseSize, Reconnect: true,
 		Rate: s.Rate, Load: s.Load, Arrival: s.Arrival, Spin: s.Wait == spinning, Congestion: s.Congestion,
-		RateMetric: metric.TransactionRate, Times: metric.RTT, Decides: []string{metric.TransactionRate}}
+		Decides: []string{metric.TransactionRate}}
 	if t.Open() {
 		t.Decides = []string{metric.RTT + ".p50"}
 	}

@@ -48,8 +48,8 @@ func (s dnsSpec) kind() *kind { return &dnsKind }
 // Traits implements Spec.
 func (s dnsSpec) Traits() Traits {
 	return Traits{Protocol: s.Protocol, Work: resolution, Flows: s.Flows, Rate: s.Rate, Load: s.Load, Arrival: s.Arrival,
-		Names: s.Shape, rolling: rolling{Backends: s.Backends}, Kernel: s.Elsewhere(), Timeout: s.Longest(),
-		RateMetric: metric.ResolutionRate, Times: metric.ResolutionTime, Decides: []string{metric.ResolutionTime + ".p50"}}
+		Names: s.Shape, rolling: rolling{Backends: s.Backends}, Timeout: s.Longest(),
+		Decides: []string{metric.ResolutionTime + ".p50"}}
 }
 
 func (s dnsSpec) normalize() Spec {

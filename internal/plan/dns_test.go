@@ -21,10 +21,10 @@ func TestParseDNS(t *testing.T) {
 		readsAs(t, in, want)
 	}
 	is := parsed(t, "dns(timeout=1s,attempts=3)").Traits()
-	if !is.Exchanges() || is.Standing() || is.Kernel || is.Timeout != 5*time.Second || !is.Names.Pair() {
+	if !is.Exchanges() || is.Standing() || is.Kernel() || is.Timeout != 5*time.Second || !is.Names.Pair() {
 		t.Errorf("%+v", is)
 	}
-	if is := parsed(t, "dns(server=cluster)").Traits(); !is.Kernel || is.Names.Ndots != 0 || is.Names.Name == "" {
+	if is := parsed(t, "dns(server=cluster)").Traits(); !is.Kernel() || is.Names.Ndots != 0 || is.Names.Name == "" {
 		t.Errorf("%+v", is)
 	}
 }

@@ -66,7 +66,7 @@ func (s HTTP) kind() *kind { return &httpKind }
 func (s HTTP) Traits() Traits {
 	t := Traits{Protocol: TCP, Work: Request, Flows: s.Connections, Response: s.ResponseSize, Reconnect: s.Connection == "close",
 		Rate: s.Rate, Load: s.Load, Arrival: s.Arrival, Congestion: s.Congestion, rolling: rolling{s.Backends, s.Roll, s.Drain},
-		RateMetric: metric.RequestRate, Times: metric.ResponseTime, Decides: []string{metric.RequestRate, metric.ResponseTime + ".p50"}}
+		Decides: []string{metric.RequestRate, metric.ResponseTime + ".p50"}}
 	if t.Open() {
 		t.Decides = t.Decides[1:]
 	}

@@ -52,7 +52,7 @@ func (s jobSpec) kind() *kind { return &jobKind }
 // Traits implements Spec.
 func (s jobSpec) Traits() Traits {
 	return Traits{Protocol: TCP, Work: gigabyte, Flows: 1, Job: s.Shape, Interval: s.Pause, Congestion: s.Congestion,
-		RateMetric: metric.StepRate, Times: metric.StepTime, Decides: []string{metric.StepTime + ".p50", metric.StepTime + ".mean"}}
+		Decides: []string{metric.StepTime + ".p50", metric.StepTime + ".mean"}}
 }
 
 func (s jobSpec) normalize() Spec {

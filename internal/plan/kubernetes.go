@@ -285,7 +285,7 @@ func (fs *faults) validTTL(p Plan) {
 func (fs *faults) validCluster(p Plan) {
 	c := p.Cluster
 	for _, w := range p.Workloads {
-		if w.Traits().NIC != "" {
+		if w.nic() != "" {
 			fs.Add("workloads", "%s: nic is for the lab, and the NICs of a cluster are what they are: leave nic out", w)
 		}
 	}

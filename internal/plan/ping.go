@@ -32,8 +32,8 @@ func (s Ping) kind() *kind { return &pingKind }
 
 // Traits implements Spec.
 func (s Ping) Traits() Traits {
-	return Traits{Protocol: icmp, Work: Transaction, Flows: s.Flows, Message: s.MessageSize, Interval: s.Interval, Kernel: true,
-		RateMetric: metric.TransactionRate, Times: metric.RTT, Decides: []string{metric.RTT + ".p50"}}
+	return Traits{Protocol: icmp, Work: Transaction, Flows: s.Flows, Message: s.MessageSize, Interval: s.Interval,
+		Decides: []string{metric.RTT + ".p50"}}
 }
 
 func (s Ping) normalize() Spec {

@@ -145,7 +145,7 @@ func (c Case) NIC(run NIC) NIC {
 	if c.Profile.Context() != "" {
 		return ""
 	}
-	return cmp.Or(c.Workload.Traits().NIC, c.Profile.Lab(Lab{NIC: run}).NIC)
+	return cmp.Or(c.Workload.nic(), c.Profile.Lab(Lab{NIC: run}).NIC)
 }
 
 // Trial is one execution of a case: the case and its repetition, counted from 1, and the nodes that it is measured between

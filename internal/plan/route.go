@@ -16,8 +16,8 @@ type Route struct {
 	Rolled bool
 	// NewPods means that each client is a pod that is made while it is measured.
 	NewPods bool
-	// Rests means that nothing is sent while it is measured.
-	Rests bool
+	// Rests is the kind of workload of which nothing is sent while it is measured, "" if something is.
+	Rests Kind
 	// NIC is the model of the NICs while it is measured, "" for that of the variant.
 	NIC NIC
 	// Members is how many members of a job there are, the client and the servers; 0 for no job.
@@ -32,7 +32,7 @@ func Single(v Variant, p Path) Route { return Route{Variant: v, Path: p, Servers
 // Route returns the route of a case.
 func (c Case) Route() Route {
 	is := c.Workload.Traits()
-	return Route{Variant: c.Profile, Path: c.Path, Servers: c.Workload.Servers(c.Path), Rolled: c.Workload.Rolled(c.Path), NewPods: is.NewPods, Rests: is.Rests, NIC: is.NIC, Members: is.Job.Members}
+	return Route{Variant: c.Profile, Path: c.Path, Servers: c.Workload.Servers(c.Path), Rolled: c.Workload.Rolled(c.Path), NewPods: is.NewPods(), Rests: c.Workload.Rests(), NIC: c.Workload.nic(), Members: is.Job.Members}
 }
 
 // Routes returns every route of a plan once: each variant on each path with one server, then the routes of the cases.
@@ -62,7 +62,7 @@ func (r Route) String() string {
 	switch {
 	case r.NewPods:
 		return r.Path.String() + " with new pods"
-	case r.Rests:
+	case r.Rests != "":
 		return r.Path.String() + " at rest"
 	case r.Members > 0:
 		return fmt.Sprintf("%s with a job of %d members", r.Path, r.Members)

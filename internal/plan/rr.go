@@ -61,7 +61,7 @@ func (s RR) kind() *kind { return &rrKind }
 func (s RR) Traits() Traits {
 	return Traits{Protocol: s.Protocol, Work: Transaction, Flows: s.Flows, Request: s.RequestSize, Response: s.ResponseSize,
 		Rate: s.Rate, Load: s.Load, Arrival: s.Arrival, Burst: s.Burst, Spin: s.Wait == spinning, Beside: s.Under != "", Congestion: s.Congestion,
-		RateMetric: metric.TransactionRate, Times: metric.RTT, Decides: []string{metric.RTT + ".p50"}}
+		Decides: []string{metric.RTT + ".p50"}}
 }
 
 func (s RR) normalize() Spec {

@@ -60,10 +60,10 @@ func (s Stream) kind() *kind { return &streamKind }
 // Traits implements Spec.
 func (s Stream) Traits() Traits {
 	t := Traits{Protocol: s.Protocol, Work: Kilobyte, Flows: s.Flows, Message: s.MessageSize, Mix: s.Mix != "", Rate: s.Rate,
-		Congestion: s.Congestion, NIC: s.NIC, Reverse: s.Reverse, Bidirectional: s.Bidirectional}
-	t.RateMetric, t.Decides = metric.Goodput, []string{metric.Goodput, metric.PacketRate}
+		Congestion: s.Congestion, Reverse: s.Reverse, Bidirectional: s.Bidirectional}
+	t.Decides = []string{metric.Goodput, metric.PacketRate}
 	if s.Protocol == UDP {
-		t.Work, t.RateMetric = Packet, metric.PacketRate
+		t.Work = Packet
 	}
 	if s.Rate > 0 {
 		t.Decides = []string{metric.FrameLossRate}

@@ -44,7 +44,7 @@ func (s Throughput) kind() *kind { return &throughputKind }
 // Traits implements Spec.
 func (s Throughput) Traits() Traits {
 	return Traits{Protocol: UDP, Work: Packet, Flows: s.Flows, Message: s.MessageSize, Mix: s.Mix != "", Rate: s.Rate, Searches: true,
-		RateMetric: metric.Throughput, Decides: []string{metric.Throughput}}
+		Decides: []string{metric.Throughput}}
 }
 
 func (s Throughput) normalize() Spec {

@@ -50,8 +50,8 @@ func (s TTFR) kind() *kind { return &ttfrKind }
 
 // Traits implements Spec.
 func (s TTFR) Traits() Traits {
-	return Traits{Protocol: TCP, Work: NewPod, Flows: 1, Request: 1, Response: 1, Reconnect: true, Rate: s.Rate, Arrival: Constant, NewPods: true, Timeout: s.Timeout,
-		Times: metric.FromDue, Decides: []string{metric.FromDue + ".p50", metric.FromStart + ".p50", metric.FromDue + ".mean"}}
+	return Traits{Protocol: TCP, Work: NewPod, Flows: 1, Request: 1, Response: 1, Reconnect: true, Rate: s.Rate, Arrival: Constant, Timeout: s.Timeout,
+		Decides: []string{metric.FromDue + ".p50", metric.FromStart + ".p50", metric.FromDue + ".mean"}}
 }
 
 func (s TTFR) normalize() Spec {
@@ -83,7 +83,7 @@ func (s TTFR) unfit(window time.Duration) string {
 
 // podFit is the shortest window that is chosen for a workload of new pods, 0 for another.
 func podFit(t Traits) time.Duration {
-	if !t.NewPods {
+	if !t.NewPods() {
 		return 0
 	}
 	least := time.Duration(math.Ceil(1/t.Rate)) * time.Second

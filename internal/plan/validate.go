@@ -117,7 +117,7 @@ func (fs *faults) validConditions(p Plan, field string, v Variant) {
 	}
 	for _, w := range p.Workloads {
 		own := l
-		own.NIC = cmp.Or(w.Traits().NIC, l.NIC)
+		own.NIC = cmp.Or(w.nic(), l.NIC)
 		if why := own.excluded(); own.NIC != l.NIC && why != "" && l.excluded() == "" {
 			fs.Add("workloads", "%s under %s: %s", w, v, why)
 		}
@@ -224,7 +224,7 @@ func (p Plan) Notes(cases int) []string {
 	}
 	notes = append(notes, alike(p)...)
 	for _, w := range p.Workloads {
-		if barred := p.barred(w); len(barred) > 0 && w.Traits().NIC == "" {
+		if barred := p.barred(w); len(barred) > 0 && w.nic() == "" {
 			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, strings.Join(Texts(barred), ", "), w.Barred(barred[0])))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/names"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // Workload is what is sent over a path, and the program that sends it. Two workloads that do the same are equal values
@@ -25,8 +26,8 @@ type Workload struct {
 	Window time.Duration
 }
 
-// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP, Throughput, TTFR, Idle, a job's and that of dns; each is a
-// comparable value and owns its defaults, its bounds and its options.
+// Spec is what one kind of workload sends. Its types are Stream, RR, CRR, Ping, HTTP, Throughput, TTFR, a job's, that of dns and that of
+// kinds that send nothing; each is a comparable value and owns its defaults, its bounds and its options.
 type Spec interface {
 	// Traits returns what can be asked of every kind. The spec is normalized.
 	Traits() Traits
@@ -67,8 +68,8 @@ type (
 	}
 )
 
-// kinds are the kinds of workload in report order.
-var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind, &dnsKind, &ttfrKind, &jobKind, &idleKind}
+// kinds are the kinds of workload in report order; those that send nothing follow.
+var kinds = []*kind{&streamKind, &rrKind, &crrKind, &pingKind, &httpKind, &throughputKind, &dnsKind, &ttfrKind, &jobKind}
 
 // Protocol is the transport under a workload.
 type Protocol string
@@ -91,8 +92,6 @@ const (
 	Packet      work = "packet"
 	NewPod      work = "pod"
 	resolution  work = "resolution"
-	// nothing is the unit of what rests.
-	nothing work = ""
 )
 
 // Traits are what can be asked of a workload whatever its kind. A trait that a kind does not have is zero.
@@ -125,25 +124,15 @@ type Traits struct {
 	Reverse, Bidirectional bool
 	// Congestion is the TCP congestion control of every socket.
 	Congestion string
-	// NIC is the model of the lab's NICs that the workload is sent under, "" for that of the run.
-	NIC NIC
 	rolling
 	// Job is what the members of a job exchange in a step, the zero Shape for no job.
 	Job job.Shape
 	// Names is how a name is resolved, the zero Shape for no resolution.
 	Names names.Shape
-	// NewPods is true if each request comes from a pod of its own, which is made for it; Timeout is how long its answer may
-	// take, or that of a name.
-	NewPods bool
+	// Timeout is how long the answer to a new pod may take, or that of a name.
 	Timeout time.Duration
-	// Rests is true if nothing is sent: the environment reads what its nodes use.
-	Rests bool
 	// Searches is true if a trial is a search for a rate, of many streams.
 	Searches bool
-	// Kernel is true if no process of ours answers: the server's kernel does, or a server of names that is not ours.
-	Kernel bool
-	// RateMetric is the metric of the rate that a trial is about, Times the family of the metrics of its times, "" for none.
-	RateMetric, Times string
 	// Decides are the metrics that tell dataplanes apart, the first that was measured. Where the load is given, a rate only
 	// says what was asked for.
 	Decides []string
@@ -208,8 +197,39 @@ func (t Traits) Exchanges() bool {
 }
 
 // Standing says whether requests go over standing flows, Reconnecting whether each has a connection of its own.
-func (t Traits) Standing() bool     { return t.Work == Transaction && !t.Reconnect && !t.Kernel }
+func (t Traits) Standing() bool     { return t.Work == Transaction && !t.Reconnect && !t.Kernel() }
 func (t Traits) Reconnecting() bool { return t.Work == Transaction && t.Reconnect }
+
+// NewPods says whether each request comes from a pod of its own, which is made for it, Kernel whether no process of ours answers: the
+// server's kernel does, or a server of names that is not ours.
+func (t Traits) NewPods() bool { return t.Work == NewPod }
+func (t Traits) Kernel() bool  { return t.Protocol == icmp || t.Names.Elsewhere() }
+
+// RateMetric returns the metric of the rate that a trial is about, Times the family of the metrics of its times, "" for none.
+func (t Traits) RateMetric() string {
+	if t.Searches {
+		return metric.Throughput
+	}
+	return measured[t.Work].rate
+}
+func (t Traits) Times() string { return measured[t.Work].times }
+
+// measured are these metrics by the unit of work.
+var measured = map[work]struct{ rate, times string }{
+	Transaction: {metric.TransactionRate, metric.RTT},
+	Request:     {metric.RequestRate, metric.ResponseTime},
+	Kilobyte:    {metric.Goodput, ""},
+	Packet:      {metric.PacketRate, ""},
+	NewPod:      {"", metric.FromDue},
+	resolution:  {metric.ResolutionRate, metric.ResolutionTime},
+	gigabyte:    {metric.StepRate, metric.StepTime},
+}
+
+// nic returns the model of the lab's NICs that the workload is sent under, "" for that of the run.
+func (w Workload) nic() NIC {
+	s, _ := w.Spec.(Stream)
+	return s.NIC
+}
 
 // Open reports whether requests follow a schedule that waits for no response.
 func (t Traits) Open() bool { return t.Arrival == Constant || t.Arrival == Poisson }
@@ -233,7 +253,7 @@ func (w Workload) Barred(p Path) string {
 	if t.Backends > 1 && !p.Shared() {
 		return "several backends require a Service"
 	}
-	if t.NIC != "" && !p.Crosses() {
+	if w.nic() != "" && !p.Crosses() {
 		return "no NIC is on a path within a node"
 	}
 	if s, ok := w.Normalize().Spec.(chooser); ok {

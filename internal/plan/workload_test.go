@@ -214,7 +214,7 @@ func TestPingGoesOverNoService(t *testing.T) {
 	p.Paths = []Path{{Pod, Pod, CrossNode}, {Pod, Service, Local}}
 	p.Workloads = []Workload{Workload{Spec: Ping{}}.Normalize(), Workload{Spec: RR{}}.Normalize()}
 	for _, c := range p.Cases() {
-		if c.Workload.Traits().Kernel && c.Path.To == Service {
+		if c.Workload.Traits().Kernel() && c.Path.To == Service {
 			t.Errorf("%s is a case", c.Key())
 		}
 	}
@@ -274,7 +274,7 @@ func TestSeveralBackendsHaveAZero(t *testing.T) {
 // Bulk data has a NIC model of its own only where NICs are on the path, and only in the lab.
 func TestNICOfAStream(t *testing.T) {
 	w, err := ParseWorkload("stream(nic=wire)")
-	if err != nil || w.String() != "stream(nic=wire)" || w.Traits().NIC != NICWire {
+	if err != nil || w.String() != "stream(nic=wire)" || w.nic() != NICWire {
 		t.Fatalf("%v, %s", err, w)
 	}
 	for _, p := range Paths {

@@ -276,8 +276,8 @@ type Collector struct {
 	states []result.Raised
 	// pairs are what was measured between pairs of nodes.
 	pairs matrix.Collector
-	// rests are what the nodes used in the trials of idle.
-	rests []rest
+	// added is what each Addition keeps.
+	added map[int][]Kept
 }
 
 // Add takes in a record. The error says that the result is larger than any that a plan makes.
@@ -286,9 +286,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	if rec.Raised != nil && len(c.states) < maxStates {
 		c.states = append(c.states, *rec.Raised)
 	}
-	if rec.Client != nil && len(rec.Client.Rest) > 0 && len(c.rests) < maxStates {
-		c.rests = append(c.rests, rest{rec.Profile, rec.Client.Rest})
-	}
+	c.addTo(rec)
 	c.explained.Keep = c.Stacks
 	if c.Detailed {
 		c.gather.add(rec)

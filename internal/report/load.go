@@ -128,12 +128,12 @@ func (b *builder) loadLine(profile plan.Variant, path plan.Path, steps []plan.Wo
 			c, ok := b.analysis.Cell(compare.Key{Case: plan.Case{Profile: profile, Path: path, Workload: w}, Metric: name})
 			return c, ok && c.N > 0
 		}
-		half, ok := cell(w.Traits().Times + ".p50")
+		half, ok := cell(w.Traits().Times() + ".p50")
 		if !ok {
 			continue
 		}
 		p := LoadPoint{Load: w.Traits().Load, Half: half.Summary}
-		if tail, ok := cell(w.Traits().Times + ".p99"); ok {
+		if tail, ok := cell(w.Traits().Times() + ".p99"); ok {
 			p.Tail = tail.Summary
 			p.Late, p.Saturated = raisedOften(tail, outcome.LateSender), raisedOften(tail, outcome.Saturated)
 			tails = append(tails, tail.Summary)

@@ -143,7 +143,7 @@ func (b *builder) wantedNeeds(path plan.Path) []want {
 
 // decidingMetrics returns the metrics that decide for a workload.
 func (b *builder) decidingMetrics(w plan.Workload) []string {
-	if is := w.Traits(); b.inLab() && !is.Searches && !is.NewPods {
+	if is := w.Traits(); b.inLab() && !is.Searches && !is.NewPods() {
 		return append([]string{metric.ServiceDemand}, is.Decides...)
 	}
 	return append(slices.Clone(w.Traits().Decides), metric.ServiceDemand)

@@ -37,7 +37,7 @@ func newPodsPage(b *builder) page {
 func (b *builder) newPods() []Grid {
 	var grids []Grid
 	for _, w := range b.analysis.Workloads {
-		if !w.Traits().NewPods {
+		if !w.Traits().NewPods() {
 			continue
 		}
 		for _, path := range b.analysis.Paths {

@@ -1,5 +1,10 @@
 package report
 
+import (
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
 // page is what the report of a result has on one subject, each part optional.
 type page struct {
 	// sections come before the tables of numbers, those of pictures alone behind them; one without anything below its notes is
@@ -18,5 +23,45 @@ type Subject struct {
 	Value any
 }
 
+// Addition is the section of a subject that has a package of its own, with how it is measured.
+type Addition struct {
+	// Of returns what the section needs of a trial, nil for nothing.
+	Of func(*result.Record) any
+	// Section returns the section of what was kept; profiles are those of the report in its order.
+	Section func(profiles []plan.Variant, kept []Kept) Section
+}
+
+// Kept is what an Addition keeps of one trial.
+type Kept struct {
+	Profile plan.Variant
+	Of      any
+}
+
+// additions are the registered ones.
+var additions []Addition
+
+// Register adds the section to reports. Call it before any report is built.
+func (a Addition) Register() { additions = append(additions, a) }
+
+// addTo keeps what the additions need of a record.
+func (c *Collector) addTo(rec *result.Record) {
+	for i, a := range additions {
+		if of := a.Of(rec); of != nil && len(c.added[i]) < maxStates {
+			if c.added == nil {
+				c.added = map[int][]Kept{}
+			}
+			c.added[i] = append(c.added[i], Kept{rec.Profile, of})
+		}
+	}
+}
+
+// addedPage has the sections of the additions.
+func addedPage(b *builder) (p page) {
+	for i, a := range additions {
+		p.sections = append(p.sections, a.Section(b.analysis.Profiles, b.from.added[i]))
+	}
+	return p
+}
+
 // pages returns what a report has beside its tables, in reading order. A subject is one file, and its line here.
-var pages = []func(*builder) page{loadPage, needPage, explainedPage, growthPage, newPodsPage, restPage, distributionPage, nodesPage}
+var pages = []func(*builder) page{loadPage, needPage, explainedPage, growthPage, newPodsPage, addedPage, distributionPage, nodesPage}

@@ -12,8 +12,16 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
+// jobLasts is how long a job takes at the most, also without a member that has become silent.
+func jobLasts(c *conductor, w plan.Workload, delay time.Duration) time.Duration {
+	if w.Traits().Job.Continues() {
+		delay += c.span(w).warmup + grace
+	}
+	return mostLast(c, w, delay)
+}
+
 // jointly measures a job: its members are the client and the servers of the route.
-func jointly(ctx context.Context, c *conductor, e control.Ends, j job) (seen, error) {
+func (c *conductor) jointly(ctx context.Context, e control.Ends, j job) (seen, error) {
 	sides, err := c.started(ctx, e)
 	if err != nil {
 		return seen{}, err

@@ -37,7 +37,7 @@ func (r *recording) start() {
 // explain measures a trial once more, with samples of its CPUs, if the plan asks for it. Its record says why there are none.
 // A trial that has failed is not repeated.
 func (c *conductor) explain(ctx context.Context, t plan.Trial) (reason string, err error) {
-	if !c.plan.Explain || c.memory.sampled[t] || t.Workload.Traits().Searches || t.Workload.Traits().Rests || t.Workload.Tool != "" {
+	if !c.plan.Explain || c.memory.sampled[t] || mannerOf(t.Workload.Kind()).opaque || t.Workload.Tool != "" {
 		return "", nil
 	}
 	recs, ok := []result.Record{{Type: result.TypeSampled, Error: &result.Failure{Kind: kindNotSampled}}}, true

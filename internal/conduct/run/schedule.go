@@ -44,7 +44,7 @@ func (c *conductor) keep(r *result.Record) error {
 	if r.Type == result.TypeTrial {
 		c.memory.had.add(r.Trial)
 		c.memory.pairs.Add(r)
-		rate := r.Metrics[r.Workload.Traits().RateMetric]
+		rate := r.Metrics[r.Workload.Traits().RateMetric()]
 		if r.Status == result.OK && rate > 0 && r.Repetition <= c.capacityTrials() {
 			c.memory.rates[r.Case] = append(c.memory.rates[r.Case], rate)
 		}

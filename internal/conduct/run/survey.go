@@ -60,7 +60,7 @@ func survey(ctx context.Context, e env.Environment, p plan.Plan, was []mesh.Node
 		wayOut := "cnibench doctor says what this machine lacks"
 		stands := func(q result.Profile) bool { return q.Skipped == "" && len(q.NotServed) > 0 }
 		switch {
-		case !p.OnCluster() && !slices.ContainsFunc(p.Workloads, func(w plan.Workload) bool { return !w.Traits().Rests }):
+		case !p.OnCluster() && !slices.ContainsFunc(p.Workloads, func(w plan.Workload) bool { return w.Rests() == "" }):
 			wayOut = "measure a cluster: --env kubernetes"
 		case slices.ContainsFunc(profiles, stands):
 			wayOut = "name other paths by --paths (cnibench list paths)"
@@ -103,14 +103,13 @@ func (s *surveyed) ask(ctx context.Context, at env.Site, q *result.Profile, r pl
 func incapable(at env.Site, r plan.Route) string {
 	_, rolls := at.(env.Roller)
 	_, makes := at.(env.PodMaker)
-	_, rests := at.(env.Rester)
 	switch {
 	case r.Rolled && !rolls:
 		return notRolled
 	case r.NewPods && !makes:
 		return noNewPods
-	case r.Rests && !rests:
-		return noRest
+	case r.Rests != "":
+		return manners[r.Rests].unable(at)
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -64,6 +65,17 @@ func (c *conductor) seek(ctx context.Context, e control.Ends, j job) (seen, erro
 		return best, fmt.Errorf("%s: %w", j.Workload, &control.Error{Kind: kindNoThroughput, Message: noThroughput(w, best.probes)})
 	}
 	return best, nil
+}
+
+// searchLasts is how long a search takes at the most.
+func searchLasts(c *conductor, w plan.Workload, delay time.Duration) time.Duration {
+	longest := c.probeSpan(w, true)
+	return mostProbes * (longest.warmup + longest.window + delay)
+}
+
+// found returns the metrics of a search.
+func found(w plan.Workload, rec result.Record, x outcome.Conditions) (map[string]float64, []sample.Warning) {
+	return outcome.DeriveSearch(w.Spec.(plan.Throughput), rec, x)
 }
 
 // noThroughput says why a search found no rate.

@@ -54,18 +54,8 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		return rec, true
 	}
 	before := c.full(t.Profile)
-	do := c.measure
-	switch is := k.Workload.Traits(); {
-	case is.Searches:
-		do = c.seek
-	case is.NewPods:
-		do = c.arrive
-	case is.Rests:
-		do = c.rest
-	case is.Job.Members > 0:
-		do = func(ctx context.Context, e control.Ends, j job) (seen, error) { return jointly(ctx, c, e, j) }
-	}
-	v, err := do(bounded, e, job{k, t.Route(), asked(k.Workload, capacity), c.span(k.Workload)})
+	do := mannerOf(k.Workload.Kind())
+	v, err := do.measure(c, bounded, e, job{k, t.Route(), asked(k.Workload, capacity), c.span(k.Workload)})
 	rec.WallNs = int64(time.Since(begin))
 	rec.Client, rec.Server, rec.Drops, rec.Probes, rec.Churn = v.client, v.server, v.drops, v.probes, v.churn
 	err = c.dead(t.Profile, overflowed(before, c.full(t.Profile), err))
@@ -82,11 +72,7 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	conditions := c.conditions(k)
 	conditions.Backends, conditions.Capacity = len(e.Servers), capacity
 	conditions.Drops, conditions.Apart, conditions.Churn = v.drops, v.apart, v.churn
-	if search, ok := k.Workload.Spec.(plan.Throughput); ok {
-		rec.Metrics, rec.Warnings = outcome.DeriveSearch(search, rec, conditions)
-	} else {
-		rec.Metrics, rec.Warnings = outcome.Derive(k.Workload, v.client, v.server, conditions)
-	}
+	rec.Metrics, rec.Warnings = do.derive(k.Workload, rec, conditions)
 	if len(c.changed) > 0 {
 		rec.Warnings = append(rec.Warnings, sample.Warning{ID: conditionsChanged, Message: strings.Join(c.changed, "; ")})
 	}
@@ -117,7 +103,7 @@ func (c *conductor) conditions(k plan.Case) outcome.Conditions {
 		own := k.Profile.Lab(c.plan.Lab)
 		x.MTU, x.NIC = own.MTU, own.NIC
 	}
-	if own := k.Workload.Traits().NIC; own != "" {
+	if own := k.Route().NIC; own != "" {
 		x.NIC = own
 	}
 	if !k.Path.Crosses() {
@@ -154,21 +140,7 @@ type seen struct {
 
 // limit is how long a trial may take before it has failed.
 func (c *conductor) limit(k plan.Case) time.Duration {
-	delay := 4 * c.roundTrip(k) // to set up and to end
-	if k.Workload.Traits().Searches {
-		longest := c.probeSpan(k.Workload, true)
-		return mostProbes*(longest.warmup+longest.window+delay) + grace
-	}
-	// A new pod that is due at the end of the window may take its whole time, and one comes before the window.
-	delay += 2 * k.Workload.Traits().Timeout
-	if k.Workload.Traits().Rests {
-		delay += restLimit
-	}
-	own := c.span(k.Workload)
-	if k.Workload.Traits().Job.Continues() { // without a member that has become silent
-		delay += own.warmup + grace
-	}
-	return own.warmup + own.window + delay + grace
+	return mannerOf(k.Workload.Kind()).lasts(c, k.Workload, 4*c.roundTrip(k)) + grace
 }
 
 // span is how long a workload is measured in the trial under way.

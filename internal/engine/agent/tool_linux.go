@@ -76,7 +76,7 @@ func prepareOwn(ctx context.Context, p control.Prepare) (side, error) {
 func hostFor(p control.Prepare) control.Prepare {
 	window, _ := p.Workload.Measured(p.Window, p.Warmup)
 	p.Warmup, p.Window = min(margin, window/4), window-2*min(margin, window/4)
-	if !p.Workload.Traits().Kernel {
+	if !p.Workload.Traits().Kernel() {
 		p.Awaits = overtime
 	}
 	p.Workload = p.Workload.Without("tool", "rate", "arrival")

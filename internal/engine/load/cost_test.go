@@ -42,7 +42,7 @@ func TestNoAllocationPerOperation(t *testing.T) {
 				}
 			}
 			check(control.SideClient, own, got.Operations)
-			if w.Traits().Kernel {
+			if w.Traits().Kernel() {
 				return // the kernel answers
 			}
 			served := p.read(t)

@@ -146,7 +146,7 @@ func (t *Trial) check() error {
 		return usage("window of %v, at least 1ms", o.Window)
 	case min(o.Warmup, o.Interval, o.Timeout, o.Setup, o.Awaits) < 0:
 		return usage("a negative time")
-	case o.Port < 0 || o.Port > 65535 || o.Port == 0 && o.Side == control.SideClient && !t.traits.Kernel:
+	case o.Port < 0 || o.Port > 65535 || o.Port == 0 && o.Side == control.SideClient && !t.traits.Kernel():
 		return usage("port %d", o.Port)
 	case o.Awaits > 0 && !t.welcomes():
 		return usage("a %s of %s awaits no connection", o.Side, o.Workload)
@@ -177,7 +177,7 @@ func (t *Trial) name() string {
 	if t.address.IsValid() {
 		at = t.address.String()
 	}
-	if !t.traits.Kernel {
+	if !t.traits.Kernel() {
 		at = fmt.Sprintf("%s port %d", at, t.port)
 	}
 	return fmt.Sprintf("%s %s %s", t.o.Workload, t.o.Side, at)

@@ -128,7 +128,7 @@ func failures(o *sample.Observation) uint64 {
 func checkSide(t *testing.T, o control.Prepare, got *sample.Observation) {
 	t.Helper()
 	w := o.Workload
-	pingServer := w.Traits().Kernel && got.Side == "server"
+	pingServer := w.Traits().Kernel() && got.Side == "server"
 	if (got.Operations == 0) != pingServer {
 		t.Errorf("%s: %d operations", got.Side, got.Operations)
 	}
@@ -202,7 +202,7 @@ func checkBytes(t *testing.T, w plan.Workload, client, server *sample.Observatio
 		return // see TestNames
 	}
 	request, response := uint64(w.Traits().Request), uint64(w.Traits().Response)
-	if w.Traits().Kernel {
+	if w.Traits().Kernel() {
 		request, response = uint64(w.Traits().Message), uint64(w.Traits().Message)
 	}
 	if client.BytesSent != client.Operations*request || client.BytesReceived != client.Operations*response {

@@ -267,7 +267,7 @@ func (t *Trial) listen() error {
 		t.roster.tasks.Go(func() { accept(fd) })
 		return nil
 	}
-	if t.traits.Kernel {
+	if t.traits.Kernel() {
 		return nil // the kernel answers
 	}
 	fd := -1

@@ -61,7 +61,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	merge(&o.RTT, rtt)
 	merge(&o.Connect, connect)
 	o.Undisturbed = map[string]float64{}
-	for family, h := range map[string]*sample.Histogram{t.traits.Times: rtt, metric.ConnectTime: connect} {
+	for family, h := range map[string]*sample.Histogram{t.traits.Times(): rtt, metric.ConnectTime: connect} {
 		if h != nil {
 			maps.Insert(o.Undisturbed, h.Percentiles(family))
 		}
@@ -73,7 +73,7 @@ func (t *Trial) observe(begin, end *edge, rows *rows) (*sample.Observation, erro
 	counts[gone] += t.sumDatagrams(o, workers, limit)
 	sumDrops(o.Datagrams, begin.drops, end.drops)
 	o.Buffers = t.buffersOf(workers)
-	if t.traits.Kernel && t.o.Side == control.SideServer {
+	if t.traits.Kernel() && t.o.Side == control.SideServer {
 		return o, nil
 	}
 	o.Errors = named(counts)

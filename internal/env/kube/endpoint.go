@@ -35,7 +35,7 @@ func (c *Cluster) Endpoints(r plan.Route) (ends control.Ends, err error) {
 	if why == "" && r.NewPods && bare(r.Variant) {
 		why = "its pods share the network of their node: nothing is attached"
 	}
-	if why == "" && r.Rests && bare(r.Variant) {
+	if why == "" && r.Rests != "" && bare(r.Variant) {
 		why = "its nodes are those of the CNI that runs there"
 	}
 	if why != "" {

@@ -189,7 +189,7 @@ func TestRestEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := plan.Single(plan.VariantOf("cni"), acrossNodes)
-	r.Rests = true
+	r.Rests = "idle"
 	if _, err := c.Endpoints(r); err != nil {
 		t.Error(err)
 	}

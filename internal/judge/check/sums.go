@@ -214,10 +214,10 @@ func (t *trial) inFlight() (f flight, ok bool) {
 		return f, false
 	}
 	is := t.view.sent(t.Case)
-	if !is.Exchanges() || is.Kernel {
+	if !is.Exchanges() || is.Kernel() {
 		return f, false
 	}
-	rate, latency := is.RateMetric, is.Times
+	rate, latency := is.RateMetric(), is.Times()
 	f.most = is.Concurrency()
 	f.under = t.metrics[rate] * t.metrics[latency+".mean"] / 1e9
 	if t.seconds > 0 {
@@ -309,7 +309,7 @@ const (
 
 func (t *trial) shortWindow() string {
 	is := t.Workload.Traits()
-	if every := is.Interval.Seconds(); is.Kernel && every > 0 && t.seconds > 0 && t.seconds/every < fewEchoes {
+	if every := is.Interval.Seconds(); is.Kernel() && every > 0 && t.seconds > 0 && t.seconds/every < fewEchoes {
 		return fmt.Sprintf("%.0f echoes", t.seconds/every)
 	}
 	if t.Workload.Traits().Bulk() && t.view.imported() && t.view.header.Plan.Warmup == 0 && t.seconds > 0 && t.seconds < shortFlow {

@@ -73,7 +73,7 @@ func (b *Budget) setMetric(s string) error {
 		}
 	}
 	if slices.Contains(metric.Statistics, name) {
-		name = cmp.Or(kind.Default().Traits().Times, metric.RTT) + "." + name
+		name = cmp.Or(kind.Default().Traits().Times(), metric.RTT) + "." + name
 	}
 	m, known := metric.Lookup(name)
 	if !known {

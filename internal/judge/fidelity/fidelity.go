@@ -223,7 +223,7 @@ func (p *Page) add(lab compare.Side, recs []result.Record, context string) error
 		return nil //nolint:nilerr // the two have nothing in common, which is no row
 	}
 	for _, m := range all.Only(func(k compare.Key) bool {
-		return k.Metric == metric.ServiceDemand || k.Metric == k.Workload.Traits().RateMetric
+		return k.Metric == metric.ServiceDemand || k.Metric == k.Workload.Traits().RateMetric()
 	}).Matches {
 		rows := &p.Rates
 		if m.Metric == metric.ServiceDemand {

@@ -161,7 +161,7 @@ func (t *trial) otherLoad() string {
 		return ""
 	}
 	share := unaccounted
-	if len(t.c.CPUs) == 0 || t.is.NewPods { // the kernel makes and removes the namespaces of pods in tasks of its own
+	if len(t.c.CPUs) == 0 || t.is.NewPods() { // the kernel makes and removes the namespaces of pods in tasks of its own
 		share = strange
 	}
 	missing := a.missing()

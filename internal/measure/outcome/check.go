@@ -46,7 +46,6 @@ const (
 	absentBackend   = "absent-backend"
 	idWideGap       = "wide-gap"
 	churnBehind     = "churn-behind"
-	restLost        = "rest-lost"
 	straggler       = "straggler"
 	lostMember      = "member-lost"
 )
@@ -185,7 +184,7 @@ func (t *trial) disagree() string {
 	if t.client != nil && t.client.Job != nil {
 		return jobBytes(t)
 	}
-	if t.client == nil || t.server == nil || t.is.Kernel {
+	if t.client == nil || t.server == nil || t.is.Kernel() {
 		return ""
 	}
 	what, a, b := t.counts()
@@ -314,7 +313,7 @@ func (t *trial) idleSoftIRQ() string {
 
 func (t *trial) errors(s *side) string {
 	// The errors of rolled backends are the result. Servers of new pods see attempts that their clients abandon.
-	return grown(s.Errors, func(string) bool { return !t.rolled() && !(t.is.NewPods && s == t.server) })
+	return grown(s.Errors, func(string) bool { return !t.rolled() && !(t.is.NewPods() && s == t.server) })
 }
 
 func (t *trial) resent(s *side) string {
@@ -341,7 +340,7 @@ func (t *trial) congestion(s *side) string {
 
 func (t *trial) meterHeavy(s *side) string {
 	own, all := float64(s.CPU.ThreadsNs), float64(s.CPU.ProcessNs)
-	return when(own > 0 && !t.is.NewPods && all-own > max(heavyMeter*own, noticeable*float64(s.ElapsedNs)),
+	return when(own > 0 && !t.is.NewPods() && all-own > max(heavyMeter*own, noticeable*float64(s.ElapsedNs)),
 		"the meter itself used %.0f%% as much CPU time as the load", 100*(all-own)/own)
 }
 
@@ -369,7 +368,7 @@ func (t *trial) fewSamples() string {
 
 func (t *trial) fewOperations(s *side) string {
 	// The workload sets the number of a ping with an interval and of an open loop. The kernel answers an echo and counts nothing.
-	if t.is.Interval > 0 || t.is.Open() || s == t.server && t.is.Kernel {
+	if t.is.Interval > 0 || t.is.Open() || s == t.server && t.is.Kernel() {
 		return ""
 	}
 	return when(s.Operations < uint64(fewest*t.is.Concurrency()),
@@ -377,7 +376,7 @@ func (t *trial) fewOperations(s *side) string {
 }
 
 func (t *trial) windowSkew() string {
-	if t.client == nil || t.server == nil || t.is.NewPods {
+	if t.client == nil || t.server == nil || t.is.NewPods() {
 		return ""
 	}
 	a, b := t.client.seconds(), t.server.seconds()

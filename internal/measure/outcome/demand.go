@@ -22,9 +22,9 @@ func (t *trial) demand() {
 	client, okClient := t.threads(t.client)
 	// The client of an open loop polls the clock before it sends, which is not part of the path's cost. A tool sleeps, and
 	// so does the process that makes pods.
-	okClient = okClient && (!t.is.Open() || t.byTool() || t.is.NewPods)
+	okClient = okClient && (!t.is.Open() || t.byTool() || t.is.NewPods())
 	server, okServer := t.threads(t.server)
-	if t.is.Kernel && !okServer && !t.is.Names.Given() {
+	if t.is.Kernel() && !okServer && !t.is.Names.Given() {
 		// The kernel answers an echo and charges the time to the client's send or to ksoftirqd.
 		okServer = okClient
 	}

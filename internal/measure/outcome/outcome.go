@@ -83,9 +83,6 @@ func Derive(w plan.Workload, client, server *sample.Observation, c Conditions) (
 	if t.is.Reverse {
 		t.sender, t.receiver = t.server, t.client
 	}
-	if t.is.Rests {
-		return t.rest()
-	}
 	if t.byTool() {
 		return t.tool()
 	}

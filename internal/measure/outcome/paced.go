@@ -62,7 +62,7 @@ func (t *trial) short(n, due uint64) bool {
 // notSent reports requests that were not sent in time.
 func (t *trial) notSent() string {
 	s := t.schedule()
-	if t.is.NewPods {
+	if t.is.NewPods() {
 		return when(t.short(s.Sent, s.Due), "%d pods were due in the window and %d were started: the machine could not make pods at this rate", s.Due, s.Sent)
 	}
 	return when(t.short(s.Sent, s.Due), "%d requests were scheduled in the window and %d went out, late ones included: "+
@@ -72,7 +72,7 @@ func (t *trial) notSent() string {
 // saturated reports responses that did not keep up with the schedule: the times are those of a growing queue.
 func (t *trial) saturated() string {
 	s := t.schedule()
-	if s.Due == 0 || t.is.NewPods { // pods do not wait for each other
+	if s.Due == 0 || t.is.NewPods() { // pods do not wait for each other
 		return ""
 	}
 	return when(t.short(t.client.Operations, s.Due), "%d requests were scheduled in the window and %d responses arrived, those to earlier requests included: "+
@@ -82,7 +82,7 @@ func (t *trial) saturated() string {
 // lateSender reports a tail of the times that the client itself causes.
 func (t *trial) lateSender() string {
 	lag, ok := t.metrics[metric.SendLag+".p99"]
-	tail, known := t.metrics[t.is.Times+".p99"]
+	tail, known := t.metrics[t.is.Times()+".p99"]
 	return when(ok && known && lag > max(promptNs, lateTail*tail), "1 %% of the requests left %s or more late, and the 99th percentile is %s: the client's busy CPU makes the tail, not the path",
 		time.Duration(lag).Round(time.Microsecond/10), time.Duration(tail).Round(time.Microsecond/10))
 }

@@ -29,7 +29,7 @@ const doubtful = 0.99
 func (t *trial) percentile(name string, h *sample.Histogram, q float64) {
 	ns, ok := h.Percentile(q)
 	if !ok {
-		if q <= doubtful && (q <= 0.5 || !t.is.NewPods && t.is.Job.Members == 0) { // new pods and steps are few
+		if q <= doubtful && (q <= 0.5 || !t.is.NewPods() && t.is.Job.Members == 0) { // new pods and steps are few
 			t.thin = append(t.thin, name)
 		}
 		return

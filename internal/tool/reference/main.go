@@ -25,11 +25,16 @@ func main() {
 	}
 }
 
-func writeAll(docs string) error {
-	pages := map[string]func(io.Writer) error{"reference/workloads.md": writeWorkloads, "reference/settings.md": writeSettings, "reference/commands.md": writeCommands, "reference/profile-files.md": writeProfileFiles, "reference/glossary.md": writeGlossary}
+// pages are the generated pages by their path below docs.
+var pages = func() map[string]func(io.Writer) error {
+	all := map[string]func(io.Writer) error{"reference/workloads.md": writeWorkloads, "reference/settings.md": writeSettings, "reference/commands.md": writeCommands, "reference/profile-files.md": writeProfileFiles, "reference/glossary.md": writeGlossary}
 	for _, name := range schema.Names {
-		pages["schema/"+name+".json"] = func(w io.Writer) error { return schema.Write(w, name) }
+		all["schema/"+name+".json"] = func(w io.Writer) error { return schema.Write(w, name) }
 	}
+	return all
+}()
+
+func writeAll(docs string) error {
 	for name, write := range pages {
 		path := filepath.Join(docs, name)
 		var b bytes.Buffer

@@ -210,8 +210,8 @@ func clusterOptions(want plan.Plan, at kube.Location, options Options) kube.Opti
 		Kubeconfig: at.Kubeconfig, Context: at.Context, Cluster: want.Cluster, Say: options.Say,
 		Paths: want.Paths, Backends: want.Backends(), Rolled: want.Rolled(), Family: want.Lab.Family, TrafficPolicy: want.Lab.TrafficPolicy, Waits: kube.Waits{Settle: options.Settle},
 		Sends:   kube.Sends{Pairs: want.Pairs, Seed: want.Seed, UDP: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().Protocol == plan.UDP })},
-		NewPods: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().NewPods }),
-		Rests:   slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Traits().Rests }),
+		NewPods: slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Normalize().Traits().NewPods() }),
+		Rests:   slices.ContainsFunc(want.Workloads, func(w plan.Workload) bool { return w.Rests() != "" }),
 		Host:    slices.ContainsFunc(want.Measured(), bare),
 		Tools:   want.Tools(),
 	}

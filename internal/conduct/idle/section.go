@@ -1,87 +1,94 @@
-package report
+package idle
 
 import (
 	"cmp"
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
+	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-var restNotes = []string{
+var notes = []string{
 	"Each value is the median over trials. 100 % is one core. Memory is the working set at the end of the window.",
 	"A part is the mean over the two nodes of the path: a part that runs on one of them counts half. The parts of a node do not add up to it: the kernel's own work and services outside of pods have no part.",
 	"The times are those of the kubelet's samples, in whole seconds: a window of 60 s is known to 2 %.",
 }
 
-// rest is what the nodes used in one trial.
-type rest struct {
-	profile plan.Variant
-	nodes   []sample.NodeRest
-}
+// title heads the section.
+const title = "Nodes and daemons at rest"
 
-// restRow is one row of the tables of nodes at rest.
-type restRow struct {
+// row is one row of the tables of nodes at rest.
+type row struct {
 	rank int
 	name string
 }
 
 // parts returns what one trial says of each row: the nodes, the daemons of the network, and the rest of a node.
-func (r rest) parts() map[restRow]sample.Usage {
-	all := map[restRow]sample.Usage{}
+func parts(nodes []sample.NodeRest) map[row]sample.Usage {
+	all := map[row]sample.Usage{}
 	var lost []string // a mean without one of its nodes is not the mean
-	for _, n := range r.nodes {
+	for _, n := range nodes {
 		lost = append(append(lost, n.Lost...), n.LostOthers...)
 	}
-	for _, n := range r.nodes {
-		all[restRow{0, "node of the " + n.Side}] = n.Whole
+	for _, n := range nodes {
+		all[row{0, "node of the " + n.Side}] = n.Whole
 		for _, p := range n.Parts {
 			if slices.Contains(lost, p.Name) {
 				continue
 			}
-			at := restRow{2, p.Name}
+			at := row{2, p.Name}
 			if p.Network {
 				at.rank = 1
 			}
 			sum := all[at]
-			sum.Cores += p.Cores / float64(len(r.nodes))
-			sum.MemoryBytes += p.MemoryBytes / uint64(len(r.nodes))
+			sum.Cores += p.Cores / float64(len(nodes))
+			sum.MemoryBytes += p.MemoryBytes / uint64(len(nodes))
 			all[at] = sum
 		}
 	}
 	return all
 }
 
-// restPage has what nodes and daemons use while nothing is sent.
-func restPage(b *builder) page {
-	return page{sections: []Section{{Heading: "Nodes and daemons at rest", Notes: restNotes, Grids: b.atRest(b.from.rests)}}}
+// of returns what the nodes used in a trial of idle.
+func of(rec *result.Record) any {
+	if rec.Client == nil || len(rec.Client.Rest) == 0 {
+		return nil
+	}
+	return rec.Client.Rest
+}
+
+// section has what nodes and daemons use while nothing is sent.
+func section(profiles []plan.Variant, trials []report.Kept) report.Section {
+	return report.Section{Heading: title, Notes: notes, Grids: atRest(profiles, trials)}
 }
 
 // atRest sets what nodes and daemons use at rest side by side, one profile a column.
-func (b *builder) atRest(rests []rest) []Grid {
-	values := map[restRow]map[plan.Variant][]sample.Usage{}
-	var rows []restRow
+func atRest(among []plan.Variant, trials []report.Kept) []report.Grid {
+	values := map[row]map[plan.Variant][]sample.Usage{}
+	var rows []row
 	seen := map[plan.Variant]bool{}
-	for _, r := range rests {
-		seen[r.profile] = true
-		for p, u := range r.parts() {
+	for _, r := range trials {
+		seen[r.Profile] = true
+		for p, u := range parts(r.Of.([]sample.NodeRest)) {
 			if values[p] == nil {
 				values[p] = map[plan.Variant][]sample.Usage{}
 				rows = append(rows, p)
 			}
-			values[p][r.profile] = append(values[p][r.profile], u)
+			values[p][r.Profile] = append(values[p][r.Profile], u)
 		}
 	}
-	slices.SortFunc(rows, func(p, q restRow) int { return cmp.Or(cmp.Compare(p.rank, q.rank), cmp.Compare(p.name, q.name)) })
-	profiles := each.Where(b.analysis.Profiles, func(p plan.Variant) bool { return seen[p] })
+	slices.SortFunc(rows, func(p, q row) int { return cmp.Or(cmp.Compare(p.rank, q.rank), cmp.Compare(p.name, q.name)) })
+	profiles := each.Where(among, func(p plan.Variant) bool { return seen[p] })
 	if len(profiles) == 0 {
 		return nil
 	}
-	draw := func(title, unit string, of func(sample.Usage) float64) Grid {
-		medians := map[restRow]map[plan.Variant]float64{}
+	draw := func(title, unit string, of func(sample.Usage) float64) report.Grid {
+		medians := map[row]map[plan.Variant]float64{}
 		var all []float64
 		for _, row := range rows {
 			medians[row] = map[plan.Variant]float64{}
@@ -91,7 +98,7 @@ func (b *builder) atRest(rests []rest) []Grid {
 			}
 		}
 		scale := number.Common(unit, all...)
-		g := Grid{Title: title + " (" + scale.Unit + ")", Label: "part", Columns: each.Of(plan.Texts(profiles), number.Clean)}
+		g := report.Grid{Title: title + " (" + scale.Unit + ")", Label: "part", Columns: each.Of(plan.Texts(profiles), number.Clean)}
 		for _, row := range rows {
 			var cells []string
 			for _, p := range profiles {
@@ -105,7 +112,7 @@ func (b *builder) atRest(rests []rest) []Grid {
 		}
 		return g
 	}
-	return []Grid{
+	return []report.Grid{
 		draw("CPU at rest", "ratio", func(u sample.Usage) float64 { return u.Cores }),
 		draw("Memory at rest", "B", func(u sample.Usage) float64 { return float64(u.MemoryBytes) }),
 	}

@@ -1,12 +1,12 @@
-package report
+package idle
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
 )
 
 // TestAtRest: nodes first, then the network's daemons, then the rest; a part of one node counts half; what one profile lacks
@@ -18,12 +18,12 @@ func TestAtRest(t *testing.T) {
 	use := func(name string, network bool, cores float64) sample.RestPart {
 		return sample.RestPart{Name: name, Network: network, Usage: sample.Usage{Cores: cores, MemoryBytes: 4e6}}
 	}
-	trial := func(p plan.Variant, agent float64, more ...sample.RestPart) rest {
+	trial := func(p plan.Variant, agent float64, more ...sample.RestPart) report.Kept {
 		agents := append(more, use("kube-system/agent", true, agent))
-		return rest{p, []sample.NodeRest{node("client", 0.5, agents...), node("server", 0.25, use("kube-system/agent", true, agent))}}
+		return report.Kept{Profile: p, Of: []sample.NodeRest{node("client", 0.5, agents...), node("server", 0.25, use("kube-system/agent", true, agent))}}
 	}
-	b := &builder{analysis: &compare.Analysis{Profiles: plan.Variants("cilium-native", "canal", "host")}}
-	grids := b.atRest([]rest{trial(plan.VariantOf("canal"), 0.01), trial(plan.VariantOf("canal"), 0.03), trial(plan.VariantOf("canal"), 0.02), trial(plan.VariantOf("cilium-native"), 0.04, use("kube-system/operator", true, 0.02), use("kubelet", false, 0.03))})
+	profiles := plan.Variants("cilium-native", "canal", "host")
+	grids := atRest(profiles, []report.Kept{trial(plan.VariantOf("canal"), 0.01), trial(plan.VariantOf("canal"), 0.03), trial(plan.VariantOf("canal"), 0.02), trial(plan.VariantOf("cilium-native"), 0.04, use("kube-system/operator", true, 0.02), use("kubelet", false, 0.03))})
 	cpu := grids[0]
 	want := [][]string{{"50.0", "50.0"}, {"25.0", "25.0"}, {"4.00", "2.00"}, {"1.00", "–"}, {"1.50", "–"}}
 	if !slices.Equal(cpu.Columns, []string{"cilium-native", "canal"}) || cpu.Title != "CPU at rest (%)" || !slices.EqualFunc(cpu.Cells, want, slices.Equal) ||
@@ -34,11 +34,12 @@ func TestAtRest(t *testing.T) {
 		t.Errorf("%+v", memory)
 	}
 	half := trial(plan.VariantOf("canal"), 0.02, use("other pods", false, 0.03))
-	half.nodes[1].Parts, half.nodes[1].Lost, half.nodes[0].LostOthers = nil, []string{"kube-system/agent"}, []string{"other pods"}
-	if cpu := b.atRest([]rest{half})[0]; !slices.Equal(cpu.Labels, []string{"node of the client", "node of the server"}) {
+	nodes := half.Of.([]sample.NodeRest)
+	nodes[1].Parts, nodes[1].Lost, nodes[0].LostOthers = nil, []string{"kube-system/agent"}, []string{"other pods"}
+	if cpu := atRest(profiles, []report.Kept{half})[0]; !slices.Equal(cpu.Labels, []string{"node of the client", "node of the server"}) {
 		t.Errorf("a part that one node lost: %+v", cpu)
 	}
-	if grids = b.atRest(nil); grids != nil {
+	if grids = atRest(profiles, nil); grids != nil {
 		t.Errorf("%+v", grids)
 	}
 }

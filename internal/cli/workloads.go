@@ -1,0 +1,4 @@
+package cli
+
+// Workloads that are a folder each.
+import _ "github.com/cnibench/cnibench/internal/conduct/idle"

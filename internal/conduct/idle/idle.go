@@ -1,0 +1,98 @@
+// Package idle is the workload that sends nothing: what nodes and their daemons use at rest. It has all of it: what a plan says,
+// how it is measured, its metrics, and its section of a report.
+package idle
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/conduct/run"
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/metric"
+)
+
+const (
+	// defaultWindow is the window of idle, leastWindow the shortest that spans two samples of a kubelet, which are up to 20 s
+	// apart.
+	defaultWindow = time.Minute
+	leastWindow   = 30 * time.Second
+	// sampleWait is about how long a trial waits for samples besides, longestWait the most.
+	sampleWait  = 20 * time.Second
+	longestWait = 90 * time.Second
+)
+
+// lost is the warning of daemons whose counters tell nothing.
+const lost = "rest-lost"
+
+// whole is the one path that it is measured on.
+var whole = plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode}
+
+func init() {
+	run.Rest{
+		Quiet: plan.Quiet{
+			Name: "idle", About: "nothing: it reads what the nodes of a cluster and their daemons use at rest", Title: title,
+			Window: defaultWindow, Wait: sampleWait, Decides: []string{metric.IdleCPU + ".network", metric.IdleMemory + ".network"},
+			Barred: barred, Unfit: unfit,
+		},
+		Unable: unable, Limit: longestWait, Read: read, Derive: derive,
+	}.Register()
+	report.Addition{Of: of, Section: section}.Register()
+}
+
+func barred(p plan.Path) string {
+	if p != whole {
+		return "it reads the nodes of " + whole.String()
+	}
+	return ""
+}
+
+func unfit(window time.Duration) string {
+	if window < leastWindow {
+		return fmt.Sprintf("the samples of a kubelet are up to 20s apart: give a window of %s or more", leastWindow)
+	}
+	return ""
+}
+
+func unable(at env.Site) string {
+	if _, rests := at.(env.Rester); !rests {
+		return "idle reads the daemons of a cluster's nodes, and there are none"
+	}
+	return ""
+}
+
+// read returns what the nodes of a path use. Agents of earlier trials stay and sleep.
+func read(ctx context.Context, at env.Site, k plan.Case, window time.Duration) (*sample.Observation, error) {
+	return at.(env.Rester).Rest(ctx, k.Profile, k.Path, window)
+}
+
+// derive returns the metrics of what was read.
+func derive(seen *sample.Observation) (map[string]float64, []sample.Warning) {
+	metrics := map[string]float64{}
+	var cores, memory float64
+	var silent []string
+	known := false
+	for _, n := range seen.Rest {
+		metrics[metric.IdleCPU+"."+n.Side] = n.Whole.Cores
+		metrics[metric.IdleMemory+"."+n.Side] = float64(n.Whole.MemoryBytes)
+		for _, p := range n.Parts {
+			if p.Network {
+				cores, memory, known = cores+p.Cores, memory+float64(p.MemoryBytes), true
+			}
+		}
+		if len(n.Lost) > 0 {
+			silent = append(silent, n.Node+": "+strings.Join(n.Lost, ", "))
+		}
+	}
+	if len(silent) > 0 { // a sum without one of its parts is not the sum
+		return metrics, []sample.Warning{{ID: lost, Message: "counters of the kubelet did not advance or began anew: " + strings.Join(silent, "; ")}}
+	}
+	if nodes := float64(len(seen.Rest)); known {
+		metrics[metric.IdleCPU+".network"], metrics[metric.IdleMemory+".network"] = cores/nodes, memory/nodes
+	}
+	return metrics, nil
+}

@@ -1,0 +1,90 @@
+package run
+
+import (
+	"context"
+	"time"
+
+	"github.com/cnibench/cnibench/internal/control"
+	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/measure/outcome"
+	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
+	"github.com/cnibench/cnibench/internal/plan"
+)
+
+// manner is how trials of a kind of workload go where they do not go as most do. What it leaves out is as in most.
+type manner struct {
+	measure func(c *conductor, ctx context.Context, e control.Ends, j job) (seen, error)
+	// derive returns the metrics and warnings of a trial.
+	derive func(w plan.Workload, rec result.Record, x outcome.Conditions) (map[string]float64, []sample.Warning)
+	// lasts is how long a trial takes at the most, delay being what it takes to set up and to end.
+	lasts func(c *conductor, w plan.Workload, delay time.Duration) time.Duration
+	// unable returns why a site cannot be read while nothing is sent, "" if it can.
+	unable func(at env.Site) string
+	// opaque says that samples of CPUs explain nothing of it.
+	opaque bool
+}
+
+// manners are those of the kinds that have one, but for what Register adds.
+var manners = map[plan.Kind]manner{
+	"throughput": {measure: (*conductor).seek, derive: found, lasts: searchLasts, opaque: true},
+	"ttfr":       {measure: (*conductor).arrive},
+	"job":        {measure: (*conductor).jointly, lasts: jobLasts},
+}
+
+// mannerOf returns that of a kind, complete.
+func mannerOf(k plan.Kind) manner {
+	m := manners[k]
+	if m.measure == nil {
+		m.measure = (*conductor).measure
+	}
+	if m.derive == nil {
+		m.derive = func(w plan.Workload, rec result.Record, x outcome.Conditions) (map[string]float64, []sample.Warning) {
+			return outcome.Derive(w, rec.Client, rec.Server, x)
+		}
+	}
+	if m.lasts == nil {
+		m.lasts = mostLast
+	}
+	return m
+}
+
+// mostLast is how long most trials take. A new pod that is due at the end of the window may take its whole time, and one comes before
+// the window; the same is true of a name.
+func mostLast(c *conductor, w plan.Workload, delay time.Duration) time.Duration {
+	own := c.span(w)
+	return own.warmup + own.window + delay + 2*w.Traits().Timeout
+}
+
+// Rest is a workload that sends nothing, and how the environment is read meanwhile.
+type Rest struct {
+	plan.Quiet
+	// Unable returns why a site cannot be read, "" if it can.
+	Unable func(at env.Site) string
+	// Limit bounds what Read takes besides its window.
+	Limit time.Duration
+	// Read observes a case for a window.
+	Read func(ctx context.Context, at env.Site, k plan.Case, window time.Duration) (*sample.Observation, error)
+	// Derive returns the metrics and warnings of what was read.
+	Derive func(*sample.Observation) (map[string]float64, []sample.Warning)
+}
+
+// Register makes the workload known. Call it before any plan is read.
+func (r Rest) Register() {
+	r.Quiet.Register()
+	manners[r.Name] = manner{unable: r.Unable, opaque: true,
+		measure: func(c *conductor, ctx context.Context, _ control.Ends, j job) (seen, error) {
+			client, err := r.Read(ctx, c.env.At(j.Profile), j.Case, j.window)
+			if err != nil {
+				return seen{}, err
+			}
+			return seen{client: client, windowNs: client.ElapsedNs}, nil
+		},
+		derive: func(_ plan.Workload, rec result.Record, _ outcome.Conditions) (map[string]float64, []sample.Warning) {
+			return r.Derive(rec.Client)
+		},
+		lasts: func(c *conductor, w plan.Workload, delay time.Duration) time.Duration {
+			return mostLast(c, w, delay+r.Limit)
+		},
+	}
+}
