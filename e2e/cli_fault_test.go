@@ -67,8 +67,8 @@ func (p *process) wantSurvived(t *testing.T, limit time.Duration, trials, most i
 
 // TestCLIPodIsDeleted takes a pod away for good: the run ends with the trial that this broke, and can be ended later.
 func TestCLIPodIsDeleted(t *testing.T) {
-	p := startRun(t, many(10)...)
-	p.awaitTrials(t, 7) // of an instance that has more: before the next, pods are made anew
+	p := startRun(t, append(many(10), "--duration", "1s")...)
+	p.awaitTrials(t, 7) // of an instance that has more for some seconds: before the next, pods are made anew
 	ns := "cnibench-" + p.run(t)
 	if err := clientset(admin(t)).CoreV1().Pods(ns).Delete(t.Context(), "server", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
