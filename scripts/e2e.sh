@@ -24,7 +24,7 @@ CNIBENCH_IMAGE=${image%@*} CNIBENCH_BINARY=$PWD/bin/cnibench CNIBENCH_E2E_TOOL=$
 export CNIBENCH_IMAGE CNIBENCH_BINARY CNIBENCH_E2E_TOOL
 named() { name=$1 CNIBENCH_E2E_CLUSTER=$1; export CNIBENCH_E2E_CLUSTER; }
 named e2e
-other=e2e-2 # what stands beside it, in a run of all kinds
+other=e2etwo # what stands beside it, in a run of all kinds
 mkdir -p e2e/results
 work=$(mktemp -d)
 
@@ -32,7 +32,7 @@ work=$(mktemp -d)
 ours() {
 	for process in /proc/[0-9]*; do
 		[ "$process" = "/proc/$$" ] && continue
-		if grep -qs "cnib-e2e-e2e-" "$process/cgroup" || grep -qsz "^CNIBENCH_E2E_CLUSTER=e2e" "$process/environ"; then
+		if grep -qs "cnib-e2e-e2e" "$process/cgroup" || grep -qsz "^CNIBENCH_E2E_CLUSTER=e2e" "$process/environ"; then
 			echo "${process#/proc/}"
 		fi
 	done
@@ -43,7 +43,7 @@ machine() {
 	{
 		ip -o link | cut -d: -f2
 		ip netns list 2>/dev/null | cut -d' ' -f1
-		find /sys/fs/cgroup -type d -path "*/cnib-e2e-e2e-*"
+		find /sys/fs/cgroup -type d -path "*/cnib-e2e-e2e*"
 		for pid in $(ours); do echo "$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline")"; done
 	} | sort
 }
@@ -55,6 +55,8 @@ finish() {
 	trap - EXIT INT TERM
 	[ -z "$lanes" ] || kill $lanes $(ours) 2>/dev/null || true
 	down || status=1
+	tries=0 # what was told to end may take a moment
+	while [ $tries -lt 30 ] && [ -n "$(ours)" ]; do tries=$((tries + 1)); sleep 1; done
 	machine >"$work/machine.after"
 	# Another cluster that stood before may be gone meanwhile; what is new is ours.
 	if comm -13 "$work/machine.before" "$work/machine.after" | grep . >&2; then
