@@ -3,7 +3,7 @@
 # a run does on a cluster, with the faults that it must survive. Takes every cluster down again, and fails if anything is left
 # of a run in the cluster, or of a cluster on the machine.
 #
-#   scripts/e2e.sh                    all kinds of clusters, two at a time: most of a test is waiting
+#   scripts/e2e.sh                    all kinds of clusters, one after another; one that fails does not keep the others from it
 #   scripts/e2e.sh CNI PROXY [TESTS]  one of them: a CNI of the test cluster; iptables, nftables, or none with Cilium; and of
 #                                     the tests those that match a pattern; NetworkPolicies are enforced if it names
 #                                     TestPolicyEnforced
@@ -15,36 +15,46 @@ cd "$(dirname "$0")/.."
 [ "$(id -u)" -eq 0 ] || { echo "e2e.sh: needs root: it makes nodes of namespaces and cgroups" >&2; exit 2; }
 
 say() { echo "e2e: $*" >&2; }
-cluster=bin/cluster
+
+if [ $# -eq 0 ]; then
+	trap 'exit 130' INT TERM
+	failed= cilium='none TestDetect|TestCheckLiveConfig|TestPaths'
+	for kind in 'flannel-vxlan iptables .' 'flannel-host-gw nftables TestDetect|TestPaths|TestPolicyEnforced' \
+		'bridge iptables TestDetect|TestPaths' "cilium-vxlan $cilium" "cilium-native $cilium" "cilium-native-legacy $cilium" \
+		"cilium-native-dsr $cilium" 'none iptables'; do
+		began=$(date +%s)
+		sh scripts/e2e.sh $kind || failed="$failed ${kind%% *}"
+		say "${kind%% *} took $(($(date +%s) - began)) s"
+	done
+	[ -z "$failed" ] || { say "failed:$failed"; exit 1; }
+	exit 0
+fi
+[ $# -ge 2 ] || { say "want CNI PROXY [TESTS], or nothing for all"; exit 2; }
+
+cluster=bin/cluster name=e2e
 make -s build
 CGO_ENABLED=0 go build -o $cluster ./internal/tool/cluster
 $cluster build
 image=$(bin/cnibench image -o bin/cnibench-image.tar)
-CNIBENCH_IMAGE=${image%@*} CNIBENCH_BINARY=$PWD/bin/cnibench CNIBENCH_E2E_TOOL=$PWD/$cluster
-export CNIBENCH_IMAGE CNIBENCH_BINARY CNIBENCH_E2E_TOOL
-named() { name=$1 CNIBENCH_E2E_CLUSTER=$1; export CNIBENCH_E2E_CLUSTER; }
-named e2e
-other=e2etwo # what stands beside it, in a run of all kinds
+CNIBENCH_IMAGE=${image%@*} CNIBENCH_BINARY=$PWD/bin/cnibench CNIBENCH_E2E_TOOL=$PWD/$cluster CNIBENCH_E2E_CLUSTER=$name
+export CNIBENCH_IMAGE CNIBENCH_BINARY CNIBENCH_E2E_TOOL CNIBENCH_E2E_CLUSTER
 mkdir -p e2e/results
 work=$(mktemp -d)
 
-# Processes that this script has started, or that are in a node of its clusters.
-ours() {
-	for process in /proc/[0-9]*; do
-		[ "$process" = "/proc/$$" ] && continue
-		if grep -qs "cnib-e2e-e2e" "$process/cgroup" || grep -qsz "^CNIBENCH_E2E_CLUSTER=e2e" "$process/environ"; then
-			echo "${process#/proc/}"
-		fi
-	done
-}
 # What of ours could be left on the machine, and is not of another test cluster or of somebody else's run. The cache of builds
 # is meant to stay.
 machine() {
 	{
 		ip -o link | cut -d: -f2
 		ip netns list 2>/dev/null | cut -d' ' -f1
-		find /sys/fs/cgroup -type d -path "*/cnib-e2e-e2e*"
-		for pid in $(ours); do echo "$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline")"; done
+		find /sys/fs/cgroup -type d -path "*/cnib-e2e-$name-*"
+		# Processes that this script has started, or that are in a node of its cluster.
+		for process in /proc/[0-9]*; do
+			[ "$process" = "/proc/$$" ] && continue
+			if grep -qs "cnib-e2e-$name-" "$process/cgroup" || grep -qsz "^CNIBENCH_E2E_CLUSTER=$name\$" "$process/environ"; then
+				echo "$(tr '\0' ' ' 2>/dev/null <"$process/cmdline")"
+			fi
+		done
 	} | sort
 }
 # What of a run could be left in a cluster.
@@ -53,10 +63,7 @@ objects() { kubectl get namespaces,pods,services,clusterroles,clusterrolebinding
 finish() {
 	status=$?
 	trap - EXIT INT TERM
-	[ -z "$lanes" ] || kill $lanes $(ours) 2>/dev/null || true
-	down || status=1
-	tries=0 # what was told to end may take a moment
-	while [ $tries -lt 30 ] && [ -n "$(ours)" ]; do tries=$((tries + 1)); sleep 1; done
+	$cluster down --name $name >&2 || status=1
 	machine >"$work/machine.after"
 	# Another cluster that stood before may be gone meanwhile; what is new is ours.
 	if comm -13 "$work/machine.before" "$work/machine.after" | grep . >&2; then
@@ -67,9 +74,7 @@ finish() {
 	[ $status -eq 0 ] && say "all held; nothing is left" || say "failed"
 	exit $status
 }
-down() { $cluster down --name e2e >&2 && $cluster down --name $other >&2; }
-lanes=
-down >/dev/null 2>&1 || true # of a run that was killed
+$cluster down --name $name >/dev/null 2>&1 || true # of a run that was killed
 machine >"$work/machine.before"
 trap finish EXIT
 trap 'exit 130' INT TERM
@@ -89,7 +94,7 @@ on() { # on CNI PROXY TESTS
 	policies=
 	case $1:$3 in cilium-*) ;; *TestPolicyEnforced*) policies=--policies ;; esac
 	raise "$1" "$2" $policies
-	objects >"$work/$name.before"
+	objects >"$work/objects.before"
 	bin/cnibench cni detect --image "$CNIBENCH_IMAGE"
 	out=e2e/results/$1-$2
 	bin/cnibench run --env kubernetes --inspect --force --image "$CNIBENCH_IMAGE" -o "$out.jsonl" \
@@ -98,8 +103,8 @@ on() { # on CNI PROXY TESTS
 	bin/cnibench report -f html "$out.jsonl" >"$out.html"
 	bin/cnibench check "$out.jsonl" || [ $? -eq 3 ] # on one machine it has something to say
 	go test -tags e2e -count=1 -timeout 60m -v -run "$3" ./e2e
-	objects >"$work/$name.after"
-	diff "$work/$name.before" "$work/$name.after" || { say "left in the cluster: see above"; exit 1; }
+	objects >"$work/objects.after"
+	diff "$work/objects.before" "$work/objects.after" || { say "left in the cluster: see above"; exit 1; }
 	$cluster down --name $name
 }
 
@@ -109,28 +114,8 @@ inTurn() { # inTurn PROXY
 	$cluster down --name $name
 }
 
-first() { on flannel-vxlan iptables .; }
-second() {
-	on flannel-host-gw nftables 'TestDetect|TestPaths|TestPolicyEnforced'
-	on bridge iptables 'TestDetect|TestPaths'
-	for mode in vxlan native native-legacy native-dsr; do on cilium-$mode none 'TestDetect|TestCheckLiveConfig|TestPaths'; done
-	inTurn iptables
-}
-# all measures both series of clusters at the same time, and prints what each said when it is over.
-all() {
-	(named "$other"; second) >e2e/results/second.log 2>&1 & lanes=$!
-	(first) >e2e/results/first.log 2>&1 & lanes="$lanes $!"
-	failed=
-	for lane in $lanes; do wait "$lane" || failed=1; done
-	lanes=
-	cat e2e/results/first.log e2e/results/second.log
-	[ -z "$failed" ]
-}
-
-if [ "${1:-}" = none ]; then
+if [ "$1" = none ]; then
 	inTurn "$2"
-elif [ $# -ge 2 ]; then
-	on "$1" "$2" "${3:-.}"
 else
-	all
+	on "$1" "$2" "${3:-.}"
 fi
