@@ -10,7 +10,7 @@
 # It needs apt-get (the kernel is a package), qemu-system-x86_64, busybox, cpio, xz and depmod; make test-vm installs them.
 set -eu
 cd "$(dirname "$0")/.."
-profiles="${*:-calico-ipip ipvlan macvlan flannel-wireguard cilium-netkit calico-vxlan(encryption=wireguard) cilium-native(encryption=wireguard) cilium-vxlan(encryption=wireguard)}"
+profiles="${*:-calico-ipip ipvlan macvlan flannel-wireguard cilium-netkit calico-vxlan(encryption=wireguard) cilium-native(encryption=wireguard) cilium-vxlan(encryption=wireguard) cilium-native(encryption=ipsec)}"
 # Tests that need what few kernels have: the first of the package, the second by name.
 kernel_tests="kernel/link:. kernel/ipvs:. kernel/bpf/attach:. env/lab/selftest:TestBreakageIsNoticed/(encrypt|netkit|ipvs)"
 suite=${SUITE:-bookworm-backports}

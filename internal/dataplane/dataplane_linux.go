@@ -11,6 +11,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 )
 
 // NIC is the name of the node's device on the underlay, and of a pod's device in the pod.
@@ -45,8 +46,8 @@ type Entry struct {
 	Profile string
 	Dataplane
 	Expect expect.Expectation
-	// Encrypted is the same with encryption between nodes, nil if the profile has none.
-	Encrypted *Entry
+	// Encrypted has the same with encryption between nodes, by its kind.
+	Encrypted map[condition.Encryption]Entry
 }
 
 // Node is the description of one node.

@@ -145,8 +145,8 @@ func labSettings() []Setting {
 			oneOf(condition.ConntrackOn, condition.ConntrackOff), func(p *Plan) *condition.Conntrack { return &p.Lab.Conntrack }),
 		setting(Setting{Key: "lab.bridgeNetfilter", Flag: "bridge-netfilter", Where: inLab, PerVariant: true, Help: "`netfilter` of bridged packets: on, as Kubernetes requires, or off"},
 			oneOf(condition.BridgeNetfilterOn, condition.BridgeNetfilterOff), func(p *Plan) *condition.BridgeNetfilter { return &p.Lab.BridgeNetfilter }),
-		setting(Setting{Key: "lab.encryption", Flag: "encryption", Where: inLab, PerVariant: true, Help: "`encryption` of packets between nodes: off, or wireguard in the profiles of Calico and Cilium that have it"},
-			oneOf(condition.EncryptionOff, condition.EncryptionWireGuard), func(p *Plan) *condition.Encryption { return &p.Lab.Encryption }),
+		setting(Setting{Key: "lab.encryption", Flag: "encryption", Where: inLab, PerVariant: true, Help: "`encryption` of packets between nodes: off; wireguard in profiles of Calico and Cilium; ipsec in cilium-native"},
+			oneOf(condition.EncryptionOff, condition.EncryptionWireGuard, condition.EncryptionIPsec), func(p *Plan) *condition.Encryption { return &p.Lab.Encryption }),
 		setting(Setting{Key: "lab.iptables", Flag: "iptables", Where: inLab, Help: "iptables `backend`: nft, legacy or auto"},
 			oneOf(condition.IptablesAuto, condition.IptablesNFT, condition.IptablesLegacy), func(p *Plan) *condition.IptablesBackend { return &p.Lab.Iptables }),
 	}

@@ -212,8 +212,11 @@ func useless(flag string, v Variant) string {
 		if p.Encapsulation == "wireguard" {
 			return p.Name + " always encrypts and has no use for " + flag + leave
 		}
-		if p.Encrypted == nil {
+		if len(p.Encrypted) == 0 {
 			return p.Name + " has no encryption in the lab: take calico-vxlan, calico-nftables, calico-underlay, cilium-native, cilium-vxlan or flannel-wireguard"
+		}
+		if kind := string(v.Lab(Lab{}).Encryption); kind != "" && kind != string(condition.EncryptionOff) && p.WithEncryption(kind).Encapsulation != kind {
+			return "the lab does not encrypt " + p.Name + " by " + kind + ": take wireguard, or ipsec with cilium-native"
 		}
 	case "big-tcp":
 		if p.Encapsulation != "none" {

@@ -11,7 +11,7 @@ type Function struct {
 var (
 	NetworkPolicy = Function{"NetworkPolicy", "P", func(p Profile) string { return engine(p.Policy) }}
 	Encryption    = Function{"encryption", "E", func(p Profile) string {
-		if p.Encapsulation == "wireguard" {
+		if p.Encapsulation == "wireguard" || p.Encapsulation == "ipsec" {
 			return p.Encapsulation
 		}
 		return ""

@@ -33,7 +33,7 @@ type Profile struct {
 	// Title is the name for people. Summary says in one line what moves the packets.
 	Title   string `yaml:"title"`
 	Summary string `yaml:"summary"`
-	// Encapsulation is "none", "vxlan", "ipip" or "wireguard". Overhead is its bytes per packet on IPv4.
+	// Encapsulation is "none", "vxlan", "ipip", "wireguard" or "ipsec". Overhead is its bytes per packet on IPv4.
 	Encapsulation string `yaml:"encapsulation"`
 	Overhead      int    `yaml:"overhead"`
 	// NoIPv6 says why the profile has no IPv6 form, "" if it has one.
@@ -75,8 +75,8 @@ type Signs struct {
 	Tunnel *Tunnel `yaml:"tunnel"`
 	// Absent are devices that a node of this profile does not have.
 	Absent []string `yaml:"absent"`
-	// Encrypted is what encrypts packets between nodes if the CNI is configured for it, nil without.
-	Encrypted *encrypted `yaml:"encrypted"`
+	// Encrypted are the ways to encrypt packets between nodes that the CNI can be configured for.
+	Encrypted []encrypted `yaml:"encrypted"`
 }
 
 // encrypted is a tunnel that takes the place of the profile's own.
@@ -86,19 +86,22 @@ type encrypted struct {
 	Overhead int `yaml:"overhead"`
 }
 
-// WithEncryption returns p with what encrypts in the place of its encapsulation; p itself if it has nothing that does.
-func (p Profile) WithEncryption() Profile {
-	if e := p.Encrypted; e != nil {
-		p.Encapsulation, p.Overhead, p.Tunnel = e.Kind, e.Overhead, &e.Tunnel
-		p.Needs = append(slices.Clone(p.Needs), e.Kind)
-		p.NoIPv6 = "the lab encrypts " + p.Name + " in IPv4"
+// WithEncryption returns p with what encrypts in the place of its encapsulation; p itself if it has nothing of that kind.
+func (p Profile) WithEncryption(kind string) Profile {
+	for _, e := range p.Encrypted {
+		if e.Kind == kind {
+			p.Encapsulation, p.Overhead, p.Tunnel = e.Kind, e.Overhead, &e.Tunnel
+			p.Needs = append(slices.Clone(p.Needs), e.Kind)
+			p.NoIPv6 = "the lab encrypts " + p.Name + " in IPv4"
+		}
 	}
 	return p
 }
 
 // Tunnel is the device of a node that encapsulates.
 type Tunnel struct {
-	// Devices are the names that it can have, the usual one first. Kind is "vxlan", "ipip" or "wireguard".
+	// Devices are the names that it can have, the usual one first. Kind is "vxlan", "ipip", "wireguard" or "ipsec",
+	// which has no device.
 	Devices []string `yaml:"devices"`
 	Kind    string   `yaml:"kind"`
 	// Device6 is the name in IPv6 where it differs.

@@ -10,7 +10,6 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
@@ -45,10 +44,7 @@ func (b *builder) best(n Need) []Best {
 // lookUp returns what is known of the profile of a variant, with encryption where it was measured so.
 func (b *builder) lookUp(v plan.Variant) (profile.Profile, bool) {
 	known, ok := profile.Lookup(v.Profile())
-	if ok && known.Encrypted != nil && v.Lab(b.header.Plan.Lab).Encryption == condition.EncryptionWireGuard {
-		known = known.WithEncryption()
-	}
-	return known, ok
+	return known.WithEncryption(string(v.Lab(b.header.Plan.Lab).Encryption)), ok
 }
 
 // functionLines says in a sentence for each function which dataplane is best that has it; none where that is the best of all.

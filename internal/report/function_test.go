@@ -10,7 +10,7 @@ import (
 // TestEncryptedVariantHasEncryption: the letter follows from the condition, of the variant or of the run.
 func TestEncryptedVariantHasEncryption(t *testing.T) {
 	for name, want := range map[plan.Variant]bool{
-		plan.VariantOf("calico-vxlan"): false, plan.VariantOf("calico-vxlan(encryption=wireguard)"): true, plan.VariantOf("cilium-native"): false, plan.VariantOf("flannel-wireguard"): true,
+		plan.VariantOf("calico-vxlan"): false, plan.VariantOf("calico-vxlan(encryption=wireguard)"): true, plan.VariantOf("cilium-native"): false, plan.VariantOf("cilium-native(encryption=ipsec)"): true, plan.VariantOf("flannel-wireguard"): true,
 	} {
 		known, ok := new(builder).lookUp(name)
 		if got := profile.Encryption.By(known) != ""; !ok || got != want {

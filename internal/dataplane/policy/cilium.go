@@ -10,6 +10,8 @@ type CiliumConfig struct {
 	VXLAN bool
 	// WireGuard says that it encrypts. Outer packets are then untracked, and accepted on both ends.
 	WireGuard bool
+	// IPsec says that it encrypts by the kernel's IPsec. What is marked for that is untracked, and accepted.
+	IPsec bool
 }
 
 // Marks that Cilium writes on packets, with their masks.
@@ -65,6 +67,22 @@ func proxyRules(node *ruleset.Ruleset) {
 	}
 }
 
+// acceptIPsec keeps what is encrypted, and what was, out of conntrack and of other rules.
+func acceptIPsec(node *ruleset.Ruleset) {
+	for _, h := range ciliumChains {
+		chain := node.Table(h.table).Chain(h.chain)
+		for _, mark := range []string{ciliumEncrypt, ciliumDecrypted} {
+			match := "-m mark --mark " + mark + ` -m comment --comment "`
+			switch {
+			case h.table == ruleset.Raw:
+				chain.Insert(match + `exclude encrypted traffic from conntrack" -j CT --notrack`)
+			case h.table != ruleset.Mangle:
+				chain.Append(match + "exclude encrypt/decrypt marks from " + h.table + " " + h.chain + ` chain" -j ACCEPT`)
+			}
+		}
+	}
+}
+
 // addCilium puts Cilium's rules into node. The chains of table nat are called although they are empty.
 func addCilium(node *ruleset.Ruleset, c CiliumConfig) {
 	for _, h := range ciliumChains {
@@ -81,6 +99,9 @@ func addCilium(node *ruleset.Ruleset, c CiliumConfig) {
 	proxyRules(node)
 	filter := node.Table(ruleset.Filter)
 	filter.Chain("CILIUM_INPUT").Append("-m mark --mark " + ciliumToProxy + note("ACCEPT for proxy traffic") + "ACCEPT")
+	if c.IPsec {
+		acceptIPsec(node)
+	}
 	if c.WireGuard {
 		outer := "-p udp -m udp --dport " + ciliumWireGuardPort
 		for _, direction := range []string{"PRE", "OUTPUT"} {

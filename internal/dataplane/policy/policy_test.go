@@ -76,8 +76,10 @@ var profiles = map[string]func(node int) Node{
 	"calico-ebpf": func(node int) Node {
 		return Node{Calico: &CalicoConfig{Devices: devices[node], encapsulations: encapsulations{VXLAN: true}, BPF: true}}
 	},
-	"cilium-native": func(int) Node { return Node{Cilium: &CiliumConfig{}} },
-	"cilium-vxlan":  func(int) Node { return Node{Cilium: &CiliumConfig{VXLAN: true}} },
+	"cilium-native":           func(int) Node { return Node{Cilium: &CiliumConfig{}} },
+	"cilium-vxlan":            func(int) Node { return Node{Cilium: &CiliumConfig{VXLAN: true}} },
+	"cilium-native-wireguard": func(int) Node { return Node{Cilium: &CiliumConfig{WireGuard: true}} },
+	"cilium-native-ipsec":     func(int) Node { return Node{Cilium: &CiliumConfig{IPsec: true}} },
 	"aws-vpc": func(node int) Node {
 		s := services(node)
 		s.ClusterCIDR = netip.Prefix{}

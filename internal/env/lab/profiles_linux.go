@@ -5,7 +5,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/expect"
-	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile/aws"
 	"github.com/cnibench/cnibench/internal/profile/azure"
 	"github.com/cnibench/cnibench/internal/profile/bare"
@@ -41,14 +40,11 @@ func (s instanceSpec) Expect() expect.Expectation {
 		return d.Expect
 	}
 	e, _ := dataplaneOf(s.Profile.Name) // NewSpec found it
-	if s.encrypts() && e.Encrypted != nil {
-		return e.Encrypted.Expect
+	if e, ok := e.Encrypted[s.Lab.Encryption]; ok {
+		return e.Expect
 	}
 	return e.Expect
 }
-
-// encrypts says whether the condition asks for encryption between nodes.
-func (s instanceSpec) encrypts() bool { return s.Lab.Encryption == condition.EncryptionWireGuard }
 
 // dataplaneOf returns what the lab knows of a profile.
 func dataplaneOf(name string) (dataplane.Entry, bool) {

@@ -103,8 +103,10 @@ func (d described) spec(name plan.Variant, l plan.Lab, backends []backendSet) (i
 	if err != nil {
 		return instanceSpec{}, fmt.Errorf("profile %q: %w", name, err)
 	}
-	if l.Encryption == condition.EncryptionWireGuard && d.Encrypted != nil {
-		p, d.Dataplane = p.WithEncryption(), d.Encrypted.Dataplane
+	if e, ok := d.Encrypted[l.Encryption]; ok {
+		p, d.Dataplane = p.WithEncryption(string(l.Encryption)), e.Dataplane
+	} else if len(d.Encrypted) > 0 && l.Encryption != condition.EncryptionOff {
+		return instanceSpec{}, fmt.Errorf("profile %q: the lab does not encrypt %s by %s", name, p.Name, l.Encryption)
 	}
 	if l.Family == IPv6 && p.NoIPv6 != "" {
 		return instanceSpec{}, fmt.Errorf("profile %q: %w: %s", name, ErrNoIPv6, p.NoIPv6)

@@ -386,7 +386,7 @@ func (j *judge) calicoProfile(c calicoState) {
 	switch {
 	case c.felix.at("wireguardEnabled").on():
 		text := "no profile encrypts its traffic"
-		if p, ok := profile.Lookup(name); ok && p.Encrypted != nil {
+		if p, ok := profile.Lookup(name); ok && len(p.Encrypted) > 0 {
 			text = "in the lab " + name + "(encryption=wireguard)"
 		}
 		j.unmatched("Calico with WireGuard: " + text)

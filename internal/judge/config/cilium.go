@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/cnibench/cnibench/internal/profile"
 )
 
 const (
@@ -371,10 +373,10 @@ func (j *judge) ciliumDevices(c ciliumState) {
 // encryptedProfile names the profile of the lab that encrypts as the agent does.
 func (c ciliumState) encryptedProfile(legacy bool) string {
 	name := map[string]string{"": "cilium-native", "vxlan": "cilium-vxlan"}[c.tunnel]
-	if c.encryption != "wireguard" || name == "" || legacy || c.dsr() || !c.at("datapath-mode").is("veth") || c.at("encrypt-node").on() {
+	if p, ok := profile.Lookup(name); !ok || p.WithEncryption(c.encryption).Encapsulation != c.encryption || legacy || c.dsr() || !c.at("datapath-mode").is("veth") || c.at("encrypt-node").on() {
 		return "no profile encrypts Cilium's traffic so"
 	}
-	return "in the lab " + name + "(encryption=wireguard)"
+	return "in the lab " + name + "(encryption=" + c.encryption + ")"
 }
 
 // ciliumProfile names the profile.

@@ -94,6 +94,25 @@ func (r Route) add(h *Handle) error {
 	return nil
 }
 
+// LocalRoute says in a table that destinations are this host itself.
+type LocalRoute struct {
+	To    netip.Prefix
+	Dev   string
+	Table int
+}
+
+func (r LocalRoute) add(h *Handle) error {
+	i, err := h.indexOf(r.Dev)
+	if err != nil {
+		return err
+	}
+	entry := netlink.Route{Dst: ipNet(r.To), LinkIndex: i, Table: r.Table, Type: unix.RTN_LOCAL, Scope: netlink.SCOPE_HOST}
+	if err := h.nl.RouteAdd(&entry); err != nil {
+		return fmt.Errorf("add local route to %v: %w", r.To, err)
+	}
+	return nil
+}
+
 // RemoveRoute removes the entry to a destination by way of a next hop; one that is not there is an error.
 func (h *Handle) RemoveRoute(to netip.Prefix, via netip.Addr) error {
 	if err := h.nl.RouteDel(&netlink.Route{Dst: ipNet(to), Gw: ip(via)}); err != nil {

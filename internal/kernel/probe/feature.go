@@ -54,6 +54,7 @@ var requirements = []requirement{
 	{name: "vxlan", about: "VXLAN tunnels", option: "CONFIG_VXLAN", module: "vxlan"},
 	{name: "ipip", about: "IPIP tunnels", option: "CONFIG_NET_IPIP", module: "ipip"},
 	{name: "wireguard", about: "WireGuard tunnels, by the kernel or in user space", option: "CONFIG_WIREGUARD", module: "wireguard"},
+	{name: "ipsec", about: "IPsec between nodes: ESP with AES-GCM", option: "CONFIG_INET_ESP, CONFIG_XFRM_USER and CONFIG_CRYPTO_GCM", module: "-a esp4 xfrm_user"},
 	{name: "macvlan", about: "pod devices on the node's NIC", option: "CONFIG_MACVLAN", module: "macvlan"},
 	{name: "ipvlan", about: "pod devices that share the node's MAC", option: "CONFIG_IPVLAN", module: "ipvlan"},
 	{name: "netkit", about: "BPF-programmable pod devices", option: "CONFIG_NETKIT", module: "netkit"},

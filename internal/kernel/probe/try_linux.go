@@ -44,9 +44,12 @@ var tries = map[string]probe{
 	"vxlan":     adds(link.VXLAN{Name: name, Port: 8472}),
 	"ipip":      adds(ipip),
 	"wireguard": func(_ context.Context, h *link.Handle) error { return tryWireGuard(h) },
-	"macvlan":   adds(veth, link.Child{Name: name, Parent: veth.Name}),
-	"ipvlan":    adds(veth, link.Child{Name: name, IPvlan: true, Parent: veth.Name}),
-	"netkit":    adds(link.Netkit{Name: name, Peer: "probe-np"}),
+	"ipsec": adds(link.XFRMState{
+		From: netip.AddrFrom4([4]byte{192, 0, 2, 1}), To: netip.AddrFrom4([4]byte{192, 0, 2, 2}), SPI: 1,
+	}),
+	"macvlan": adds(veth, link.Child{Name: name, Parent: veth.Name}),
+	"ipvlan":  adds(veth, link.Child{Name: name, IPvlan: true, Parent: veth.Name}),
+	"netkit":  adds(link.Netkit{Name: name, Peer: "probe-np"}),
 	"iptables": func(ctx context.Context, _ *link.Handle) error {
 		return restore(ctx, "*filter\n:PROBE - [0:0]\n-A PROBE -j RETURN\nCOMMIT\n")
 	},

@@ -62,6 +62,7 @@ const (
 
 	EncryptionOff       Encryption = "off"
 	EncryptionWireGuard Encryption = "wireguard"
+	EncryptionIPsec     Encryption = "ipsec"
 
 	// A new connection in iptables mode walks the rules of all Services before its own.
 	PositionFirst  Position = "first"

@@ -8,6 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -80,6 +81,7 @@ func withEncryption(e dataplane.Entry, plain calico) dataplane.Entry {
 	if plain.vxlan {
 		x.Remote = &expect.Route{Device: "vxlan.calico", OnLink: true, Protocol: expect.ProtocolFelix}
 	}
-	e.Dataplane, e.Encrypted = plain, &dataplane.Entry{Dataplane: encrypted{plain}, Expect: x}
+	e.Dataplane = plain
+	e.Encrypted = map[condition.Encryption]dataplane.Entry{condition.EncryptionWireGuard: {Dataplane: encrypted{plain}, Expect: x}}
 	return e
 }

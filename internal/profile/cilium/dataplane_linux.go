@@ -37,8 +37,8 @@ type ciliumPlane struct {
 	dataplane.Nothing
 	// overlay is over VXLAN; legacy goes through the node's stack; dsr answers node ports directly, with Maglev; netkit has
 	// such pairs for the pods.
-	// wireguard encrypts between nodes; see encrypted.
-	overlay, legacy, dsr, netkit, wireguard bool
+	// wireguard and ipsec encrypt between nodes; see the types encrypted and ipsec.
+	overlay, legacy, dsr, netkit, wireguard, ipsec bool
 }
 
 // Names of Cilium's own devices.
@@ -135,7 +135,7 @@ func ciliumSettings(n dataplane.Node) link.Settings {
 func (c ciliumPlane) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) []link.Thing {
 	gw := n.Gateway()
 	way := link.Route{To: dataplane.Everywhere(gw), Via: gw, Dev: dataplane.NIC}
-	if c.overlay || c.wireguard {
+	if c.overlay || c.wireguard || c.ipsec {
 		way.MTU = p.MTU
 	}
 	var pair link.Thing = link.Veth{Name: p.HostDevice, Peer: dataplane.NIC, PeerMAC: p.MAC, PeerIn: in, MTU: n.MTU}
@@ -179,7 +179,10 @@ func (c ciliumPlane) options(p dataplane.Programming) cilium.Options {
 		NodePort: cilium.NodePortSNAT, Sizes: cilium.AgentSizes(),
 	}
 	if c.wireguard {
-		o.WireGuard, o.Overlay = o.Overlay, p.Node.Below.Device
+		o.Encryption.WireGuard, o.Overlay = o.Overlay, p.Node.Below.Device
+	}
+	if c.ipsec {
+		o.Encryption.IPsec = ipsecKey
 	}
 	frontends, endpoints := p.Entries()
 	o.Sizes.LB = frontends + endpoints + lbSpare
@@ -294,6 +297,11 @@ func rulesOf(p dataplane.Programming) []cilium.Rule {
 
 // announce tells who lives at the other nodes: themselves, the addresses of their cilium_host, their pods.
 func (c ciliumPlane) announce(plane *cilium.Node, others []dataplane.Node) error {
+	if c.ipsec {
+		if err := announceNodes(plane, others); err != nil {
+			return err
+		}
+	}
 	for _, o := range others {
 		if err := plane.SetIPCache(dataplane.Single(o.Addr.Addr()), cilium.RemoteNode, netip.Addr{}); err != nil {
 			return err
@@ -317,7 +325,7 @@ func (c ciliumPlane) learn(plane *cilium.Node, o dataplane.Node, pod dataplane.P
 
 // tunnelTo returns the node that packets for the pods of o are encapsulated to, no address without a tunnel.
 func (c ciliumPlane) tunnelTo(o dataplane.Node) netip.Addr {
-	if c.overlay {
+	if c.overlay || c.ipsec { // IPsec asks for the node by it
 		return o.Addr.Addr()
 	}
 	return netip.Addr{}

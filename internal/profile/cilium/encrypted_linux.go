@@ -5,6 +5,8 @@ import (
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/plan/condition"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // encrypted is Cilium with WireGuard between nodes:
@@ -51,17 +53,25 @@ func (e encrypted) Arrange(n *dataplane.Node, number, pods int) {
 }
 
 func (e encrypted) Prepare(n dataplane.Node) []link.Thing {
-	t, gw := n.Tunnel, n.Gateway()
+	t := n.Tunnel
 	things := append(e.ciliumPlane.Prepare(n.Unencrypted()),
 		link.WireGuard{Name: t.Device, MTU: t.MTU, Owner: n.Name, Port: t.Port, Mark: encryptedMark},
 		link.Settings{{Name: "net/ipv4/conf/" + t.Device + "/rp_filter", Value: "0"}})
 	if e.overlay {
 		return things
 	}
+	return append(things, fromProxyRoutes(n, t.MTU, fromProxy)...)
+}
+
+// fromProxyRoutes lead what the agent's proxy sends to cilium_host, with room for what encrypts.
+func fromProxyRoutes(n dataplane.Node, mtu int, marks ...uint32) []link.Thing {
+	gw := n.Gateway()
+	things := each.Of(marks, func(mark uint32) link.Thing {
+		return link.Rule{Priority: fromProxyRule, Mark: mark, Mask: markKind, Table: fromProxyTable}
+	})
 	return append(things,
-		link.Rule{Priority: fromProxyRule, Mark: fromProxy, Mask: markKind, Table: fromProxyTable},
 		link.Route{To: dataplane.Single(gw), Dev: ciliumHost, LinkScope: true, Table: fromProxyTable},
-		link.Route{To: dataplane.Everywhere(gw), Via: gw, Dev: ciliumHost, MTU: t.MTU, Table: fromProxyTable})
+		link.Route{To: dataplane.Everywhere(gw), Via: gw, Dev: ciliumHost, MTU: mtu, Table: fromProxyTable})
 }
 
 func (e encrypted) JoinNodes(from, to dataplane.Node) []link.Thing {
@@ -71,10 +81,11 @@ func (e encrypted) JoinNodes(from, to dataplane.Node) []link.Thing {
 	})
 }
 
-// withEncryption returns a profile that can encrypt.
+// withEncryption returns a profile that can encrypt: natively by WireGuard and IPsec, over VXLAN by WireGuard.
 func withEncryption(e dataplane.Entry, plain ciliumPlane) dataplane.Entry {
 	x, sealed := e.Expect, plain
 	sealed.wireguard, x.RouteMTU = true, true
+	e.Dataplane = plain
 	if plain.overlay { // what one node forwards to another is encrypted, too
 		programs := *x.Programs
 		programs.Entered = "there external plain; back node-1 plain"
@@ -82,6 +93,9 @@ func withEncryption(e dataplane.Entry, plain ciliumPlane) dataplane.Entry {
 	} else {
 		x.Diverted = "10 fwmark 0xa00/0xf00 lookup 2005, 9 fwmark 0x200/0xf00 lookup main"
 	}
-	e.Dataplane, e.Encrypted = plain, &dataplane.Entry{Dataplane: encrypted{sealed}, Expect: x}
+	e.Encrypted = map[condition.Encryption]dataplane.Entry{condition.EncryptionWireGuard: {Dataplane: encrypted{sealed}, Expect: x}}
+	if !plain.overlay {
+		e.Encrypted[condition.EncryptionIPsec] = byIPsec(x, plain)
+	}
 	return e
 }

@@ -14,6 +14,12 @@ var breakagesInGuest = []breakage{
 		holds:   []string{"exchange@host-to-host/cross-node"},
 	},
 	{
+		name: "packets that IPsec does not encrypt", profile: "cilium-native(encryption=ipsec)", at: bothNodes,
+		script:  `/usr/sbin/ip xfrm policy flush`, // not that of busybox
+		notices: []string{"tunnel.states", "wire" + cross, "wire.clear" + cross, "wire.addresses" + cross},
+		holds:   []string{"exchange" + cross, "rules.encryption"},
+	},
+	{
 		name: "a netkit device that is down", profile: "cilium-netkit",
 		script:  `ip link set $VETH down`,
 		notices: []string{"exchange" + same, "exchange" + cross},

@@ -225,11 +225,15 @@ func nodeChecks(x expectation) []check {
 		list = append(list, attachChecks(x)...)
 	}
 	if t := x.tunnel; t != nil {
-		list = append(list, check{kind: "tunnel.device", what: "the tunnel device of each node", probe: tunnelDevice(t)})
+		if !t.esp {
+			list = append(list, check{kind: "tunnel.device", what: "the tunnel device of each node", probe: tunnelDevice(t)})
+		}
 		if x.Diverted != "" {
 			list = append(list, check{kind: "rules.encryption", what: "the entries of the routing policy of each node", probe: diverted(x.Diverted)})
 		}
-		if t.sealed {
+		if t.esp {
+			list = append(list, check{kind: "tunnel.states", what: "the states and policies of IPsec on each node", probe: ipsecStates})
+		} else if t.sealed {
 			list = append(list, check{kind: "tunnel.peers", what: "the peers of the tunnel device", probe: tunnelPeers(t)})
 		} else if !t.ipip {
 			list = append(list,

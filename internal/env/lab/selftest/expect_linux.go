@@ -55,8 +55,9 @@ type tunnel struct {
 	tracked bool
 	// inside is the length of the headers of an encapsulation within it.
 	inside int
-	// ipip says that it is IP in IP, sealed that it is WireGuard: the wire shows no inner addresses and ports.
-	ipip, sealed bool
+	// ipip says that it is IP in IP, sealed that it encrypts: the wire shows no inner addresses and ports. esp is sealed by IPsec,
+	// which has no device: the ends are the pods' gateways.
+	ipip, sealed, esp bool
 	// external says that VNI and addresses come with each packet; routed is expect.Expectation.RouteMTU.
 	external, routed bool
 	// spare says that packets between nodes do not use it.
@@ -71,8 +72,8 @@ func expected(p profile.Profile, x expect.Expectation) expectation {
 	}
 	if t := p.Tunnel; t != nil {
 		full.tunnel = &tunnel{
-			device: t.Devices[0], device6: t.Device6, port: t.Port, vni: t.VNI, tracked: x.TunnelTracked,
-			ipip: t.Kind == "ipip", sealed: t.Kind == "wireguard", external: t.External, routed: x.RouteMTU, spare: t.Spare > 0, inside: t.Inside,
+			device: slices.Concat(t.Devices, []string{""})[0], device6: t.Device6, port: t.Port, vni: t.VNI, tracked: x.TunnelTracked,
+			ipip: t.Kind == "ipip", sealed: t.Kind == "wireguard" || t.Kind == "ipsec", esp: t.Kind == "ipsec", external: t.External, routed: x.RouteMTU, spare: t.Spare > 0, inside: t.Inside,
 		}
 	}
 	return full

@@ -238,6 +238,9 @@ func outerTracked(path plan.Path, tunnel *tunnel) inspection {
 		func(s *scene, t *trial) string {
 			var all []string
 			q := conntrack.Tuple{Protocol: conntrack.UDP, DestinationPort: uint16(tunnel.port)}
+			if tunnel.esp {
+				q = conntrack.Tuple{Protocol: espProtocol}
+			}
 			for i, entries := range s.tracks {
 				for _, e := range conntrack.Select(entries, q) {
 					all = append(all, outerEntry(s.inst.Nodes[i], e))

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/env/lab"
@@ -37,13 +38,40 @@ func sealedChecks(t *tunnel, path plan.Path) []check {
 
 // sealedFrames returns the received frames of the tunnel between the first two nodes, of all exchanges.
 func (s *scene) sealedFrames(frames []capture.Frame) []capture.Frame {
-	port, nodes := uint16(s.want.tunnel.port), s.inst.Nodes[:2]
+	nodes := s.inst.Nodes[:2]
 	of := func(f *capture.Frame, from, to *lab.Node) bool {
-		return f.IP.Source == from.Addr && f.IP.Destination == to.Addr
+		return f.IP.Source == s.want.tunnel.end(from) && f.IP.Destination == s.want.tunnel.end(to)
 	}
 	return each.Where(frames, func(f capture.Frame) bool {
-		return !f.Outgoing && f.UDP != nil && f.UDP.DestinationPort == port && (of(&f, nodes[0], nodes[1]) || of(&f, nodes[1], nodes[0]))
+		return !f.Outgoing && f.IP != nil && sealedCarrier(&f) == s.want.tunnel.sealedCarrier() && (of(&f, nodes[0], nodes[1]) || of(&f, nodes[1], nodes[0]))
 	})
+}
+
+// end is the address of a node as an end of the tunnel, if it encrypts.
+func (t *tunnel) end(n *lab.Node) netip.Addr {
+	if t.esp {
+		return firstOf(n.PodCIDR)
+	}
+	return n.Addr
+}
+
+// espProtocol is the number of IPsec's ESP.
+const espProtocol = 50
+
+// sealedCarrier is what carries a packet that cannot be read.
+func sealedCarrier(f *capture.Frame) string {
+	if f.UDP != nil {
+		return fmt.Sprintf("udp %d", f.UDP.DestinationPort)
+	}
+	return fmt.Sprintf("ip protocol %d", f.IP.Protocol)
+}
+
+// sealedCarrier is what carries the tunnel's packets.
+func (t *tunnel) sealedCarrier() string {
+	if t.esp {
+		return fmt.Sprintf("ip protocol %d", espProtocol)
+	}
+	return fmt.Sprintf("udp %d", t.port)
 }
 
 // bareFrames returns the frames with a pod's address in any header.
@@ -70,7 +98,7 @@ func (s *scene) outbound(t *trial) []capture.Frame {
 		}
 	}
 	for _, f := range t.sealed {
-		if f.IP.Source == s.inst.Nodes[t.from].Addr {
+		if f.IP.Source == s.want.tunnel.end(s.inst.Nodes[t.from]) {
 			list = append(list, f)
 		}
 	}
@@ -80,14 +108,14 @@ func (s *scene) outbound(t *trial) []capture.Frame {
 func sealedCarriers(path plan.Path, tunnel *tunnel) inspection {
 	return seen(path,
 		func(s *scene, _ *trial) string {
-			a, b := s.inst.Nodes[0].Name, s.inst.Nodes[1].Name
-			return set([]string{fmt.Sprintf("udp %d from %s", tunnel.port, a), fmt.Sprintf("udp %d from %s", tunnel.port, b)}, "")
+			by := tunnel.sealedCarrier() + " from "
+			return set([]string{by + s.inst.Nodes[0].Name, by + s.inst.Nodes[1].Name}, "")
 		},
 		func(s *scene, t *trial) string {
 			found := each.Of(t.wire, carrier)
 			for _, f := range t.sealed {
 				// A device of the switch has the name of its host.
-				found = append(found, fmt.Sprintf("udp %d from %s", f.UDP.DestinationPort, f.Device))
+				found = append(found, sealedCarrier(&f)+" from "+f.Device)
 			}
 			return set(found, "nothing")
 		})
@@ -104,6 +132,9 @@ func sealedLength(path plan.Path) inspection {
 	return seen(path,
 		func(s *scene, _ *trial) string {
 			length := s.pathMTU() + s.want.tunnel.inside
+			if s.want.tunnel.esp {
+				return strconv.Itoa(espLength(length) + ethernetHeader)
+			}
 			if s.want.tunnel.inside > 0 && len(s.inst.StandIn) == 0 {
 				// A packet with a route is padded by the kernel up to the MTU of that route, which is the wire's.
 				length = (length + 15) &^ 15
@@ -120,6 +151,40 @@ func sealedLength(path plan.Path) inspection {
 			}
 			return strconv.Itoa(longest) + suffix
 		})
+}
+
+// espLength is the length of an IPv4 packet of ESP with AES-GCM in tunnel mode: IP 20, ESP 8, its IV 8, what it carries with 2 bytes
+// behind it in steps of 4, and an authenticator of 16.
+func espLength(inner int) int { return 20 + 8 + 8 + (inner+2+3)&^3 + 16 }
+
+// ipsecStates requires of each node what IPsec needs to and from each other node, and the policies for all.
+func ipsecStates(_ context.Context, s *scene) finding {
+	const want = "a state each way for each other node, and policies"
+	return collect(want, s.inst.Nodes, nodeName, func(n *lab.Node) (string, error) {
+		found, err := link.At(n.NS, (*link.Handle).XFRM)
+		if err != nil {
+			return "", err
+		}
+		expected := []string{"policy dir out 0.0.0.0/0 mark 0xe00/0xf00", "policy dir fwd 0.0.0.0/0 mark any", "policy dir in 0.0.0.0/0 mark any"}
+		here := firstOf(n.PodCIDR)
+		for i, other := range s.inst.Nodes {
+			if other == n {
+				continue
+			}
+			there, number := firstOf(other.PodCIDR), i+1
+			out := fmt.Sprintf("mark %#x/0xffffff00", number<<16|0x3e00)
+			expected = append(expected,
+				fmt.Sprintf("state %s > %s spi 3 %s rfc4106(gcm(aes))", here, there, out),
+				fmt.Sprintf("state %s > %s spi 3 mark %#x/0xffff0f00 rfc4106(gcm(aes))", there, here, number<<16|0xd00),
+				fmt.Sprintf("policy dir out %s %s", other.PodCIDR, out))
+		}
+		slices.Sort(found)
+		slices.Sort(expected)
+		if slices.Equal(found, expected) {
+			return want, nil
+		}
+		return strings.Join(found, "; ") + " instead of " + strings.Join(expected, "; "), nil
+	})
 }
 
 // tunnelPeers requires that each node has every other node as a peer, with address, port and pod range.

@@ -49,7 +49,7 @@ func wireAddresses(path plan.Path, tunnel *tunnel) inspection {
 			}
 			outer := fmt.Sprintf("%s > %s", s.inst.Nodes[t.from].Addr, s.inst.Nodes[t.to].Addr)
 			if tunnel.sealed {
-				return outer
+				return fmt.Sprintf("%s > %s", tunnel.end(s.inst.Nodes[t.from]), tunnel.end(s.inst.Nodes[t.to]))
 			}
 			return outer + ", " + inner
 		},

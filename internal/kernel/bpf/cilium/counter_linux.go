@@ -46,6 +46,7 @@ var outcomes = map[uint8]string{
 	noMapping:      "no free port for source translation",
 	169:            "no route",
 	196:            "time to live exceeded",
+	197:            "no number of a node",
 	linkLocal:      "link-local message of a pod",
 }
 

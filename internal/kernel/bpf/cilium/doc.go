@@ -24,7 +24,9 @@
 // What leaves by the wire adds two of flows, one of endpoints and a tail call; with a tunnel one of flows.
 // With WireGuard, a pod's packet for another node adds a mark and, at the wire, one ipcache lookup; it is redirected to the
 // device that encrypts, which adds one of flows. The encrypted packet passes the wire's program without a lookup. At the other
-// node it enters twice: encrypted like any packet for the node, and decrypted with the lookups of what enters a node.
+// node it enters twice: encrypted like any packet for the node, and decrypted with the lookups of what enters a node. With IPsec
+// it adds one of nodes and one of the key, and passes the stack by cilium_net; at the other node, one of nodes as it enters, and
+// the way by cilium_host once it is decrypted.
 //
 // Between nodes the destination's half runs at the other node: in from_netdev (one ipcache lookup more), from_overlay
 // (the identity is the VNI), or, with Legacy, in from_host behind that node's stack. PacketLB adds a service lookup to
@@ -57,7 +59,7 @@
 // Counters say what was dropped and why; a run that drops is not a measurement. The programs end a pod's link-local IPv6
 // packets (router solicitations, group reports) at its device, as Cilium does, and do not count them as drops.
 //
-// Left out: both families in one plane, host firewall, L7 proxy, IPsec, node encryption, bandwidth manager, a reader of the events, XDP,
+// Left out: both families in one plane, host firewall, L7 proxy, node encryption, bandwidth manager, a reader of the events, XDP,
 // endpoint routes (so the primary end of a netkit pair and a veth's egress have no program, as in Cilium without them),
 // and the collector of ended flows: the tables are LRU, and ended flows stay until their room is needed.
 package cilium

@@ -86,7 +86,7 @@ func (n *Node) addEndpoint(p *pod) error {
 	if err := errors.Join(spec.Variables["self"].Set(self), spec.Variables["node"].Set(n.config)); err != nil {
 		return err
 	}
-	only(spec, n.fromContainer(), "from_container", "from_container_marked")
+	n.choose(spec)
 	coll, err := attach.Load("cilium endpoint", spec, n.share(spec))
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (n *Node) addEndpoint(p *pod) error {
 	if e.Netkit {
 		hook = attach.Peer
 	}
-	p.link, err = attach.Device(n.opts.NS, e.Device, hook, coll.Programs[n.fromContainer()])
+	p.link, err = attach.Device(n.opts.NS, e.Device, hook, coll.Programs[n.variant("from_container")])
 	return err
 }
 

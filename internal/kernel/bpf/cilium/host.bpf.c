@@ -17,15 +17,33 @@
 #include "edge.h"
 #include "seal.h"
 
-SEC("tc")
-int from_netdev(struct __sk_buff *skb)
+/* from_wire takes what enters the node. */
+inlined int from_wire(struct __sk_buff *skb)
 {
-	clear_cb(skb);
 	received(skb);
 	if (skb->protocol != bpf_htons(L3_PROTO))
 		return TC_ACT_OK;
 	bpf_tail_call(skb, &cilium_calls, CALL_NETDEV);
 	return drop(skb, DIR_INGRESS, DROP_MISSED_TAIL_CALL);
+}
+
+SEC("tc")
+int from_netdev(struct __sk_buff *skb)
+{
+	clear_cb(skb);
+	return from_wire(skb);
+}
+
+/* from_netdev_ipsec is from_netdev of a node with IPsec. */
+SEC("tc")
+int from_netdev_ipsec(struct __sk_buff *skb)
+{
+	int ret;
+
+	clear_cb(skb);
+	pull(skb);
+	ret = from_ipsec(skb);
+	return ret == UNSEEN ? from_wire(skb) : ret;
 }
 
 SEC("tc")
@@ -186,6 +204,21 @@ int to_netdev_sealing(struct __sk_buff *skb)
 	return ret == TC_ACT_OK ? to_wire(skb) : ret;
 }
 
+/* to_netdev_ipsec is to_netdev of a node with IPsec. */
+SEC("tc")
+int to_netdev_ipsec(struct __sk_buff *skb)
+{
+	int ret;
+
+	clear_cb(skb);
+	if (is_sealed(skb)) {
+		count(skb, DIR_EGRESS, FORWARDED);
+		return TC_ACT_OK;
+	}
+	ret = to_ipsec(skb);
+	return ret == TC_ACT_OK ? to_wire(skb) : ret;
+}
+
 SEC("tc")
 int from_overlay(struct __sk_buff *skb)
 {
@@ -286,6 +319,23 @@ int handle_host(struct __sk_buff *skb)
 SEC("tc")
 int to_host(struct __sk_buff *skb)
 {
+	count(skb, DIR_INGRESS, FORWARDED);
+	return TC_ACT_OK;
+}
+
+/* MARK_PAST_PROXY keeps netfilter from giving a packet to the agent's proxy. */
+#define MARK_PAST_PROXY 0x0800
+
+/* to_host_ipsec is to_host of a node with IPsec: it gives answers to clients of frontends their source before they are encrypted. */
+SEC("tc")
+int to_host_ipsec(struct __sk_buff *skb)
+{
+	if (!is_sealed(skb) && (skb->cb[CB_SRC_IDENTITY] & MARK_KIND) == MARK_ENCRYPTED)
+		skb->mark = skb->cb[CB_SRC_IDENTITY];
+	if (is_sealed(skb) && node.nodeport)
+		ask_frontend(skb);
+	if (!skb->mark && skb->ifindex == node.net)
+		skb->mark = MARK_PAST_PROXY;
 	count(skb, DIR_INGRESS, FORWARDED);
 	return TC_ACT_OK;
 }

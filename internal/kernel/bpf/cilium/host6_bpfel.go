@@ -20,6 +20,7 @@ const (
 	host6MapCiliumCalls         = "cilium_calls"
 	host6MapCiliumCt6           = "cilium_ct6"
 	host6MapCiliumCtAny6        = "cilium_ct_any6"
+	host6MapCiliumEncryptState  = "cilium_encrypt_state"
 	host6MapCiliumEvents        = "cilium_events"
 	host6MapCiliumFrags6        = "cilium_frags6"
 	host6MapCiliumIpcache       = "cilium_ipcache"
@@ -31,12 +32,14 @@ const (
 	host6MapCiliumLb6Services   = "cilium_lb6_services"
 	host6MapCiliumLxc           = "cilium_lxc"
 	host6MapCiliumMetrics       = "cilium_metrics"
+	host6MapCiliumNodeMap       = "cilium_node_map"
 	host6MapCiliumPolicystats   = "cilium_policystats"
 	host6MapCiliumScratch       = "cilium_scratch"
 	host6MapCiliumSnat6         = "cilium_snat6"
 	host6ProgDsr                = "dsr"
 	host6ProgFromHost           = "from_host"
 	host6ProgFromNetdev         = "from_netdev"
+	host6ProgFromNetdevIpsec    = "from_netdev_ipsec"
 	host6ProgFromOverlay        = "from_overlay"
 	host6ProgHandleHost         = "handle_host"
 	host6ProgHandleNetdev       = "handle_netdev"
@@ -46,7 +49,9 @@ const (
 	host6ProgNatIngress         = "nat_ingress"
 	host6ProgSnatFwd            = "snat_fwd"
 	host6ProgToHost             = "to_host"
+	host6ProgToHostIpsec        = "to_host_ipsec"
 	host6ProgToNetdev           = "to_netdev"
+	host6ProgToNetdevIpsec      = "to_netdev_ipsec"
 	host6ProgToNetdevSealing    = "to_netdev_sealing"
 	host6ProgToOverlay          = "to_overlay"
 	host6VarNode                = "node"
@@ -97,6 +102,7 @@ type host6ProgramSpecs struct {
 	Dsr             *ebpf.ProgramSpec `ebpf:"dsr"`
 	FromHost        *ebpf.ProgramSpec `ebpf:"from_host"`
 	FromNetdev      *ebpf.ProgramSpec `ebpf:"from_netdev"`
+	FromNetdevIpsec *ebpf.ProgramSpec `ebpf:"from_netdev_ipsec"`
 	FromOverlay     *ebpf.ProgramSpec `ebpf:"from_overlay"`
 	HandleHost      *ebpf.ProgramSpec `ebpf:"handle_host"`
 	HandleNetdev    *ebpf.ProgramSpec `ebpf:"handle_netdev"`
@@ -106,7 +112,9 @@ type host6ProgramSpecs struct {
 	NatIngress      *ebpf.ProgramSpec `ebpf:"nat_ingress"`
 	SnatFwd         *ebpf.ProgramSpec `ebpf:"snat_fwd"`
 	ToHost          *ebpf.ProgramSpec `ebpf:"to_host"`
+	ToHostIpsec     *ebpf.ProgramSpec `ebpf:"to_host_ipsec"`
 	ToNetdev        *ebpf.ProgramSpec `ebpf:"to_netdev"`
+	ToNetdevIpsec   *ebpf.ProgramSpec `ebpf:"to_netdev_ipsec"`
 	ToNetdevSealing *ebpf.ProgramSpec `ebpf:"to_netdev_sealing"`
 	ToOverlay       *ebpf.ProgramSpec `ebpf:"to_overlay"`
 }
@@ -119,6 +127,7 @@ type host6MapSpecs struct {
 	CiliumCalls         *ebpf.MapSpec `ebpf:"cilium_calls"`
 	CiliumCt6           *ebpf.MapSpec `ebpf:"cilium_ct6"`
 	CiliumCtAny6        *ebpf.MapSpec `ebpf:"cilium_ct_any6"`
+	CiliumEncryptState  *ebpf.MapSpec `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.MapSpec `ebpf:"cilium_events"`
 	CiliumFrags6        *ebpf.MapSpec `ebpf:"cilium_frags6"`
 	CiliumIpcache       *ebpf.MapSpec `ebpf:"cilium_ipcache"`
@@ -130,6 +139,7 @@ type host6MapSpecs struct {
 	CiliumLb6Services   *ebpf.MapSpec `ebpf:"cilium_lb6_services"`
 	CiliumLxc           *ebpf.MapSpec `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.MapSpec `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.MapSpec `ebpf:"cilium_node_map"`
 	CiliumPolicystats   *ebpf.MapSpec `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.MapSpec `ebpf:"cilium_scratch"`
 	CiliumSnat6         *ebpf.MapSpec `ebpf:"cilium_snat6"`
@@ -166,6 +176,7 @@ type host6Maps struct {
 	CiliumCalls         *ebpf.Map `ebpf:"cilium_calls"`
 	CiliumCt6           *ebpf.Map `ebpf:"cilium_ct6"`
 	CiliumCtAny6        *ebpf.Map `ebpf:"cilium_ct_any6"`
+	CiliumEncryptState  *ebpf.Map `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.Map `ebpf:"cilium_events"`
 	CiliumFrags6        *ebpf.Map `ebpf:"cilium_frags6"`
 	CiliumIpcache       *ebpf.Map `ebpf:"cilium_ipcache"`
@@ -177,6 +188,7 @@ type host6Maps struct {
 	CiliumLb6Services   *ebpf.Map `ebpf:"cilium_lb6_services"`
 	CiliumLxc           *ebpf.Map `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.Map `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.Map `ebpf:"cilium_node_map"`
 	CiliumPolicystats   *ebpf.Map `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.Map `ebpf:"cilium_scratch"`
 	CiliumSnat6         *ebpf.Map `ebpf:"cilium_snat6"`
@@ -188,6 +200,7 @@ func (m *host6Maps) Close() error {
 		m.CiliumCalls,
 		m.CiliumCt6,
 		m.CiliumCtAny6,
+		m.CiliumEncryptState,
 		m.CiliumEvents,
 		m.CiliumFrags6,
 		m.CiliumIpcache,
@@ -199,6 +212,7 @@ func (m *host6Maps) Close() error {
 		m.CiliumLb6Services,
 		m.CiliumLxc,
 		m.CiliumMetrics,
+		m.CiliumNodeMap,
 		m.CiliumPolicystats,
 		m.CiliumScratch,
 		m.CiliumSnat6,
@@ -219,6 +233,7 @@ type host6Programs struct {
 	Dsr             *ebpf.Program `ebpf:"dsr"`
 	FromHost        *ebpf.Program `ebpf:"from_host"`
 	FromNetdev      *ebpf.Program `ebpf:"from_netdev"`
+	FromNetdevIpsec *ebpf.Program `ebpf:"from_netdev_ipsec"`
 	FromOverlay     *ebpf.Program `ebpf:"from_overlay"`
 	HandleHost      *ebpf.Program `ebpf:"handle_host"`
 	HandleNetdev    *ebpf.Program `ebpf:"handle_netdev"`
@@ -228,7 +243,9 @@ type host6Programs struct {
 	NatIngress      *ebpf.Program `ebpf:"nat_ingress"`
 	SnatFwd         *ebpf.Program `ebpf:"snat_fwd"`
 	ToHost          *ebpf.Program `ebpf:"to_host"`
+	ToHostIpsec     *ebpf.Program `ebpf:"to_host_ipsec"`
 	ToNetdev        *ebpf.Program `ebpf:"to_netdev"`
+	ToNetdevIpsec   *ebpf.Program `ebpf:"to_netdev_ipsec"`
 	ToNetdevSealing *ebpf.Program `ebpf:"to_netdev_sealing"`
 	ToOverlay       *ebpf.Program `ebpf:"to_overlay"`
 }
@@ -238,6 +255,7 @@ func (p *host6Programs) Close() error {
 		p.Dsr,
 		p.FromHost,
 		p.FromNetdev,
+		p.FromNetdevIpsec,
 		p.FromOverlay,
 		p.HandleHost,
 		p.HandleNetdev,
@@ -247,7 +265,9 @@ func (p *host6Programs) Close() error {
 		p.NatIngress,
 		p.SnatFwd,
 		p.ToHost,
+		p.ToHostIpsec,
 		p.ToNetdev,
+		p.ToNetdevIpsec,
 		p.ToNetdevSealing,
 		p.ToOverlay,
 	)

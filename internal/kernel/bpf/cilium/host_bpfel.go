@@ -234,6 +234,28 @@ type hostNodeConfig struct {
 	NatMin      uint16
 	NatMax      uint16
 	Wireguard   uint32
+	Net         uint32
+	Host        uint32
+	NetMac      struct {
+		_    structs.HostLayout
+		Addr [6]uint8
+	}
+	Pad2 uint16
+}
+
+type hostNodeEntry struct {
+	_   structs.HostLayout
+	Id  uint16
+	Key uint8
+	Pad uint8
+}
+
+type hostNodeKey struct {
+	_      structs.HostLayout
+	Pad1   uint16
+	Pad2   uint8
+	Family uint8
+	Ip     [4]uint32
 }
 
 type hostPolicystatsKey struct {
@@ -266,6 +288,7 @@ const (
 	hostMapCiliumCalls         = "cilium_calls"
 	hostMapCiliumCt4           = "cilium_ct4"
 	hostMapCiliumCtAny4        = "cilium_ct_any4"
+	hostMapCiliumEncryptState  = "cilium_encrypt_state"
 	hostMapCiliumEvents        = "cilium_events"
 	hostMapCiliumFrags4        = "cilium_frags4"
 	hostMapCiliumIpcache       = "cilium_ipcache"
@@ -277,12 +300,14 @@ const (
 	hostMapCiliumLb4Services   = "cilium_lb4_services"
 	hostMapCiliumLxc           = "cilium_lxc"
 	hostMapCiliumMetrics       = "cilium_metrics"
+	hostMapCiliumNodeMap       = "cilium_node_map"
 	hostMapCiliumPolicystats   = "cilium_policystats"
 	hostMapCiliumScratch       = "cilium_scratch"
 	hostMapCiliumSnat4         = "cilium_snat4"
 	hostProgDsr                = "dsr"
 	hostProgFromHost           = "from_host"
 	hostProgFromNetdev         = "from_netdev"
+	hostProgFromNetdevIpsec    = "from_netdev_ipsec"
 	hostProgFromOverlay        = "from_overlay"
 	hostProgHandleHost         = "handle_host"
 	hostProgHandleNetdev       = "handle_netdev"
@@ -292,7 +317,9 @@ const (
 	hostProgNatIngress         = "nat_ingress"
 	hostProgSnatFwd            = "snat_fwd"
 	hostProgToHost             = "to_host"
+	hostProgToHostIpsec        = "to_host_ipsec"
 	hostProgToNetdev           = "to_netdev"
+	hostProgToNetdevIpsec      = "to_netdev_ipsec"
 	hostProgToNetdevSealing    = "to_netdev_sealing"
 	hostProgToOverlay          = "to_overlay"
 	hostVarNode                = "node"
@@ -343,6 +370,7 @@ type hostProgramSpecs struct {
 	Dsr             *ebpf.ProgramSpec `ebpf:"dsr"`
 	FromHost        *ebpf.ProgramSpec `ebpf:"from_host"`
 	FromNetdev      *ebpf.ProgramSpec `ebpf:"from_netdev"`
+	FromNetdevIpsec *ebpf.ProgramSpec `ebpf:"from_netdev_ipsec"`
 	FromOverlay     *ebpf.ProgramSpec `ebpf:"from_overlay"`
 	HandleHost      *ebpf.ProgramSpec `ebpf:"handle_host"`
 	HandleNetdev    *ebpf.ProgramSpec `ebpf:"handle_netdev"`
@@ -352,7 +380,9 @@ type hostProgramSpecs struct {
 	NatIngress      *ebpf.ProgramSpec `ebpf:"nat_ingress"`
 	SnatFwd         *ebpf.ProgramSpec `ebpf:"snat_fwd"`
 	ToHost          *ebpf.ProgramSpec `ebpf:"to_host"`
+	ToHostIpsec     *ebpf.ProgramSpec `ebpf:"to_host_ipsec"`
 	ToNetdev        *ebpf.ProgramSpec `ebpf:"to_netdev"`
+	ToNetdevIpsec   *ebpf.ProgramSpec `ebpf:"to_netdev_ipsec"`
 	ToNetdevSealing *ebpf.ProgramSpec `ebpf:"to_netdev_sealing"`
 	ToOverlay       *ebpf.ProgramSpec `ebpf:"to_overlay"`
 }
@@ -365,6 +395,7 @@ type hostMapSpecs struct {
 	CiliumCalls         *ebpf.MapSpec `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.MapSpec `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.MapSpec `ebpf:"cilium_ct_any4"`
+	CiliumEncryptState  *ebpf.MapSpec `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.MapSpec `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.MapSpec `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.MapSpec `ebpf:"cilium_ipcache"`
@@ -376,6 +407,7 @@ type hostMapSpecs struct {
 	CiliumLb4Services   *ebpf.MapSpec `ebpf:"cilium_lb4_services"`
 	CiliumLxc           *ebpf.MapSpec `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.MapSpec `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.MapSpec `ebpf:"cilium_node_map"`
 	CiliumPolicystats   *ebpf.MapSpec `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.MapSpec `ebpf:"cilium_scratch"`
 	CiliumSnat4         *ebpf.MapSpec `ebpf:"cilium_snat4"`
@@ -412,6 +444,7 @@ type hostMaps struct {
 	CiliumCalls         *ebpf.Map `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.Map `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.Map `ebpf:"cilium_ct_any4"`
+	CiliumEncryptState  *ebpf.Map `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.Map `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.Map `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.Map `ebpf:"cilium_ipcache"`
@@ -423,6 +456,7 @@ type hostMaps struct {
 	CiliumLb4Services   *ebpf.Map `ebpf:"cilium_lb4_services"`
 	CiliumLxc           *ebpf.Map `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.Map `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.Map `ebpf:"cilium_node_map"`
 	CiliumPolicystats   *ebpf.Map `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.Map `ebpf:"cilium_scratch"`
 	CiliumSnat4         *ebpf.Map `ebpf:"cilium_snat4"`
@@ -434,6 +468,7 @@ func (m *hostMaps) Close() error {
 		m.CiliumCalls,
 		m.CiliumCt4,
 		m.CiliumCtAny4,
+		m.CiliumEncryptState,
 		m.CiliumEvents,
 		m.CiliumFrags4,
 		m.CiliumIpcache,
@@ -445,6 +480,7 @@ func (m *hostMaps) Close() error {
 		m.CiliumLb4Services,
 		m.CiliumLxc,
 		m.CiliumMetrics,
+		m.CiliumNodeMap,
 		m.CiliumPolicystats,
 		m.CiliumScratch,
 		m.CiliumSnat4,
@@ -465,6 +501,7 @@ type hostPrograms struct {
 	Dsr             *ebpf.Program `ebpf:"dsr"`
 	FromHost        *ebpf.Program `ebpf:"from_host"`
 	FromNetdev      *ebpf.Program `ebpf:"from_netdev"`
+	FromNetdevIpsec *ebpf.Program `ebpf:"from_netdev_ipsec"`
 	FromOverlay     *ebpf.Program `ebpf:"from_overlay"`
 	HandleHost      *ebpf.Program `ebpf:"handle_host"`
 	HandleNetdev    *ebpf.Program `ebpf:"handle_netdev"`
@@ -474,7 +511,9 @@ type hostPrograms struct {
 	NatIngress      *ebpf.Program `ebpf:"nat_ingress"`
 	SnatFwd         *ebpf.Program `ebpf:"snat_fwd"`
 	ToHost          *ebpf.Program `ebpf:"to_host"`
+	ToHostIpsec     *ebpf.Program `ebpf:"to_host_ipsec"`
 	ToNetdev        *ebpf.Program `ebpf:"to_netdev"`
+	ToNetdevIpsec   *ebpf.Program `ebpf:"to_netdev_ipsec"`
 	ToNetdevSealing *ebpf.Program `ebpf:"to_netdev_sealing"`
 	ToOverlay       *ebpf.Program `ebpf:"to_overlay"`
 }
@@ -484,6 +523,7 @@ func (p *hostPrograms) Close() error {
 		p.Dsr,
 		p.FromHost,
 		p.FromNetdev,
+		p.FromNetdevIpsec,
 		p.FromOverlay,
 		p.HandleHost,
 		p.HandleNetdev,
@@ -493,7 +533,9 @@ func (p *hostPrograms) Close() error {
 		p.NatIngress,
 		p.SnatFwd,
 		p.ToHost,
+		p.ToHostIpsec,
 		p.ToNetdev,
+		p.ToNetdevIpsec,
 		p.ToNetdevSealing,
 		p.ToOverlay,
 	)

@@ -100,6 +100,11 @@ inlined struct addr destination(const ip_header *ip)
 	return a;
 }
 
+inlined __u8 next_protocol(const ip_header *ip)
+{
+	return ip->nexthdr;
+}
+
 inlined int is_multicast(struct addr a)
 {
 	return (a.w[0] & bpf_htonl(0xff000000)) == bpf_htonl(0xff000000);
@@ -200,6 +205,11 @@ inlined struct addr destination(const ip_header *ip)
 	struct addr a = {{ ip->daddr }};
 
 	return a;
+}
+
+inlined __u8 next_protocol(const ip_header *ip)
+{
+	return ip->protocol;
 }
 
 /* Of IPv4 no packet comes here that is not meant for one receiver, and none without a source. */

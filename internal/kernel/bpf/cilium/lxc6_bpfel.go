@@ -20,6 +20,7 @@ const (
 	lxc6MapCiliumCalls          = "cilium_calls"
 	lxc6MapCiliumCt6            = "cilium_ct6"
 	lxc6MapCiliumCtAny6         = "cilium_ct_any6"
+	lxc6MapCiliumEncryptState   = "cilium_encrypt_state"
 	lxc6MapCiliumEvents         = "cilium_events"
 	lxc6MapCiliumFrags6         = "cilium_frags6"
 	lxc6MapCiliumIpcache        = "cilium_ipcache"
@@ -31,6 +32,7 @@ const (
 	lxc6MapCiliumLb6Services    = "cilium_lb6_services"
 	lxc6MapCiliumLxc            = "cilium_lxc"
 	lxc6MapCiliumMetrics        = "cilium_metrics"
+	lxc6MapCiliumNodeMap        = "cilium_node_map"
 	lxc6MapCiliumPolicy         = "cilium_policy"
 	lxc6MapCiliumPolicystats    = "cilium_policystats"
 	lxc6MapCiliumScratch        = "cilium_scratch"
@@ -109,6 +111,7 @@ type lxc6MapSpecs struct {
 	CiliumCalls         *ebpf.MapSpec `ebpf:"cilium_calls"`
 	CiliumCt6           *ebpf.MapSpec `ebpf:"cilium_ct6"`
 	CiliumCtAny6        *ebpf.MapSpec `ebpf:"cilium_ct_any6"`
+	CiliumEncryptState  *ebpf.MapSpec `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.MapSpec `ebpf:"cilium_events"`
 	CiliumFrags6        *ebpf.MapSpec `ebpf:"cilium_frags6"`
 	CiliumIpcache       *ebpf.MapSpec `ebpf:"cilium_ipcache"`
@@ -120,6 +123,7 @@ type lxc6MapSpecs struct {
 	CiliumLb6Services   *ebpf.MapSpec `ebpf:"cilium_lb6_services"`
 	CiliumLxc           *ebpf.MapSpec `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.MapSpec `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.MapSpec `ebpf:"cilium_node_map"`
 	CiliumPolicy        *ebpf.MapSpec `ebpf:"cilium_policy"`
 	CiliumPolicystats   *ebpf.MapSpec `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.MapSpec `ebpf:"cilium_scratch"`
@@ -158,6 +162,7 @@ type lxc6Maps struct {
 	CiliumCalls         *ebpf.Map `ebpf:"cilium_calls"`
 	CiliumCt6           *ebpf.Map `ebpf:"cilium_ct6"`
 	CiliumCtAny6        *ebpf.Map `ebpf:"cilium_ct_any6"`
+	CiliumEncryptState  *ebpf.Map `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.Map `ebpf:"cilium_events"`
 	CiliumFrags6        *ebpf.Map `ebpf:"cilium_frags6"`
 	CiliumIpcache       *ebpf.Map `ebpf:"cilium_ipcache"`
@@ -169,6 +174,7 @@ type lxc6Maps struct {
 	CiliumLb6Services   *ebpf.Map `ebpf:"cilium_lb6_services"`
 	CiliumLxc           *ebpf.Map `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.Map `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.Map `ebpf:"cilium_node_map"`
 	CiliumPolicy        *ebpf.Map `ebpf:"cilium_policy"`
 	CiliumPolicystats   *ebpf.Map `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.Map `ebpf:"cilium_scratch"`
@@ -181,6 +187,7 @@ func (m *lxc6Maps) Close() error {
 		m.CiliumCalls,
 		m.CiliumCt6,
 		m.CiliumCtAny6,
+		m.CiliumEncryptState,
 		m.CiliumEvents,
 		m.CiliumFrags6,
 		m.CiliumIpcache,
@@ -192,6 +199,7 @@ func (m *lxc6Maps) Close() error {
 		m.CiliumLb6Services,
 		m.CiliumLxc,
 		m.CiliumMetrics,
+		m.CiliumNodeMap,
 		m.CiliumPolicy,
 		m.CiliumPolicystats,
 		m.CiliumScratch,

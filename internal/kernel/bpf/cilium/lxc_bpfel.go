@@ -248,6 +248,28 @@ type lxcNodeConfig struct {
 	NatMin      uint16
 	NatMax      uint16
 	Wireguard   uint32
+	Net         uint32
+	Host        uint32
+	NetMac      struct {
+		_    structs.HostLayout
+		Addr [6]uint8
+	}
+	Pad2 uint16
+}
+
+type lxcNodeEntry struct {
+	_   structs.HostLayout
+	Id  uint16
+	Key uint8
+	Pad uint8
+}
+
+type lxcNodeKey struct {
+	_      structs.HostLayout
+	Pad1   uint16
+	Pad2   uint8
+	Family uint8
+	Ip     [4]uint32
 }
 
 type lxcPolicyEntry struct {
@@ -297,6 +319,7 @@ const (
 	lxcMapCiliumCalls          = "cilium_calls"
 	lxcMapCiliumCt4            = "cilium_ct4"
 	lxcMapCiliumCtAny4         = "cilium_ct_any4"
+	lxcMapCiliumEncryptState   = "cilium_encrypt_state"
 	lxcMapCiliumEvents         = "cilium_events"
 	lxcMapCiliumFrags4         = "cilium_frags4"
 	lxcMapCiliumIpcache        = "cilium_ipcache"
@@ -308,6 +331,7 @@ const (
 	lxcMapCiliumLb4Services    = "cilium_lb4_services"
 	lxcMapCiliumLxc            = "cilium_lxc"
 	lxcMapCiliumMetrics        = "cilium_metrics"
+	lxcMapCiliumNodeMap        = "cilium_node_map"
 	lxcMapCiliumPolicy         = "cilium_policy"
 	lxcMapCiliumPolicystats    = "cilium_policystats"
 	lxcMapCiliumScratch        = "cilium_scratch"
@@ -386,6 +410,7 @@ type lxcMapSpecs struct {
 	CiliumCalls         *ebpf.MapSpec `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.MapSpec `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.MapSpec `ebpf:"cilium_ct_any4"`
+	CiliumEncryptState  *ebpf.MapSpec `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.MapSpec `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.MapSpec `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.MapSpec `ebpf:"cilium_ipcache"`
@@ -397,6 +422,7 @@ type lxcMapSpecs struct {
 	CiliumLb4Services   *ebpf.MapSpec `ebpf:"cilium_lb4_services"`
 	CiliumLxc           *ebpf.MapSpec `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.MapSpec `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.MapSpec `ebpf:"cilium_node_map"`
 	CiliumPolicy        *ebpf.MapSpec `ebpf:"cilium_policy"`
 	CiliumPolicystats   *ebpf.MapSpec `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.MapSpec `ebpf:"cilium_scratch"`
@@ -435,6 +461,7 @@ type lxcMaps struct {
 	CiliumCalls         *ebpf.Map `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.Map `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.Map `ebpf:"cilium_ct_any4"`
+	CiliumEncryptState  *ebpf.Map `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.Map `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.Map `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.Map `ebpf:"cilium_ipcache"`
@@ -446,6 +473,7 @@ type lxcMaps struct {
 	CiliumLb4Services   *ebpf.Map `ebpf:"cilium_lb4_services"`
 	CiliumLxc           *ebpf.Map `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.Map `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.Map `ebpf:"cilium_node_map"`
 	CiliumPolicy        *ebpf.Map `ebpf:"cilium_policy"`
 	CiliumPolicystats   *ebpf.Map `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.Map `ebpf:"cilium_scratch"`
@@ -458,6 +486,7 @@ func (m *lxcMaps) Close() error {
 		m.CiliumCalls,
 		m.CiliumCt4,
 		m.CiliumCtAny4,
+		m.CiliumEncryptState,
 		m.CiliumEvents,
 		m.CiliumFrags4,
 		m.CiliumIpcache,
@@ -469,6 +498,7 @@ func (m *lxcMaps) Close() error {
 		m.CiliumLb4Services,
 		m.CiliumLxc,
 		m.CiliumMetrics,
+		m.CiliumNodeMap,
 		m.CiliumPolicy,
 		m.CiliumPolicystats,
 		m.CiliumScratch,

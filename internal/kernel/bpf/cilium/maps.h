@@ -59,6 +59,7 @@ enum reason {
 	DROP_NAT_NO_MAPPING = 161,
 	DROP_NO_FIB = 169,
 	DROP_TTL_EXCEEDED = 196,
+	DROP_NO_NODE = 197,
 	LINK_LOCAL = 250, /* a pod's messages to its own wire end there; nothing is lost */
 };
 
@@ -124,6 +125,36 @@ struct {
 	__type(key, struct ipcache_key);
 	__type(value, struct ipcache_entry);
 } cilium_ipcache SEC(".maps");
+
+/* What IPsec knows of other nodes, by each of their addresses. */
+struct node_key {
+	__u16	pad1;
+	__u8	pad2;
+	__u8	family;
+	__be32	ip[4];
+};
+
+struct node_entry {
+	__u16	id;
+	__u8	key; /* the newest that it has */
+	__u8	pad;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 16384);
+	__type(key, struct node_key);
+	__type(value, struct node_entry);
+} cilium_node_map SEC(".maps");
+
+/* The newest key of this node. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u8);
+} cilium_encrypt_state SEC(".maps");
 
 /* A flow in the direction of its first packet, seen from one side. Of the IPv6 one, tables take all but the last two
  * bytes; left aligned, it is copied by words.

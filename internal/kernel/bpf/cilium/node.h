@@ -23,6 +23,9 @@ struct node_config {
 	__u16	nat_min;       /* host order */
 	__u16	nat_max;
 	__u32	wireguard;     /* interface index of the device that encrypts; 0: there is none */
+	__u32	net, host;     /* of cilium_net and cilium_host, between which IPsec takes packets */
+	struct mac net_mac;    /* of cilium_net */
+	__u16	pad2;
 };
 
 volatile const struct node_config node;

@@ -80,14 +80,14 @@ func (n *Node) load() error {
 	if err := spec.Variables["node"].Set(n.config); err != nil {
 		return err
 	}
-	only(spec, n.toNetdev(), "to_netdev", "to_netdev_sealing")
+	n.choose(spec)
 	if n.host, err = attach.Load("cilium host", spec, ebpf.CollectionOptions{Cache: n.cache}); err != nil {
 		return err
 	}
 	if err := fillCalls(n.host, hostCalls); err != nil {
 		return err
 	}
-	if err := n.loadWireGuard(); err != nil {
+	if err := n.loadEncryption(); err != nil {
 		return err
 	}
 	if err := n.SetNodeAddress(n.opts.NodeIP, Host); err != nil {
@@ -121,15 +121,8 @@ func (n *Node) configure() error {
 		}
 		c.Overlay = uint32(dev.Index)
 	}
-	if o.WireGuard != "" {
-		dev, err := attach.Interface(o.NS, o.WireGuard)
-		if err != nil {
-			return err
-		}
-		c.Wireguard = uint32(dev.Index)
-	}
 	n.config = c
-	return nil
+	return n.configureEncryption()
 }
 
 // size sets the capacities of a specification's tables; a table that is shared must have the same in each.
@@ -151,11 +144,11 @@ func (n *Node) size(spec *ebpf.CollectionSpec) {
 func (n *Node) attachDevices() error {
 	o := n.opts
 	list := []attach.Place{
-		{Device: o.Wire, Hook: attach.Ingress, Program: "from_netdev"},
-		{Device: o.Wire, Hook: attach.Egress, Program: n.toNetdev()},
+		{Device: o.Wire, Hook: attach.Ingress, Program: n.variant("from_netdev")},
+		{Device: o.Wire, Hook: attach.Egress, Program: n.variant("to_netdev")},
 		{Device: o.Pair[0], Hook: attach.Egress, Program: "from_host"},
-		{Device: o.Pair[0], Hook: attach.Ingress, Program: "to_host"},
-		{Device: o.Pair[1], Hook: attach.Ingress, Program: "to_host"},
+		{Device: o.Pair[0], Hook: attach.Ingress, Program: n.variant("to_host")},
+		{Device: o.Pair[1], Hook: attach.Ingress, Program: n.variant("to_host")},
 	}
 	if o.Overlay != "" {
 		list = append(list,
@@ -167,9 +160,9 @@ func (n *Node) attachDevices() error {
 	if err != nil || n.wireguard == nil {
 		return err
 	}
-	list = []attach.Place{{Device: o.WireGuard, Hook: attach.Ingress, Program: "from_wireguard"}}
+	list = []attach.Place{{Device: o.Encryption.WireGuard, Hook: attach.Ingress, Program: "from_wireguard"}}
 	if o.Overlay == "" {
-		list = append(list, attach.Place{Device: o.WireGuard, Hook: attach.Egress, Program: "to_wireguard"})
+		list = append(list, attach.Place{Device: o.Encryption.WireGuard, Hook: attach.Egress, Program: "to_wireguard"})
 	}
 	links, err = attach.Devices(o.NS, n.wireguard, list...)
 	n.links = append(n.links, links...)
@@ -212,8 +205,8 @@ func (n *Node) SetIPCache(prefix netip.Prefix, id Identity, tunnel netip.Addr) e
 		return fmt.Errorf("cilium dataplane: announce %s: not an %s prefix, as the node's address is", prefix, n.fam)
 	}
 	e := hostIpcacheEntry{Identity: uint32(id)}
-	if n.config.Wireguard != 0 && id != Host && id != RemoteNode && id != World {
-		e.Key = encryptionKey
+	if id != Host && id != RemoteNode && id != World {
+		e.Key = n.key()
 	}
 	if tunnel.IsValid() {
 		const hasTunnel, tunnelV6 = 1 << 1, 1 << 2 // HAS_TUNNEL, TUNNEL_V6

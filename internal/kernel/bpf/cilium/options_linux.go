@@ -55,9 +55,9 @@ type Options struct {
 	Wire string
 	// Overlay is the external VXLAN device; empty routes natively.
 	Overlay string
-	// WireGuard is the device that encrypts what pods of different nodes send each other, or with Overlay all that goes through
-	// the tunnel; empty encrypts nothing. In IPv4 only, and not with Legacy.
-	WireGuard string
+	// Encryption is of what pods of different nodes send each other, or with Overlay of all that goes through the tunnel. In IPv4
+	// only, and not with Legacy.
+	Encryption Encryption
 	// Pair are cilium_host and cilium_net.
 	Pair [2]string
 	// Legacy leaves and enters the node through its stack instead of by redirect_neigh and redirect_peer.
@@ -71,6 +71,15 @@ type Options struct {
 	// Maglev picks backends for packets from outside by a table of 16,381 slots instead of at random.
 	Maglev bool
 	Sizes  Sizes
+}
+
+// Encryption says what encrypts packets between nodes; zero is nothing.
+type Encryption struct {
+	// WireGuard is the device that does.
+	WireGuard string
+	// IPsec is the number of this node's key, 1 to 15. States and policies of the kernel are the caller's, who announces other
+	// nodes by SetNode.
+	IPsec uint8
 }
 
 // Sizes are the capacities of the tables that the kernel allocates whole, in entries; zero takes that of AgentSizes. Flow
@@ -143,8 +152,11 @@ func (o Options) check() error {
 	if o.NodePort == NodePortDSR && o.Overlay != "" {
 		errs = append(errs, errors.New("a VXLAN tunnel cannot carry the DSR option: route natively or use SNAT"))
 	}
-	if o.WireGuard != "" && (isV6(o.NodeIP) || o.Legacy) {
+	switch e := o.Encryption; {
+	case e != Encryption{} && (isV6(o.NodeIP) || o.Legacy):
 		errs = append(errs, errors.New("packets are encrypted in IPv4 with eBPF host routing only"))
+	case e.IPsec != 0 && (o.Overlay != "" || e.WireGuard != ""):
+		errs = append(errs, errors.New("IPsec is for native routing, without WireGuard"))
 	}
 	if p := o.Sizes.Ports; p < 0 || p > allPorts {
 		errs = append(errs, fmt.Errorf("%d ports of source translation, want 1 to %d", p, allPorts))

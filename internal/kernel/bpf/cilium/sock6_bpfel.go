@@ -20,6 +20,7 @@ const (
 	sock6MapCiliumCalls         = "cilium_calls"
 	sock6MapCiliumCt6           = "cilium_ct6"
 	sock6MapCiliumCtAny6        = "cilium_ct_any6"
+	sock6MapCiliumEncryptState  = "cilium_encrypt_state"
 	sock6MapCiliumEvents        = "cilium_events"
 	sock6MapCiliumFrags6        = "cilium_frags6"
 	sock6MapCiliumIpcache       = "cilium_ipcache"
@@ -31,6 +32,7 @@ const (
 	sock6MapCiliumLb6Services   = "cilium_lb6_services"
 	sock6MapCiliumLxc           = "cilium_lxc"
 	sock6MapCiliumMetrics       = "cilium_metrics"
+	sock6MapCiliumNodeMap       = "cilium_node_map"
 	sock6MapCiliumPolicystats   = "cilium_policystats"
 	sock6MapCiliumScratch       = "cilium_scratch"
 	sock6MapCiliumSnat6         = "cilium_snat6"
@@ -99,6 +101,7 @@ type sock6MapSpecs struct {
 	CiliumCalls         *ebpf.MapSpec `ebpf:"cilium_calls"`
 	CiliumCt6           *ebpf.MapSpec `ebpf:"cilium_ct6"`
 	CiliumCtAny6        *ebpf.MapSpec `ebpf:"cilium_ct_any6"`
+	CiliumEncryptState  *ebpf.MapSpec `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.MapSpec `ebpf:"cilium_events"`
 	CiliumFrags6        *ebpf.MapSpec `ebpf:"cilium_frags6"`
 	CiliumIpcache       *ebpf.MapSpec `ebpf:"cilium_ipcache"`
@@ -110,6 +113,7 @@ type sock6MapSpecs struct {
 	CiliumLb6Services   *ebpf.MapSpec `ebpf:"cilium_lb6_services"`
 	CiliumLxc           *ebpf.MapSpec `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.MapSpec `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.MapSpec `ebpf:"cilium_node_map"`
 	CiliumPolicystats   *ebpf.MapSpec `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.MapSpec `ebpf:"cilium_scratch"`
 	CiliumSnat6         *ebpf.MapSpec `ebpf:"cilium_snat6"`
@@ -146,6 +150,7 @@ type sock6Maps struct {
 	CiliumCalls         *ebpf.Map `ebpf:"cilium_calls"`
 	CiliumCt6           *ebpf.Map `ebpf:"cilium_ct6"`
 	CiliumCtAny6        *ebpf.Map `ebpf:"cilium_ct_any6"`
+	CiliumEncryptState  *ebpf.Map `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.Map `ebpf:"cilium_events"`
 	CiliumFrags6        *ebpf.Map `ebpf:"cilium_frags6"`
 	CiliumIpcache       *ebpf.Map `ebpf:"cilium_ipcache"`
@@ -157,6 +162,7 @@ type sock6Maps struct {
 	CiliumLb6Services   *ebpf.Map `ebpf:"cilium_lb6_services"`
 	CiliumLxc           *ebpf.Map `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.Map `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.Map `ebpf:"cilium_node_map"`
 	CiliumPolicystats   *ebpf.Map `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.Map `ebpf:"cilium_scratch"`
 	CiliumSnat6         *ebpf.Map `ebpf:"cilium_snat6"`
@@ -168,6 +174,7 @@ func (m *sock6Maps) Close() error {
 		m.CiliumCalls,
 		m.CiliumCt6,
 		m.CiliumCtAny6,
+		m.CiliumEncryptState,
 		m.CiliumEvents,
 		m.CiliumFrags6,
 		m.CiliumIpcache,
@@ -179,6 +186,7 @@ func (m *sock6Maps) Close() error {
 		m.CiliumLb6Services,
 		m.CiliumLxc,
 		m.CiliumMetrics,
+		m.CiliumNodeMap,
 		m.CiliumPolicystats,
 		m.CiliumScratch,
 		m.CiliumSnat6,

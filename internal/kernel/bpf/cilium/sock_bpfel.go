@@ -234,6 +234,28 @@ type sockNodeConfig struct {
 	NatMin      uint16
 	NatMax      uint16
 	Wireguard   uint32
+	Net         uint32
+	Host        uint32
+	NetMac      struct {
+		_    structs.HostLayout
+		Addr [6]uint8
+	}
+	Pad2 uint16
+}
+
+type sockNodeEntry struct {
+	_   structs.HostLayout
+	Id  uint16
+	Key uint8
+	Pad uint8
+}
+
+type sockNodeKey struct {
+	_      structs.HostLayout
+	Pad1   uint16
+	Pad2   uint8
+	Family uint8
+	Ip     [4]uint32
 }
 
 type sockPolicystatsKey struct {
@@ -266,6 +288,7 @@ const (
 	sockMapCiliumCalls         = "cilium_calls"
 	sockMapCiliumCt4           = "cilium_ct4"
 	sockMapCiliumCtAny4        = "cilium_ct_any4"
+	sockMapCiliumEncryptState  = "cilium_encrypt_state"
 	sockMapCiliumEvents        = "cilium_events"
 	sockMapCiliumFrags4        = "cilium_frags4"
 	sockMapCiliumIpcache       = "cilium_ipcache"
@@ -277,6 +300,7 @@ const (
 	sockMapCiliumLb4Services   = "cilium_lb4_services"
 	sockMapCiliumLxc           = "cilium_lxc"
 	sockMapCiliumMetrics       = "cilium_metrics"
+	sockMapCiliumNodeMap       = "cilium_node_map"
 	sockMapCiliumPolicystats   = "cilium_policystats"
 	sockMapCiliumScratch       = "cilium_scratch"
 	sockMapCiliumSnat4         = "cilium_snat4"
@@ -345,6 +369,7 @@ type sockMapSpecs struct {
 	CiliumCalls         *ebpf.MapSpec `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.MapSpec `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.MapSpec `ebpf:"cilium_ct_any4"`
+	CiliumEncryptState  *ebpf.MapSpec `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.MapSpec `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.MapSpec `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.MapSpec `ebpf:"cilium_ipcache"`
@@ -356,6 +381,7 @@ type sockMapSpecs struct {
 	CiliumLb4Services   *ebpf.MapSpec `ebpf:"cilium_lb4_services"`
 	CiliumLxc           *ebpf.MapSpec `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.MapSpec `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.MapSpec `ebpf:"cilium_node_map"`
 	CiliumPolicystats   *ebpf.MapSpec `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.MapSpec `ebpf:"cilium_scratch"`
 	CiliumSnat4         *ebpf.MapSpec `ebpf:"cilium_snat4"`
@@ -392,6 +418,7 @@ type sockMaps struct {
 	CiliumCalls         *ebpf.Map `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.Map `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.Map `ebpf:"cilium_ct_any4"`
+	CiliumEncryptState  *ebpf.Map `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.Map `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.Map `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.Map `ebpf:"cilium_ipcache"`
@@ -403,6 +430,7 @@ type sockMaps struct {
 	CiliumLb4Services   *ebpf.Map `ebpf:"cilium_lb4_services"`
 	CiliumLxc           *ebpf.Map `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.Map `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.Map `ebpf:"cilium_node_map"`
 	CiliumPolicystats   *ebpf.Map `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.Map `ebpf:"cilium_scratch"`
 	CiliumSnat4         *ebpf.Map `ebpf:"cilium_snat4"`
@@ -414,6 +442,7 @@ func (m *sockMaps) Close() error {
 		m.CiliumCalls,
 		m.CiliumCt4,
 		m.CiliumCtAny4,
+		m.CiliumEncryptState,
 		m.CiliumEvents,
 		m.CiliumFrags4,
 		m.CiliumIpcache,
@@ -425,6 +454,7 @@ func (m *sockMaps) Close() error {
 		m.CiliumLb4Services,
 		m.CiliumLxc,
 		m.CiliumMetrics,
+		m.CiliumNodeMap,
 		m.CiliumPolicystats,
 		m.CiliumScratch,
 		m.CiliumSnat4,

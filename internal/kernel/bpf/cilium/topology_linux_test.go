@@ -45,8 +45,8 @@ func newWorld(t *testing.T, where numbering, change func(*Options)) *world {
 			w.nodes[i].VXLAN(probe.Overlay, 8472)
 		}
 	}
-	if probe.WireGuard != "" {
-		w.join(t, probe.WireGuard)
+	if probe.Encryption.WireGuard != "" {
+		w.join(t, probe.Encryption.WireGuard)
 	}
 	for i, n := range w.nodes {
 		other := 1 - i

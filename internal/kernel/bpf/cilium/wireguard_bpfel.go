@@ -20,6 +20,7 @@ const (
 	wireguardMapCiliumCalls         = "cilium_calls"
 	wireguardMapCiliumCt4           = "cilium_ct4"
 	wireguardMapCiliumCtAny4        = "cilium_ct_any4"
+	wireguardMapCiliumEncryptState  = "cilium_encrypt_state"
 	wireguardMapCiliumEvents        = "cilium_events"
 	wireguardMapCiliumFrags4        = "cilium_frags4"
 	wireguardMapCiliumIpcache       = "cilium_ipcache"
@@ -31,6 +32,7 @@ const (
 	wireguardMapCiliumLb4Services   = "cilium_lb4_services"
 	wireguardMapCiliumLxc           = "cilium_lxc"
 	wireguardMapCiliumMetrics       = "cilium_metrics"
+	wireguardMapCiliumNodeMap       = "cilium_node_map"
 	wireguardMapCiliumPolicystats   = "cilium_policystats"
 	wireguardMapCiliumScratch       = "cilium_scratch"
 	wireguardMapCiliumSnat4         = "cilium_snat4"
@@ -101,6 +103,7 @@ type wireguardMapSpecs struct {
 	CiliumCalls         *ebpf.MapSpec `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.MapSpec `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.MapSpec `ebpf:"cilium_ct_any4"`
+	CiliumEncryptState  *ebpf.MapSpec `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.MapSpec `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.MapSpec `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.MapSpec `ebpf:"cilium_ipcache"`
@@ -112,6 +115,7 @@ type wireguardMapSpecs struct {
 	CiliumLb4Services   *ebpf.MapSpec `ebpf:"cilium_lb4_services"`
 	CiliumLxc           *ebpf.MapSpec `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.MapSpec `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.MapSpec `ebpf:"cilium_node_map"`
 	CiliumPolicystats   *ebpf.MapSpec `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.MapSpec `ebpf:"cilium_scratch"`
 	CiliumSnat4         *ebpf.MapSpec `ebpf:"cilium_snat4"`
@@ -148,6 +152,7 @@ type wireguardMaps struct {
 	CiliumCalls         *ebpf.Map `ebpf:"cilium_calls"`
 	CiliumCt4           *ebpf.Map `ebpf:"cilium_ct4"`
 	CiliumCtAny4        *ebpf.Map `ebpf:"cilium_ct_any4"`
+	CiliumEncryptState  *ebpf.Map `ebpf:"cilium_encrypt_state"`
 	CiliumEvents        *ebpf.Map `ebpf:"cilium_events"`
 	CiliumFrags4        *ebpf.Map `ebpf:"cilium_frags4"`
 	CiliumIpcache       *ebpf.Map `ebpf:"cilium_ipcache"`
@@ -159,6 +164,7 @@ type wireguardMaps struct {
 	CiliumLb4Services   *ebpf.Map `ebpf:"cilium_lb4_services"`
 	CiliumLxc           *ebpf.Map `ebpf:"cilium_lxc"`
 	CiliumMetrics       *ebpf.Map `ebpf:"cilium_metrics"`
+	CiliumNodeMap       *ebpf.Map `ebpf:"cilium_node_map"`
 	CiliumPolicystats   *ebpf.Map `ebpf:"cilium_policystats"`
 	CiliumScratch       *ebpf.Map `ebpf:"cilium_scratch"`
 	CiliumSnat4         *ebpf.Map `ebpf:"cilium_snat4"`
@@ -170,6 +176,7 @@ func (m *wireguardMaps) Close() error {
 		m.CiliumCalls,
 		m.CiliumCt4,
 		m.CiliumCtAny4,
+		m.CiliumEncryptState,
 		m.CiliumEvents,
 		m.CiliumFrags4,
 		m.CiliumIpcache,
@@ -181,6 +188,7 @@ func (m *wireguardMaps) Close() error {
 		m.CiliumLb4Services,
 		m.CiliumLxc,
 		m.CiliumMetrics,
+		m.CiliumNodeMap,
 		m.CiliumPolicystats,
 		m.CiliumScratch,
 		m.CiliumSnat4,

@@ -1,6 +1,7 @@
 package cilium
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"strings"
@@ -23,7 +24,7 @@ func TestSealed(t *testing.T) {
 			continue
 		}
 		t.Run(m.name, func(t *testing.T) {
-			w := newWorld(t, numberings[0], func(o *Options) { m.change(o); o.WireGuard, o.NodePort = "cilium_wg0", NodePortSNAT })
+			w := newWorld(t, numberings[0], func(o *Options) { m.change(o); o.Encryption.WireGuard, o.NodePort = "cilium_wg0", NodePortSNAT })
 			for _, p := range w.pods {
 				bpftest.Serve(t, p.NS, w.wildcard(7000))
 			}
@@ -61,9 +62,37 @@ func TestSealed(t *testing.T) {
 
 // TestSealedInIPv4: what cannot be encrypted is refused.
 func TestSealedInIPv4(t *testing.T) {
-	err := (Options{NodeIP: netip.MustParseAddr("fd00::1"), WireGuard: "cilium_wg0"}).check()
+	err := (Options{NodeIP: netip.MustParseAddr("fd00::1"), Encryption: Encryption{WireGuard: "cilium_wg0"}}).check()
 	if err == nil || !strings.Contains(err.Error(), "encrypted in IPv4") {
 		t.Error(err)
+	}
+}
+
+// TestIPsec: packets between pods of different nodes are led back into the stack, and nothing else is; what is encrypted goes up
+// the stack if it is from a known node.
+func TestIPsec(t *testing.T) {
+	b := newBench(t, numberings[0], func(o *Options) { o.Legacy = false })
+	b.opts.Encryption.IPsec = 3
+	if err := errors.Join(b.loadEncryption(), b.SetNode(b.peer, 2), b.SetIPCache(b.fam.single(b.remote), 1003, b.peer),
+		b.SetIPCache(b.fam.single(b.podA), identities[0], netip.Addr{})); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		program, from, to string
+		protocol          uint8
+		want              uint32
+	}{
+		"pod to pod":           {"to_netdev_ipsec", b.podA.String(), b.remote.String(), 6, redirect},
+		"node to pod":          {"to_netdev_ipsec", b.own.String(), b.remote.String(), 6, pass},
+		"pod to the world":     {"to_netdev_ipsec", b.podA.String(), b.client.String(), 6, pass},
+		"ESP of a node":        {"from_netdev_ipsec", b.peer.String(), b.own.String(), 50, pass},
+		"ESP of somebody else": {"from_netdev_ipsec", b.client.String(), b.own.String(), 50, shot},
+		"a request to a node":  {"from_netdev_ipsec", b.client.String(), b.own.String(), 6, pass},
+	} {
+		p := bpftest.Packet{Src: c.from, Dst: c.to, Proto: c.protocol, SrcPort: 4000, DstPort: 80, Flags: bpftest.SYN, Payload: 20}
+		if got, _ := bpftest.Run(t, b.host.Programs[c.program], p.Bytes()); got != c.want {
+			t.Errorf("%s: verdict %d, want %d", name, got, c.want)
+		}
 	}
 }
 

@@ -1,0 +1,113 @@
+package cilium
+
+import (
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/cnibench/cnibench/internal/kernel/bpf/attach"
+)
+
+// wireguardKey is what the agent writes into entries of addresses whose packets WireGuard encrypts.
+const wireguardKey = 0xff
+
+// wireguardCalls are the slots of the tail calls at the device that encrypts; edge.h numbers them.
+var wireguardCalls = map[uint32]string{1: "handle_wireguard", 4: "nat_egress", 5: "dsr", 6: "nat_ingress"}
+
+// variants are the programs of nodes that encrypt in place of others: by WireGuard, and by IPsec, "" where they have the same.
+var variants = map[string][2]string{
+	"from_container": {"from_container_marked", "from_container_marked"},
+	"from_netdev":    {"", "from_netdev_ipsec"},
+	"to_netdev":      {"to_netdev_sealing", "to_netdev_ipsec"},
+	"to_host":        {"", "to_host_ipsec"},
+}
+
+// variant returns the program that the node has in the place of the one that does not encrypt.
+func (n *Node) variant(program string) string {
+	in := variants[program]
+	switch e := n.opts.Encryption; {
+	case e.WireGuard != "" && in[0] != "":
+		return in[0]
+	case e.IPsec != 0 && in[1] != "":
+		return in[1]
+	}
+	return program
+}
+
+// choose leaves in a specification what the node has, of programs and tables.
+func (n *Node) choose(spec *ebpf.CollectionSpec) {
+	for plain, others := range variants {
+		for _, name := range []string{plain, others[0], others[1]} {
+			if name != n.variant(plain) {
+				delete(spec.Programs, name)
+			}
+		}
+	}
+	if n.opts.Encryption.IPsec == 0 {
+		delete(spec.Maps, "cilium_node_map")
+		delete(spec.Maps, "cilium_encrypt_state")
+	}
+}
+
+// configureEncryption sets the constants of devices that packets to be encrypted go to.
+func (n *Node) configureEncryption() error {
+	o := n.opts
+	if o.Encryption.WireGuard != "" {
+		dev, err := attach.Interface(o.NS, o.Encryption.WireGuard)
+		if err != nil {
+			return err
+		}
+		n.config.Wireguard = uint32(dev.Index)
+	}
+	if o.Encryption.IPsec == 0 {
+		return nil
+	}
+	host, err := attach.Interface(o.NS, o.Pair[0])
+	if err != nil {
+		return err
+	}
+	net, err := attach.Interface(o.NS, o.Pair[1])
+	if err != nil {
+		return err
+	}
+	n.config.Host, n.config.Net = uint32(host.Index), uint32(net.Index)
+	copy(n.config.NetMac.Addr[:], net.HardwareAddr)
+	return nil
+}
+
+// loadEncryption loads the programs of the device that encrypts, if there is one, or notes the node's key for IPsec.
+func (n *Node) loadEncryption() error {
+	if key := n.opts.Encryption.IPsec; key != 0 {
+		return n.host.Maps["cilium_encrypt_state"].Put(uint32(0), key)
+	}
+	if n.opts.Encryption.WireGuard == "" {
+		return nil
+	}
+	spec, err := loadWireguard()
+	if err != nil {
+		return err
+	}
+	n.size(spec)
+	n.choose(spec)
+	if err := spec.Variables["node"].Set(n.config); err != nil {
+		return err
+	}
+	if n.wireguard, err = attach.Load("cilium wireguard", spec, n.share(spec)); err != nil {
+		return err
+	}
+	return fillCalls(n.wireguard, wireguardCalls)
+}
+
+// key is that of the addresses whose packets are encrypted, 0 if none are.
+func (n *Node) key() uint8 {
+	if n.opts.Encryption.WireGuard != "" {
+		return wireguardKey
+	}
+	return n.opts.Encryption.IPsec
+}
+
+// SetNode announces the number of another node for IPsec, by one of its addresses.
+func (n *Node) SetNode(a netip.Addr, number uint16) error {
+	key := hostNodeKey{Family: n.fam.number, Ip: words(a)}
+	return n.host.Maps["cilium_node_map"].Put(key, hostNodeEntry{Id: number, Key: n.opts.Encryption.IPsec})
+}

@@ -1,0 +1,128 @@
+package link
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/cnibench/cnibench/internal/vocab/each"
+)
+
+// XFRMState is a security association of IPsec: how the kernel encrypts, or decrypts, what goes from one end of a tunnel to the
+// other, by ESP with AES in Galois counter mode. Its key follows from the ends: it protects a measurement only.
+type XFRMState struct {
+	From, To netip.Addr
+	// SPI is the number that both ends know it by.
+	SPI int
+	// Mark and Mask select packets by their mark; OutMark and OutMask are what the mark becomes.
+	Mark, Mask, OutMark, OutMask uint32
+}
+
+// XFRMPolicy says what the kernel does with packets of a direction.
+type XFRMPolicy struct {
+	// Direction is "out", "in" or "fwd".
+	Direction string
+	// To are the destinations; the sources are any.
+	To netip.Prefix
+	// Mark and Mask select packets by their mark, all when 0.
+	Mark, Mask uint32
+	Priority   int
+	// State is what packets need; one with nothing but zeros is optional, and may be any. Drop drops packets instead.
+	State XFRMState
+	Drop  bool
+}
+
+// directions are those of policies.
+var directions = map[string]netlink.Dir{"out": netlink.XFRM_DIR_OUT, "in": netlink.XFRM_DIR_IN, "fwd": netlink.XFRM_DIR_FWD}
+
+// requestID is the number by which a policy finds its states.
+const requestID = 1
+
+// xfrm calls do with a socket for IPsec.
+func (h *Handle) xfrm(do func(*netlink.Handle) error) error {
+	return h.ns.Do(func() error {
+		nl, err := netlink.NewHandle(unix.NETLINK_XFRM)
+		if err != nil {
+			return fmt.Errorf("open netlink for IPsec: %w", err)
+		}
+		defer nl.Close()
+		return do(nl)
+	})
+}
+
+func xfrmMark(value, mask uint32) *netlink.XfrmMark {
+	if mask == 0 {
+		return nil
+	}
+	return &netlink.XfrmMark{Value: value, Mask: mask}
+}
+
+func (s XFRMState) add(h *Handle) error {
+	const salt = 4
+	key := sha256.Sum256([]byte("cnibench " + s.From.String() + " " + s.To.String()))
+	state := netlink.XfrmState{
+		Src: ip(s.From), Dst: ip(s.To), Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TUNNEL, Spi: s.SPI, Reqid: requestID,
+		ReplayWindow: 1024, ESN: true, Mark: xfrmMark(s.Mark, s.Mask), OutputMark: xfrmMark(s.OutMark, s.OutMask),
+		Aead: &netlink.XfrmStateAlgo{Name: "rfc4106(gcm(aes))", Key: key[:16+salt], ICVLen: 128},
+	}
+	if err := h.xfrm(func(nl *netlink.Handle) error { return nl.XfrmStateAdd(&state) }); err != nil {
+		return fmt.Errorf("add IPsec state from %s to %s: %w", s.From, s.To, err)
+	}
+	return nil
+}
+
+func (p XFRMPolicy) add(h *Handle) error {
+	everywhere := ipNet(netip.PrefixFrom(netip.IPv4Unspecified(), 0))
+	policy := netlink.XfrmPolicy{
+		Dir: directions[p.Direction], Src: everywhere, Dst: ipNet(p.To), Mark: xfrmMark(p.Mark, p.Mask), Priority: p.Priority,
+	}
+	switch {
+	case p.Drop:
+		policy.Action = netlink.XFRM_POLICY_BLOCK
+	case p.State == XFRMState{}:
+		policy.Tmpls = []netlink.XfrmPolicyTmpl{{Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TUNNEL, Optional: 1}}
+	default:
+		policy.Tmpls = []netlink.XfrmPolicyTmpl{{
+			Proto: netlink.XFRM_PROTO_ESP, Mode: netlink.XFRM_MODE_TUNNEL, Src: ip(p.State.From), Dst: ip(p.State.To), Spi: p.State.SPI, Reqid: requestID,
+		}}
+	}
+	if err := h.xfrm(func(nl *netlink.Handle) error { return nl.XfrmPolicyUpdate(&policy) }); err != nil {
+		return fmt.Errorf("add IPsec policy %s to %s: %w", p.Direction, p.To, err)
+	}
+	return nil
+}
+
+// XFRM returns the states and policies of IPsec in a few words each.
+func (h *Handle) XFRM() (list []string, err error) {
+	err = h.xfrm(func(nl *netlink.Handle) error {
+		states, err := nl.XfrmStateList(unix.AF_INET)
+		if err != nil {
+			return fmt.Errorf("list IPsec states: %w", err)
+		}
+		policies, err := nl.XfrmPolicyList(unix.AF_INET)
+		if err != nil {
+			return fmt.Errorf("list IPsec policies: %w", err)
+		}
+		list = append(each.Of(states, func(s netlink.XfrmState) string {
+			algorithm := "no AEAD"
+			if s.Aead != nil {
+				algorithm = s.Aead.Name
+			}
+			return fmt.Sprintf("state %s > %s spi %d mark %s %s", s.Src, s.Dst, s.Spi, markWords(s.Mark), algorithm)
+		}), each.Of(policies, func(p netlink.XfrmPolicy) string {
+			return fmt.Sprintf("policy %s %s mark %s", p.Dir, p.Dst, markWords(p.Mark))
+		})...)
+		return nil
+	})
+	return list, err
+}
+
+func markWords(m *netlink.XfrmMark) string {
+	if m == nil {
+		return "any"
+	}
+	return fmt.Sprintf("%#x/%#x", m.Value, m.Mask)
+}
