@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/condition"
-	"github.com/cnibench/cnibench/internal/plan/shape"
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
@@ -91,7 +91,7 @@ func parseChurn(text string) (churn, error) {
 }
 
 // churns are the values of the setting.
-var churns = values[churn]{parse: parseChurn, format: churn.String, schema: shape.Text,
+var churns = values[churn]{parse: parseChurn, format: churn.String, schema: position.Text,
 	rang: fmt.Sprintf("endpoints, services or policies, each =%v/s to %v/s, or none", minChurnRate, maxChurnRate)}
 
 // Unchanged says why objects of a kind cannot change under a profile, "" if they can.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strconv"
 
-	"github.com/cnibench/cnibench/internal/plan/shape"
+	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
 // IMIX is the Mix of datagrams in the sizes and proportions of the simple Internet mix: of twelve frames seven of 64, four
@@ -34,7 +34,7 @@ const meanPayload = (7*18 + 4*524 + 1472 + 11) / 12
 // messages returns the option for the size of messages, or their mix.
 func messages[S Spec](high int, fields func(s *S) (size *int, mix *string)) option {
 	v := sizes(high)
-	return option{Key: "messageSize", Word: "message", Help: "payload of one send call; imix mixes datagram sizes", Values: v.describe() + ", imix", schema: shape.AnyOf(v.schema, shape.Enum(IMIX)),
+	return option{Key: "messageSize", Word: "message", Help: "payload of one send call; imix mixes datagram sizes", Values: v.describe() + ", imix", schema: position.AnyOf(v.schema, position.Enum(IMIX)),
 		set: func(w *Workload, text string) error {
 			s := w.Spec.(S)
 			size, mix := fields(&s)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/job"
-	"github.com/cnibench/cnibench/internal/plan/shape"
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -37,10 +37,10 @@ var jobKind = kind{name: "job", about: "steps of a job over several nodes: all-r
 	field("via", "via", "way of the pattern: ring or doubling (allreduce), tree or flat (broadcast), chain or fan-out (replicate)", oneOf(job.Ways()...), func(s *jobSpec) *string { return &s.Via }),
 	field("members", "members", "pods that take part, each on a node of its own", whole(job.LeastMembers, job.MostMembers), func(s *jobSpec) *int { return &s.Members }),
 	field("size", "size", "bytes of a member's data, or of an answer", sizes(job.MaxSize), func(s *jobSpec) *int { return &s.Size }),
-	field("skew", "skew", "share of each member's data that goes to the first member beyond its even part (shuffle)", shares("skew", 0, job.MaxSkew, "0% to 95%", shape.Share), func(s *jobSpec) *float64 { return &s.Skew }),
+	field("skew", "skew", "share of each member's data that goes to the first member beyond its even part (shuffle)", shares("skew", 0, job.MaxSkew, "0% to 95%", position.Share), func(s *jobSpec) *float64 { return &s.Skew }),
 	field("fanout", "fanout", "requests that follow from one (microservice)", whole(1, job.MostMembers-1), func(s *jobSpec) *int { return &s.Fanout }),
 	field("service", "service", "time that a member works for each request (microservice)", spans(0, job.MaxService), func(s *jobSpec) *time.Duration { return &s.Service }),
-	field("compute", "compute", "share of a step in which members compute, under the baseline", shares("compute share", 0, maxCompute, "0% to 95%", shape.Share), func(s *jobSpec) *float64 { return &s.Compute }),
+	field("compute", "compute", "share of a step in which members compute, under the baseline", shares("compute share", 0, maxCompute, "0% to 95%", position.Share), func(s *jobSpec) *float64 { return &s.Compute }),
 	field("pause", "pause", "time in which members compute in each step", spans(0, maxPause), func(s *jobSpec) *time.Duration { return &s.Pause }),
 	field("lost", "lost", "what follows when a member other than the first is lost: the trial ends, or the others continue without it", oneOf(job.Losses()...), func(s *jobSpec) *string { return &s.Lost }),
 	field("congestion", "congestion", "TCP congestion control", algorithms, func(s *jobSpec) *string { return &s.Congestion }),

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/plan/shape"
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -100,7 +100,7 @@ func only[S Spec](p Protocol) option {
 }
 
 // byTool is the option for the program that sends the workload. Its values are Own and ToolNames.
-var byTool = option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or the name of a supported program", schema: shape.Enum(append([]string{ownEngine}, ToolNames()...)...),
+var byTool = option{Key: "tool", Word: "tool", Help: "program that sends the workload", Values: "own, or the name of a supported program", schema: position.Enum(append([]string{ownEngine}, ToolNames()...)...),
 	set: func(w *Workload, s string) error {
 		name, err := word(s, append([]string{ownEngine}, ToolNames()...)...)
 		if name == ownEngine {

@@ -7,13 +7,12 @@ import (
 
 	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/plan/position"
-	"github.com/cnibench/cnibench/internal/plan/shape"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 // plants are known faults of nodes and links by name.
 func plants() values[[]mesh.Plant] {
-	v := values[[]mesh.Plant]{rang: "NODE=delay:TIME, NODE=loss:SHARE, NODE=rate:RATE or NODE/NODE=loss:SHARE, separated by commas", schema: shape.Text}
+	v := values[[]mesh.Plant]{rang: "NODE=delay:TIME, NODE=loss:SHARE, NODE=rate:RATE or NODE/NODE=loss:SHARE, separated by commas", schema: position.Text}
 	v.parse = func(s string) ([]mesh.Plant, error) {
 		if s == "" {
 			return nil, nil

@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/plan/shape"
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
 // variantSchema offers the names of profiles. A variant with a context or conditions is any text with its signs.
 func variantSchema() map[string]any {
-	return shape.AnyOf(shape.Enum(append(profile.Names(), profile.Host, Detected)...), shape.Pattern(`[@(]`))
+	return position.AnyOf(position.Enum(append(profile.Names(), profile.Host, Detected)...), position.Pattern(`[@(]`))
 }
 
 // workloadSchema is that of the text form, or of a mapping of one kind to its options.
@@ -20,15 +20,15 @@ func workloadSchema() map[string]any {
 	for i, k := range kinds {
 		options := map[string]any{}
 		for _, o := range k.options {
-			options[o.Key] = shape.Described(shape.AnyOf(o.schema, shape.List(o.schema)), o.Help, o.Values, o.Default(k.name))
+			options[o.Key] = position.Described(position.AnyOf(o.schema, position.ListOf(o.schema)), o.Help, o.Values, o.Default(k.name))
 		}
 		byName[names[i]] = map[string]any{
 			"description": "It sends " + k.about + ".", "type": []string{"object", "null"}, "properties": options, "additionalProperties": false,
 		}
 	}
-	return shape.AnyOf(
-		shape.Enum(names...),
-		shape.Pattern(fmt.Sprintf(`^(%s)\(.*\)$`, strings.Join(names, "|"))),
+	return position.AnyOf(
+		position.Enum(names...),
+		position.Pattern(fmt.Sprintf(`^(%s)\(.*\)$`, strings.Join(names, "|"))),
 		map[string]any{"type": "object", "properties": byName, "additionalProperties": false, "minProperties": 1, "maxProperties": 1},
 	)
 }
@@ -40,7 +40,7 @@ func Schema() map[string]any {
 		properties := map[string]any{}
 		for _, s := range Settings() {
 			if key, ok := strings.CutPrefix(s.Key, prefix); ok && !strings.Contains(key, ".") {
-				properties[key] = shape.Described(s.schema, s.Help, s.Range, s.Text(usual))
+				properties[key] = position.Described(s.schema, s.Help, s.Range, s.Text(usual))
 			}
 		}
 		return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/cnibench/cnibench/internal/plan/position"
-	"github.com/cnibench/cnibench/internal/plan/shape"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -25,7 +24,7 @@ func oneOf[T ~string](words ...T) values[T] {
 			return T(text), err
 		},
 		format: func(v T) string { return string(v) },
-		schema: shape.Enum(words...),
+		schema: position.Enum(words...),
 		wrong: func(v T) string {
 			if _, err := word(string(v), texts...); err != nil {
 				return err.Error()
@@ -50,7 +49,7 @@ func between[T cmp.Ordered](low, high T, format func(T) string) (rang string, wr
 func whole(low, high int) values[int] {
 	v := values[int]{parse: parseWhole, format: strconv.Itoa, number: true}
 	v.rang, v.wrong = between(low, high, v.format)
-	v.schema = shape.Whole(low, high)
+	v.schema = position.Whole(low, high)
 	return v
 }
 
@@ -84,7 +83,7 @@ func parseWhole(text string) (int, error) {
 
 // families are the versions of IP.
 var families = values[int]{
-	words: []string{"4", "6"}, parse: parseWhole, format: strconv.Itoa, schema: shape.Enum(4, 6),
+	words: []string{"4", "6"}, parse: parseWhole, format: strconv.Itoa, schema: position.Enum(4, 6),
 	wrong: func(v int) string {
 		if v == 4 || v == 6 {
 			return ""
@@ -95,7 +94,7 @@ var families = values[int]{
 
 // spans are durations within bounds.
 func spans(low, high time.Duration) values[time.Duration] {
-	v := values[time.Duration]{parse: position.ParseDuration, format: time.Duration.String, schema: shape.Duration}
+	v := values[time.Duration]{parse: position.ParseDuration, format: time.Duration.String, schema: position.Duration}
 	v.rang, v.wrong = between(low, high, v.format)
 	return v
 }
@@ -116,7 +115,7 @@ func orZero[T cmp.Ordered](v values[T], meaning string) values[T] {
 
 // lineRates are the rates of a shaped NIC, from 100 kbit/s.
 func lineRates() values[float64] {
-	v := values[float64]{parse: parseBitRate, format: formatRate, schema: shape.Rate}
+	v := values[float64]{parse: parseBitRate, format: formatRate, schema: position.Rate}
 	_, v.wrong = between(1e5, MaxRate, formatRate)
 	v.rang = "100K to 1T bit/s"
 	return orZero(v, " for unshaped")
@@ -125,7 +124,7 @@ func lineRates() values[float64] {
 // text is any text, or what wrong does not refuse.
 func text(wrong func(string) string) values[string] {
 	return values[string]{
-		parse: anyText, format: func(s string) string { return s }, schema: shape.Text,
+		parse: anyText, format: func(s string) string { return s }, schema: position.Text,
 		wrong: func(s string) string {
 			if s == "" || wrong == nil {
 				return ""
@@ -144,19 +143,19 @@ func lists[T any](parse func(string) (T, error), item map[string]any, read func(
 	return values[[]T]{
 		parse:  func(s string) ([]T, error) { return parseList(s, parse) },
 		format: func(v []T) string { return strings.Join(Texts(v), ",") },
-		schema: shape.List(item), read: read,
+		schema: position.ListOf(item), read: read,
 	}
 }
 
 // texts are lists of texts.
-var texts = lists(anyText, shape.Text, nil)
+var texts = lists(anyText, position.Text, nil)
 
 func anyText(s string) (string, error) { return s, nil }
 
 // labels are names with values.
 func labels(parse func(string) (map[string]string, error)) values[map[string]string] {
 	return values[map[string]string]{
-		parse: parse, schema: shape.Labels,
+		parse: parse, schema: position.Labels,
 		format: func(v map[string]string) string {
 			parts := each.Of(slices.Sorted(maps.Keys(v)), func(name string) string { return name + "=" + v[name] })
 			return strings.Join(parts, ",")
@@ -169,7 +168,7 @@ func labels(parse func(string) (map[string]string, error)) values[map[string]str
 var trueOrFalse = values[bool]{parse: parseBool, format: strconv.FormatBool, words: []string{"true", "false"}, schema: map[string]any{"type": "boolean"}}
 
 // anySpan are durations whose bounds depend on the rest of the plan.
-var anySpan = values[time.Duration]{parse: position.ParseDuration, format: time.Duration.String, schema: shape.Duration}
+var anySpan = values[time.Duration]{parse: position.ParseDuration, format: time.Duration.String, schema: position.Duration}
 
 // quantities are those of Kubernetes.
 var quantities = text(func(s string) string {
@@ -185,7 +184,7 @@ var quantities = text(func(s string) string {
 // precisions are relative widths: 0.05 or 5%.
 var precisions = values[float64]{
 	parse:  func(s string) (float64, error) { return parseShare(s, "share", 0, 1) },
-	format: func(v float64) string { return fmt.Sprint(v) }, rang: "more than 0, less than 1; 5% is 0.05", schema: shape.Share,
+	format: func(v float64) string { return fmt.Sprint(v) }, rang: "more than 0, less than 1; 5% is 0.05", schema: position.Share,
 	wrong: func(v float64) string {
 		if v >= 0 && v < 1 {
 			return ""
@@ -240,7 +239,7 @@ var seeds = values[uint64]{
 
 // sizes are numbers of bytes.
 func sizes(high int) values[int] {
-	return values[int]{format: strconv.Itoa, rang: fmt.Sprintf("1 to %d bytes", high), schema: shape.Size(high),
+	return values[int]{format: strconv.Itoa, rang: fmt.Sprintf("1 to %d bytes", high), schema: position.Size(high),
 		parse: func(s string) (int, error) {
 			v, err := parseSize(s)
 			if err == nil && (v < 1 || v > high) {
@@ -253,15 +252,15 @@ func sizes(high int) values[int] {
 
 // rates are in bit/s, requestRates in requests per second, to a thousandth. loads and losses are shares.
 var (
-	rates        = values[float64]{rang: "0 to 1T bit/s", parse: parseBitRate, format: formatRate, schema: shape.Rate}
-	requestRates = values[float64]{rang: "0 to 100M requests per second", format: formatRate, schema: shape.Rate,
+	rates        = values[float64]{rang: "0 to 1T bit/s", parse: parseBitRate, format: formatRate, schema: position.Rate}
+	requestRates = values[float64]{rang: "0 to 100M requests per second", format: formatRate, schema: position.Rate,
 		parse: func(s string) (float64, error) { return parseRate(s, 1e3) }}
-	loads  = shares("load", minLoad, maxLoad, "0.1% to 200%, or a range such as 10%..90%", shape.Load)
-	losses = shares("loss", 0, maxLoss, "0 to 50%", shape.Share)
+	loads  = shares("load", minLoad, maxLoad, "0.1% to 200%, or a range such as 10%..90%", position.Load)
+	losses = shares("loss", 0, maxLoss, "0 to 50%", position.Share)
 )
 
 // algorithms are names of congestion controls. The kernel decides which exist (TCP_CA_NAME_MAX is 16).
-var algorithms = values[string]{rang: "such as cubic, reno, bbr", schema: shape.Text, format: func(s string) string { return s },
+var algorithms = values[string]{rang: "such as cubic, reno, bbr", schema: position.Text, format: func(s string) string { return s },
 	parse: func(s string) (string, error) {
 		if s == "" || len(s) > 15 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
 			return "", fmt.Errorf("%q is not a congestion control: want a name such as cubic, reno or bbr", s)

@@ -13,7 +13,6 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/kubetext"
 	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/plan/position"
-	"github.com/cnibench/cnibench/internal/plan/shape"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -41,7 +40,7 @@ func measureSettings() []Setting {
 			lists(ParseVariant, variantSchema(), (*decoder).profiles), func(p *Plan) *[]Variant { return &p.Profiles }),
 		setting(Setting{Key: "sweep", Flag: "sweep", Where: inLab, Common: true,
 			Help: "`values` of one condition, such as services=0,1K,10K: each profile is measured at each of them"},
-			values[Sweep]{parse: ParseSweep, format: Sweep.String, schema: shape.Text}, func(p *Plan) *Sweep { return &p.Sweep }),
+			values[Sweep]{parse: ParseSweep, format: Sweep.String, schema: position.Text}, func(p *Plan) *Sweep { return &p.Sweep }),
 		setting(Setting{Key: "paths", Flag: "paths", Where: everywhere, Common: true, Always: true,
 			Help: "`names` of paths, separated by commas; all is every path but external-to-loadbalancer (cnibench list paths)"},
 			pathLists(), func(p *Plan) *[]Path { return &p.Paths }),
@@ -72,7 +71,7 @@ func measureSettings() []Setting {
 		setting(Setting{Key: "budget", Flag: "budget", Where: everywhere, Common: true, Always: true, Help: "`time` that the whole run may take, 0 for any"},
 			anySpan, func(p *Plan) *time.Duration { return &p.Budget }),
 		setting(Setting{Key: "baseline", Flag: "baseline", Where: everywhere, Help: "`variant` that the others are compared with"},
-			values[Variant]{parse: ParseVariant, format: func(v Variant) string { return v.String() }, schema: shape.Text}, func(p *Plan) *Variant { return &p.Baseline }),
+			values[Variant]{parse: ParseVariant, format: func(v Variant) string { return v.String() }, schema: position.Text}, func(p *Plan) *Variant { return &p.Baseline }),
 		setting(Setting{Key: "twin", Where: everywhere, Help: "measure the baseline twice: a pair of equals in every run"}, trueOrFalse, func(p *Plan) *bool { return &p.Twin }),
 		setting(Setting{Key: "explain", Flag: "explain", Where: everywhere, Switch: true, Common: true, Help: "add a sampled trial after each trial: where the CPU time goes, in parts"},
 			trueOrFalse, func(p *Plan) *bool { return &p.Explain }),
@@ -185,7 +184,7 @@ func clusterSettings() []Setting {
 		setting(Setting{Key: "kubernetes.backendCPULimit", Flag: "backend-cpu-limit", Help: "`quantity` of CPU that each backend of a workload with several may use"},
 			quantities, func(p *Plan) *string { return &p.Cluster.BackendCPULimit }),
 		setting(Setting{Key: "kubernetes.cpus", Flag: "load-cpus", Help: "`CPUs` of the nodes that load runs on, such as 1 or 2-3"},
-			values[[]int]{parse: number.ParseCPUs, format: func(v []int) string { return strings.Join(each.Of(v, strconv.Itoa), ",") }, schema: shape.Text, wrong: func(v []int) string {
+			values[[]int]{parse: number.ParseCPUs, format: func(v []int) string { return strings.Join(each.Of(v, strconv.Itoa), ",") }, schema: position.Text, wrong: func(v []int) string {
 				for _, cpu := range v {
 					if cpu < 0 || cpu > 4095 {
 						return fmt.Sprintf("%d is not a CPU number", cpu)
@@ -216,7 +215,7 @@ func clusterSettings() []Setting {
 
 // pathLists are lists of paths, or all.
 func pathLists() values[[]Path] {
-	v := lists(ParsePath, shape.Enum(Texts(Paths)...), nil)
+	v := lists(ParsePath, position.Enum(Texts(Paths)...), nil)
 	v.parse = ParsePaths
 	return v
 }

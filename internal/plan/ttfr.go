@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/plan/shape"
+	"github.com/cnibench/cnibench/internal/plan/position"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
@@ -31,7 +31,7 @@ const (
 )
 
 // podRates are numbers of pods per second.
-var podRates = values[float64]{rang: "0.01 to 200 pods per second", format: formatRate, schema: shape.Rate,
+var podRates = values[float64]{rang: "0.01 to 200 pods per second", format: formatRate, schema: position.Rate,
 	parse: func(s string) (float64, error) {
 		v, err := parseRate(s, 1e3)
 		if err == nil && (v < minPodRate || v > maxPodRate) {

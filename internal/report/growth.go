@@ -65,7 +65,7 @@ func growthTarget(f compare.GrowthFamily) string {
 	switch is := f.Workload.Traits(); {
 	case is.Protocol == plan.TCP && is.Reconnect:
 		what = "a new connection"
-	case f.Workload.Kind() == "rr" && is.Protocol == plan.TCP:
+	case is.Standing() && is.Protocol == plan.TCP:
 		what = "a transaction of a standing connection"
 	}
 	if f.Metric.Name == metric.ServiceDemand {

@@ -108,12 +108,11 @@ var needs = map[Kind]struct {
 	Transfer: {"a TCP stream", metric.Goodput, func(w plan.Workload) bool { return w.Traits().Bulk() }},
 	Sync:     {"a TCP stream", metric.Goodput, func(w plan.Workload) bool { return w.Traits().Bulk() }},
 	Requests: {"rr over TCP in a closed loop", metric.TransactionRate, func(w plan.Workload) bool {
-		rr, ok := w.Spec.(plan.RR)
-		return ok && rr.Protocol == plan.TCP && closedLoop(w)
+		is := w.Traits()
+		return is.Standing() && is.Protocol == plan.TCP && closedLoop(w)
 	}},
 	Connections: {"crr in a closed loop", metric.TransactionRate, func(w plan.Workload) bool {
-		_, ok := w.Spec.(plan.CRR)
-		return ok && closedLoop(w)
+		return w.Traits().Reconnecting() && closedLoop(w)
 	}},
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/plan/shape"
+	"github.com/cnibench/cnibench/internal/plan/position"
 )
 
 // key is one key of a profile file, for documents.
@@ -96,23 +96,23 @@ func schemaOf(t reflect.Type) map[string]any {
 	case reflect.Slice:
 		return map[string]any{"type": "array", "items": schemaOf(t.Elem())}
 	case reflect.Map:
-		return shape.Labels
+		return position.Labels
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
 	case reflect.Int:
 		return map[string]any{"type": "integer"}
 	case reflect.Int64:
-		return shape.Duration
+		return position.Duration
 	case reflect.String:
-		return shape.Text
+		return position.Text
 	}
 	keys, required := map[string]any{}, []string{}
 	for _, f := range named(t) {
 		name, inner := f.Tag.Get("yaml"), schemaOf(f.Type)
 		if words := f.Tag.Get("words"); words != "" {
-			inner = shape.Enum(strings.Split(words, ",")...)
+			inner = position.Enum(strings.Split(words, ",")...)
 		}
-		keys[name] = shape.Described(inner, f.Tag.Get("help"), "", f.Tag.Get("usual"))
+		keys[name] = position.Described(inner, f.Tag.Get("help"), "", f.Tag.Get("usual"))
 		if f.Tag.Get("need") != "" {
 			required = append(required, name)
 		}

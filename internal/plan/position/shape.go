@@ -1,12 +1,11 @@
-// Package shape has the JSON Schemas of values in the YAML files that people write.
-package shape
+package position
 
 import (
 	"maps"
 	"strings"
 )
 
-// Schemas of values. YAML writes many of them without quotes, so a text may be a number.
+// JSON Schemas of values. YAML writes many of them without quotes, so a text may be a number.
 var (
 	Duration    = AnyOf(Pattern(`^(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))+$|^0$`), map[string]any{"const": 0})
 	Rate        = AnyOf(atLeastZero, Pattern(`^[0-9.]+([eE][+-]?[0-9]+)?[kKmMgGtT]?$`))
@@ -25,7 +24,7 @@ func Pattern(pattern string) map[string]any {
 	return map[string]any{"type": "string", "pattern": pattern}
 }
 
-func List(item map[string]any) map[string]any {
+func ListOf(item map[string]any) map[string]any {
 	return map[string]any{"type": "array", "items": item, "minItems": 1}
 }
 
