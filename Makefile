@@ -27,7 +27,7 @@ test-vm: ## what this machine's kernel lacks, on a distribution's kernel in an e
 	sh scripts/deps.sh vm
 	sh scripts/test-vm.sh
 
-e2e: ## real Kubernetes clusters on this machine: measured, tested with their faults, and taken down (half an hour the first time)
+e2e: ## real Kubernetes clusters on this machine: measured, tested with their faults, and taken down (two hours)
 	sh scripts/deps.sh e2e
 	$(SUDO) sh scripts/e2e.sh
 
