@@ -14,11 +14,13 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/env"
+	"github.com/cnibench/cnibench/internal/env/kube"
 	"github.com/cnibench/cnibench/internal/judge/diagnose"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/report"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
@@ -27,11 +29,13 @@ through a Service, in turn, and looks at the counters of the nodes and pods. The
 what to do next, what was measured, and what was ruled out.
 
 It measures a lab of "cnibench lab up", a cluster (--context, --env kubernetes), or a lab that it raises itself (--profiles).
-Nothing is changed beyond the run's own namespace. Name the nodes that are suspected by --from and --to.
+Nothing is changed beyond the run's own namespace. Name what is suspected by --from and --to. Of a cluster's Service, each pod that is
+ready is tried, too: 20 connections, without data.
 
 Exit code: 0 the network is fine, 3 a fault is named, 4 undecided.`
 
 const diagnoseExample = `  cnibench diagnose --context prod
+  cnibench diagnose --context prod --to shop/cart
   sudo cnibench diagnose --from node-1/pod-2 --to node-2/pod-1`
 
 // diagnoseWorkloads are what is measured on each path, the cheapest first.
@@ -78,6 +82,8 @@ type diagnosis struct {
 	format string
 	output string
 	quiet  bool
+	// named is the Service or pod that --to names. (optional)
+	named *diagnose.Named
 }
 
 // diagnoseCommand returns the command of p.
@@ -93,8 +99,8 @@ func diagnoseCommand(p *program) *cobra.Command {
 	formatFlag(cmd, &a.format, documentNames)
 	f := cmd.Flags()
 	f.StringVar(&a.lab, "lab", "", "`name` of the lab of lab up, if several are up")
-	f.StringVar(&a.from, "from", "", "`place` where the paths begin: a node, or in a lab a pod")
-	f.StringVar(&a.to, "to", "", "`place` on another node where they end")
+	f.StringVar(&a.from, "from", "", "`place` where the paths begin: a node, or a pod: NAMESPACE/POD, in a lab NODE/POD")
+	f.StringVar(&a.to, "to", "", "`place` on another node where they end: so, too; or a cluster's Service: NAMESPACE/SERVICE[:PORT]")
 	f.StringVarP(&a.output, "output", "o", "", "keep the trials in `file`; default none")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; default as for kubectl")
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
@@ -141,7 +147,7 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 		if cni, ok := profile.Lookup(found.Profiles[0].Profile()); ok {
 			evidence.Encapsulation = cni.Encapsulation
 		}
-		x := examination{start: time.Now().Add(-spent(time.Since(began))), evidence: &evidence, say: s.step}
+		x := examination{start: time.Now().Add(-spent(time.Since(began))), named: a.named, evidence: &evidence, say: s.step}
 		e, met := x.begin(ctx, e, found)
 		want = fitted(found, met)
 		want.Budget = x.start.Sub(began) + budget(time.Since(x.start))
@@ -187,7 +193,7 @@ func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 	if lab == "" && !cmd.Flags().Changed("env") && !cmd.Flags().Changed("profiles") && !cmd.Flags().Changed("context") && a.kubeconfig == "" {
 		var err error
 		if lab, err = chooseLab(""); err != nil {
-			return plan.Plan{}, "", err
+			return plan.Plan{}, "", advice.With(err, "name a cluster by --context, or --env kubernetes for kubectl's own; or start a lab: cnibench lab up calico-vxlan")
 		}
 	}
 	set := func(flag, value string) error { return cmd.Flags().Set(flag, value) }
@@ -207,7 +213,7 @@ func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 		workloads += diagnoseResolver
 		errs = append(errs, set("baseline", plan.Detected))
 		for flag, node := range map[string]string{"client-node": a.from, "server-node": a.to} {
-			if node != "" {
+			if node != "" && !strings.Contains(node, "/") {
 				errs = append(errs, set(flag, node))
 			}
 		}
@@ -227,8 +233,39 @@ func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 	}
 	if !want.OnCluster() {
 		want.Baseline = want.Profiles[0]
+		return want, lab, nil
 	}
-	return want, lab, nil
+	return want, lab, a.find(cmd, &want)
+}
+
+// find looks up the Services and pods that --from and --to name, and has the paths of a plan go between their nodes.
+func (a *diagnosis) find(cmd *cobra.Command, want *plan.Plan) error {
+	at := kube.Location{Kubeconfig: a.kubeconfig}
+	if len(want.Cluster.Contexts) > 0 {
+		at.Context = want.Cluster.Contexts[0]
+	}
+	look := func(text string, node *string) (*diagnose.Named, error) {
+		if !strings.Contains(text, "/") {
+			return nil, nil
+		}
+		if want.Environment == plan.EnvKind {
+			return nil, usageOf(cmd, fmt.Errorf("%s: a cluster that is made for the purpose has no Service or pod of yours", text))
+		}
+		n, err := kube.Find(cmd.Context(), at, text)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range append(slices.Clone(n.Pods), diagnose.Pod{Node: n.Node}) {
+			if *node == "" && p.Node != want.Cluster.ClientNode { // paths within a node are none of those that are measured
+				*node = p.Node
+			}
+		}
+		return &n, nil
+	}
+	_, wrong := look(a.from, &want.Cluster.ClientNode)
+	named, err := look(a.to, &want.Cluster.ServerNode)
+	a.named = named
+	return errors.Join(wrong, err)
 }
 
 // examined is an environment that is examined from its opening to its end.
@@ -264,6 +301,7 @@ func fitted(p plan.Plan, met run.Met) plan.Plan {
 type examination struct {
 	// start is when the diagnosis began.
 	start    time.Time
+	named    *diagnose.Named
 	evidence *diagnose.Evidence
 	say      func(string, ...any)
 }
@@ -279,7 +317,7 @@ func (x examination) begin(ctx context.Context, e env.Environment, p plan.Plan) 
 	routes := each.Of(p.Paths, func(path plan.Path) plan.Route { return plan.Single(p.Profiles[0], path) })
 	first, stop := context.WithDeadline(ctx, x.start.Add(sizesEnd))
 	defer stop()
-	met, observed := run.Observe(first, site, routes)
+	met, observed := run.Observe(first, site, routes, x.named)
 	return examined{e, func(context.Context) {
 		if ctx.Err() == nil {
 			x.say("comparing messages")

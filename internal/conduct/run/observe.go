@@ -18,6 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/diagnose"
 	"github.com/cnibench/cnibench/internal/measure/netstate"
 	"github.com/cnibench/cnibench/internal/plan"
+	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
 const (
@@ -37,6 +38,7 @@ type examination struct {
 	before   map[string]netstate.Account
 	ways     []diagnose.Size
 	backends []diagnose.Backend
+	named    *diagnose.Named
 	mu       sync.Mutex
 	// turn has one send messages at a time, so that they do not crowd each other out.
 	turn sync.Mutex
@@ -50,10 +52,11 @@ type Met struct {
 	Closed bool
 }
 
-// Observe reads the accounts of all places of routes, tries packet sizes and the backends of a Service, and returns what it met. After
-// the trials the returned function sends messages, reads the accounts again and fills in the evidence, which says what could not be read.
-func Observe(ctx context.Context, site env.Looker, routes []plan.Route) (Met, func(context.Context, *diagnose.Evidence)) {
-	x := &examination{site: site, routes: routes}
+// Observe reads the accounts of all places of routes, tries packet sizes, the backends of a Service and what is named, if anything is, and
+// returns what it met. After the trials the returned function sends messages, reads the accounts again and fills in the evidence, which
+// says what could not be read.
+func Observe(ctx context.Context, site env.Looker, routes []plan.Route, named *diagnose.Named) (Met, func(context.Context, *diagnose.Evidence)) {
+	x := &examination{site: site, routes: routes, named: named}
 	for _, r := range routes {
 		places, err := site.Places(r)
 		if err != nil {
@@ -68,7 +71,10 @@ func Observe(ctx context.Context, site env.Looker, routes []plan.Route) (Met, fu
 	x.before = x.accounts(ctx)
 	var wait sync.WaitGroup
 	wait.Go(func() { x.sizes(ctx) })
-	wait.Go(func() { x.backends = x.dialled(ctx) })
+	wait.Go(func() { x.backends = x.shared(ctx) })
+	if n := x.named; n != nil {
+		wait.Go(func() { n.Backends = x.dialled(ctx, n.Name, n.Address, n.Pods) })
+	}
 	wait.Wait()
 	longest, silent, closed := int64(0), map[plan.Path]bool{}, false
 	for _, s := range x.ways {
@@ -92,7 +98,7 @@ func (x *examination) end(ctx context.Context, e *diagnose.Evidence) {
 			x.content(ctx, s, from, to)
 		}
 	})
-	e.Sizes, e.Backends = x.ways, x.backends
+	e.Sizes, e.Backends, e.Named = x.ways, x.backends, x.named
 	after := x.accounts(context.WithoutCancel(ctx)) // each look has a limit of its own
 	for _, p := range x.places {
 		before, had := x.before[p.Name]
@@ -225,40 +231,51 @@ func (x *examination) content(ctx context.Context, s *diagnose.Size, from, to en
 	}
 }
 
-// dialled has a pod connect to a Service and to each of its backends.
-func (x *examination) dialled(ctx context.Context) (all []diagnose.Backend) {
+// shared has a pod connect to the site's Service with several backends, which it has listen for that long.
+func (x *examination) shared(ctx context.Context) []diagnose.Backend {
 	shared := x.site.Shared()
-	i := slices.IndexFunc(x.places, func(p env.Place) bool { return p.Pod })
-	if len(shared.Backends) == 0 || i < 0 {
-		return nil
-	}
 	limit, stop := context.WithTimeout(ctx, sizeTime)
 	defer stop()
 	serving, hangUp := context.WithCancel(limit)
 	var wait sync.WaitGroup
-	targets := []string{shared.Address}
 	port := strconv.Itoa(shared.Port)
-	for _, b := range shared.Backends {
-		targets = append(targets, net.JoinHostPort(b.Address, port))
+	pods := each.Of(shared.Backends, func(b env.Place) diagnose.Pod {
 		wait.Go(func() {
 			_, err := x.site.Look(serving, b.Name, "--serve", port, "--for", sizeTime.String())
 			if err != nil && serving.Err() == nil {
 				x.note("%s does not listen: %s", b.Name, flat(err))
 			}
 		})
-	}
-	var seen []netstate.Dialled
-	err := x.look(limit, &seen, x.places[i].Name, "--dial", strings.Join(targets, ","))
+		return diagnose.Pod{Name: b.Name, Address: net.JoinHostPort(b.Address, port)}
+	})
+	seen := x.dialled(limit, shared.Name, shared.Address, pods)
 	hangUp()
 	wait.Wait()
+	return seen
+}
+
+// dialled has a pod connect to the address of a Service, if it has one, and to each of its pods.
+func (x *examination) dialled(ctx context.Context, name, address string, pods []diagnose.Pod) (all []diagnose.Backend) {
+	i := slices.IndexFunc(x.places, func(p env.Place) bool { return p.Pod })
+	if len(pods) == 0 || i < 0 {
+		return nil
+	}
+	targets := each.Of(pods, func(p diagnose.Pod) string { return p.Address })
+	if address != "" {
+		targets = append(targets, address)
+	}
+	limit, stop := context.WithTimeout(ctx, sizeTime)
+	defer stop()
+	var seen []netstate.Dialled
+	err := x.look(limit, &seen, x.places[i].Name, "--dial", strings.Join(targets, ","))
 	if err != nil || len(seen) != len(targets) {
-		x.note("backends of %s: %v", shared.Name, err)
+		x.note("connections to %s: %v", name, err)
 		return nil
 	}
 	for i, d := range seen {
 		b := diagnose.Backend{Dialled: d}
-		if i > 0 {
-			b.Name = shared.Backends[i-1].Name
+		if i < len(pods) {
+			b.Name = pods[i].Name
 		}
 		all = append(all, b)
 	}

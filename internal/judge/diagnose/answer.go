@@ -21,13 +21,14 @@ type Verdict string
 
 // The verdicts.
 const (
-	Fine      Verdict = "fine"
-	Node      Verdict = "node"
-	CNI       Verdict = "cni"
-	Service   Verdict = "service"
-	Tester    Verdict = "prober"
-	Resolver  Verdict = "resolver"
-	Undecided Verdict = "undecided"
+	Fine        Verdict = "fine"
+	Node        Verdict = "node"
+	CNI         Verdict = "cni"
+	Service     Verdict = "service"
+	Application Verdict = "application"
+	Tester      Verdict = "prober"
+	Resolver    Verdict = "resolver"
+	Undecided   Verdict = "undecided"
 )
 
 // State is what a rule says.
@@ -107,7 +108,7 @@ type rule struct {
 // rules are in the order in which causes explain each other.
 var rules = []rule{
 	{"cpu-limit", cpuLimit}, {"cpu-steal", cpuSteal}, {"checksum", checksum}, {"mtu", mtu}, {"conntrack-full", conntrackFull},
-	{"unreachable", unreachable}, {"backend", backend}, {"shaper", shaper}, {"conntrack-race", conntrackRace}, {"loss", loss},
+	{"unreachable", unreachable}, {"named", named}, {"backend", backend}, {"shaper", shaper}, {"conntrack-race", conntrackRace}, {"loss", loss},
 	{"round-trip", roundTrip}, {"names", resolutions}, {"drops", drops}, {"asymmetric", asymmetric}, {"proxy-modes", proxyModes}, {"starved", starved}, {"rate", rate},
 	{"overhead", overhead}, {"service", service},
 }
@@ -150,7 +151,7 @@ func Judge(e *Evidence) Answer {
 // lead is the answer to "is it the CNI?".
 var lead = map[Verdict]string{
 	Fine: "The network is fine", Node: "It is not the CNI, it is the node or the network below", CNI: "It is the CNI", Service: "It is the Service",
-	Tester: "It is not the network: the prober had no CPU", Resolver: "It is the cluster's resolver (DNS)", Undecided: "Undecided",
+	Application: "It is not the network, it is what should answer", Tester: "It is not the network: the prober had no CPU", Resolver: "It is the cluster's resolver (DNS)", Undecided: "Undecided",
 }
 
 func rank(x, cause Statement) int {
@@ -191,7 +192,10 @@ func (a *Answer) none(e *Evidence) {
 	case len(open) > 0:
 		a.Verdict, a.Text = Undecided, lead[Undecided]+": "+open[0]
 		a.Next = []string{"diagnose again while the nodes are less busy: the rules that are open need an undisturbed prober"}
-		if slices.ContainsFunc(e.Sizes, Size.closed) {
+		switch {
+		case unknown[0].Rule == "named":
+			a.Next = []string{words().Of("named").Do}
+		case slices.ContainsFunc(e.Sizes, Size.closed):
 			a.Next = []string{"read the firewall of the place and the NetworkPolicies that select it; let UDP and TCP ports 19412 and 19413 pass, and diagnose again"}
 		}
 	default:
@@ -206,4 +210,4 @@ func (a *Answer) none(e *Evidence) {
 }
 
 // needed are the rules without which nothing is called fine.
-var needed = []string{"unreachable", "loss", "round-trip", "overhead"}
+var needed = []string{"unreachable", "named", "loss", "round-trip", "overhead"}

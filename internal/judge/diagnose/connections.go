@@ -141,18 +141,21 @@ func (s Size) oneWay() string {
 const badBackend = 0.25
 
 func backend(e *Evidence) []Statement {
-	failed := func(b Backend) (n int) {
-		for _, k := range b.Failed {
-			n += k
-		}
-		return n
+	said := e.behind(e.Backends)
+	if e.Named != nil && said[0].State != Fault && len(e.Named.Backends) > 1 {
+		said = e.behind(e.Named.Backends)
 	}
+	return said
+}
+
+// behind compares what connections to the backends of a Service came to.
+func (e *Evidence) behind(list []Backend) []Statement {
 	var bad, good []string
-	for _, b := range e.Backends {
-		switch all := failed(b) + len(b.Times); {
-		case b.Name == "" || all == 0:
-		case float64(failed(b)) > badBackend*float64(all):
-			bad = append(bad, fmt.Sprintf("%s (%s) failed %d of %d connections (%s)", b.Name, b.To, failed(b), all, strings.Join(slices.Sorted(maps.Keys(b.Failed)), ", ")))
+	for _, b := range list {
+		switch {
+		case b.Name == "" || b.failed()+len(b.Times) == 0:
+		case b.bad():
+			bad = append(bad, b.String())
 		default:
 			good = append(good, b.Name)
 		}
@@ -163,14 +166,14 @@ func backend(e *Evidence) []Statement {
 	case len(bad) > 0 && len(good) > 0:
 		return proven(fault(Service, "", "%s; %s took all", strings.Join(bad, ", "), strings.Join(good, ", ")))
 	}
-	return e.slowBackend(len(good) + len(bad))
+	return e.slowBackend(list, len(good)+len(bad))
 }
 
 // slowBackend compares the shortest connect times of a Service's backends, of which all answer. One on another node may be a round trip
 // further away, and a CPU that is busy does not make the shortest of many longer.
-func (e *Evidence) slowBackend(n int) []Statement {
+func (e *Evidence) slowBackend(list []Backend, n int) []Statement {
 	var fast, slow Backend
-	for _, b := range e.Backends {
+	for _, b := range list {
 		if b.Name == "" || len(b.Times) == 0 {
 			continue
 		}

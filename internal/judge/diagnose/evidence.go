@@ -48,6 +48,8 @@ type Evidence struct {
 	Sizes []Size
 	// Backends are what connections to a Service and to each of its backends came to. (optional)
 	Backends []Backend
+	// Named is the Service or pod that was asked about. (optional)
+	Named *Named
 	// Refused says why a path was not measured, by path.
 	Refused map[string]string
 	// Missing says what could not be measured, with the reason.

@@ -1,0 +1,101 @@
+package diagnose
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/cnibench/cnibench/internal/vocab/each"
+	"github.com/cnibench/cnibench/internal/vocab/number"
+)
+
+// Named is a Service of others, or a pod of theirs, that a diagnosis is about.
+type Named struct {
+	// Name says also what it is: "Service shop/cart", "pod shop/cart-1".
+	Name string
+	// Address is that of the Service with its port; "" of a pod, and of a Service without an address. Node is that of a pod.
+	Address, Node string
+	// Pods are those that are ready; of a pod it is that one. Unready are the others, with the reason.
+	Pods    []Pod
+	Unready []string
+	// Policies are the NetworkPolicies that select one of the pods.
+	Policies []string
+	// Note is what explains connections to Address that fail; Why says why none is tried; both may be "".
+	Note, Why string
+	// Backends are what connections came to. None were tried where it is empty.
+	Backends []Backend
+}
+
+// Pod is one that takes connections at Address, with its port.
+type Pod struct{ Name, Node, Address string }
+
+// named judges what is named by --to. Where some of its pods take connections and others do not, that is the rule backend.
+func named(e *Evidence) []Statement {
+	n := e.Named
+	switch {
+	case n == nil:
+		return cleared("no Service or pod was named")
+	case n.Why != "":
+		return unknown("%s: %s", n.Name, n.Why)
+	case len(n.Pods) == 0 && len(n.Unready) == 0:
+		return proven(fault(Application, n.Name, "no pod is behind it"))
+	case len(n.Pods) == 0:
+		return proven(fault(Application, n.Name, "not ready: %s", strings.Join(n.Unready, ", ")))
+	case len(n.Backends) == 0:
+		return unknown("%s: no connection was tried", n.Name)
+	}
+	silent := each.Where(n.Backends, Backend.bad)
+	pods := each.Where(silent, func(b Backend) bool { return b.Name != "" })
+	saw := strings.Join(each.Of(silent, Backend.String), ", ")
+	switch {
+	case len(silent) == 0:
+		saw = strings.Join(each.Of(n.Backends, Backend.String), ", ")
+		if len(n.Unready) > 0 {
+			saw += "; not ready: " + strings.Join(n.Unready, ", ")
+		}
+		return cleared("%s: %s", n.Name, saw)
+	case len(pods) == 0 && n.Note != "":
+		return proven(fault(Service, n.Name, "%s; all its pods answer; %s", saw, n.Note))
+	case len(pods) == 0:
+		return fault(Service, n.Name, "%s; all its pods answer", saw)
+	case len(pods) < len(n.Pods):
+		return cleared("%s: some of its pods answer", n.Name)
+	case !slices.ContainsFunc(pods, func(b Backend) bool { return b.Failed[timeout] > 0 }):
+		return proven(fault(Application, n.Name, "%s", saw)) // something answered for the pod
+	case len(n.Policies) > 0:
+		return unknown("%s: %s; the prober may not be a client that its NetworkPolicies admit: %s", n.Name, saw, strings.Join(n.Policies, ", "))
+	}
+	return fault(Service, n.Name, "%s", saw)
+}
+
+// timeout is the reason of a connection that nothing answered.
+const timeout = "timeout"
+
+// bad says whether more than a share of the connections failed.
+func (b Backend) bad() bool {
+	failed := b.failed()
+	return float64(failed) > badBackend*float64(failed+len(b.Times))
+}
+
+func (b Backend) failed() (n int) {
+	for _, k := range b.Failed {
+		n += k
+	}
+	return n
+}
+
+// String says what connections to it came to.
+func (b Backend) String() string {
+	name := "its address"
+	if b.Name != "" {
+		name = b.Name
+	}
+	if b.failed() > 0 {
+		return fmt.Sprintf("%s (%s) failed %d of %d connections (%s)", name, b.To, b.failed(), b.failed()+len(b.Times), strings.Join(slices.Sorted(maps.Keys(b.Failed)), ", "))
+	}
+	if len(b.Times) == 0 {
+		return name + " was not tried"
+	}
+	return fmt.Sprintf("%s took %s (%s at least)", name, number.Counted(len(b.Times), "connection"), nanoseconds(float64(b.Times[0])))
+}
