@@ -34,8 +34,7 @@ ready is tried, too: 20 connections, without data.
 
 Exit code: 0 the network is fine, 3 a fault is named, 4 undecided.`
 
-const diagnoseExample = `  cnibench diagnose --context prod
-  cnibench diagnose --context prod --to shop/cart
+const diagnoseExample = `  cnibench diagnose --context prod --to shop/cart
   sudo cnibench diagnose --from node-1/pod-2 --to node-2/pod-1`
 
 // diagnoseWorkloads are what is measured on each path, the cheapest first.
