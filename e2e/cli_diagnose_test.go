@@ -8,14 +8,19 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/cnibench/cnibench/internal/env/kube"
+	"github.com/cnibench/cnibench/internal/env/kube/api"
 )
 
 // diagnosed is what diagnose says, for programs.
@@ -106,9 +111,60 @@ func lateResolver(t *testing.T, late string) {
 	})
 }
 
+// openShop makes a namespace with a pod that takes connections, one that refuses them, and Services of the first, of both and of none.
+func openShop(t *testing.T, name string) {
+	t.Helper()
+	client := clientset(admin(t))
+	meta := func(name string, labels map[string]string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Labels: labels}
+	}
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: meta(name, nil)}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_ = client.CoreV1().Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
+		waitFor(t, time.Minute, func() (bool, string) {
+			_, err := client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err), "namespace " + name + " is there"
+		})
+	})
+	const port = 8080
+	for pod, listens := range map[string]string{"good": strconv.Itoa(port), "mute": strconv.Itoa(port + 1)} {
+		p := api.Restricted(meta(pod, map[string]string{"pod": pod, "both": "yes"}), "n2", corev1.Container{
+			Name: "app", Image: options(t).Image, Command: []string{"/cnibench", "look", "--serve", listens, "--for", "1h"}, Ports: []corev1.ContainerPort{{ContainerPort: port}},
+		})
+		if _, err := client.CoreV1().Pods(name).Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for service, selector := range map[string]map[string]string{"fine": {"pod": "good"}, "half": {"both": "yes"}, "nobody": {"pod": "other"}} {
+		s := &corev1.Service{ObjectMeta: meta(service, nil), Spec: corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(port)}}}}
+		if _, err := client.CoreV1().Services(name).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, 2*time.Minute, func() (bool, string) {
+		list, err := client.DiscoveryV1().EndpointSlices(name).List(t.Context(), metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=half"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ready := 0
+		for _, s := range list.Items {
+			for _, e := range s.Endpoints {
+				if e.Conditions.Ready != nil && *e.Conditions.Ready {
+					ready++
+				}
+			}
+		}
+		return ready == 2, fmt.Sprintf("%d of 2 pods are ready", ready)
+	})
+}
+
 // TestCLIDiagnose plants faults by plain tools, and wants each to be named, and none where nothing is planted.
 func TestCLIDiagnose(t *testing.T) {
 	disturb(t, "status")
+	openShop(t, "cnibench-e2e-shop")
 	node := func(name string, words ...string) func(*testing.T) {
 		return func(t *testing.T) { disturb(t, append([]string{"exec", name, "--"}, words...)...) }
 	}
@@ -125,7 +181,9 @@ func TestCLIDiagnose(t *testing.T) {
 		code           int
 		verdict, cause string
 	}{
-		{name: "nothing", verdict: "fine"},
+		{name: "nothing", args: []string{"--to", "cnibench-e2e-shop/fine"}, verdict: "fine"},
+		{name: "a Service of which one pod refuses", args: []string{"--to", "cnibench-e2e-shop/half"}, code: 3, verdict: "service", cause: "backend"},
+		{name: "a Service that selects nothing", args: []string{"--to", "cnibench-e2e-shop/nobody"}, code: 3, verdict: "application", cause: "named"},
 		{name: "a pod's MTU is too large", within: func(t *testing.T) { inPod(t, "server", "ip link set eth0 mtu 9000") }, code: 3, verdict: "cni", cause: "mtu"},
 		{name: "a CPU limit", args: []string{"--cpu-limit", "100m"}, code: 3, verdict: "prober", cause: "cpu-limit"},
 		{name: "a backend is down", within: func(t *testing.T) { inPod(t, "backend-2-1", "ip link set eth0 down") }, code: 3, verdict: "service", cause: "backend"},
