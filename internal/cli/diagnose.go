@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,6 +82,8 @@ type diagnosis struct {
 	format string
 	output string
 	quiet  bool
+	// explain asks for where the CPU time goes, after the answer.
+	explain bool
 	// named is the Service or pod that --to names. (optional)
 	named *diagnose.Named
 }
@@ -102,17 +105,18 @@ func diagnoseCommand(p *program) *cobra.Command {
 	f.StringVar(&a.to, "to", "", "`place` on another node where they end: so, too; or a cluster's Service: NAMESPACE/SERVICE[:PORT]")
 	f.StringVarP(&a.output, "output", "o", "", "keep the trials in `file`; default none")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; default as for kubectl")
+	f.Lookup("explain").Usage = "after the answer, sample where the CPU time of a request is spent on the slow side, in at most a minute"
 	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	group(cmd, groupOutput, true, "output", "format", "quiet")
 	group(cmd, plan.GroupCluster, true, "kubeconfig")
 	group(cmd, plan.GroupLab, true, "lab")
-	group(cmd, plan.GroupWhat, true, "from", "to")
+	group(cmd, plan.GroupWhat, true, "from", "to", "explain")
 	hide(cmd, "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline", "load", toolFlag, "churn", "plant")
 	return cmd
 }
 
 // diagnoseSettings are the settings of a diagnosis that belong to no environment; all but the first two are its own.
-var diagnoseSettings = []string{"environment", "profiles", "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline", "seed"}
+var diagnoseSettings = []string{"environment", "profiles", "paths", "workloads", "repetitions", "duration", "warmup", "budget", "baseline", "seed", "explain"}
 
 // run measures, judges and reports.
 func (a *diagnosis) run(cmd *cobra.Command) error {
@@ -121,15 +125,12 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	name := a.output
-	if name == "" {
-		dir, err := os.MkdirTemp("", "cnibench-diagnose-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		name = filepath.Join(dir, DefaultResult)
+	dir, err := os.MkdirTemp("", "cnibench-diagnose-")
+	if err != nil {
+		return err
 	}
+	defer os.RemoveAll(dir)
+	name := cmp.Or(a.output, filepath.Join(dir, DefaultResult))
 	out, err := createResult(name, false)
 	if err != nil {
 		return err
@@ -174,7 +175,13 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	}
 	answer := diagnose.Judge(&evidence)
 	answer.Profile = want.Profiles[0].String()
-	if err := p.write(a.format, report.BuildDiagnosis(answer)); err != nil {
+	var x *report.Explanation
+	if a.explain {
+		if x, err = a.explained(cmd, want, lab, answer.Verdict, filepath.Join(dir, "sampled.jsonl")); err != nil {
+			return err
+		}
+	}
+	if err := p.write(a.format, report.BuildDiagnosis(answer, x)); err != nil {
 		return err
 	}
 	switch answer.Verdict {
@@ -185,6 +192,31 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	}
 	return failed(exitWorse)
 }
+
+// explained samples requests on the two paths whose difference is the verdict's, and returns where their CPU time goes.
+func (a *diagnosis) explained(cmd *cobra.Command, want plan.Plan, lab string, v diagnose.Verdict, name string) (*report.Explanation, error) {
+	from, to := diagnose.HostPath, diagnose.PodPath
+	if v == diagnose.Service {
+		from, to = diagnose.PodPath, diagnose.ServicePath
+	}
+	want.Explain, want.Paths, want.Workloads = true, []plan.Path{from, to}, []plan.Workload{plan.Workload{Spec: plan.RR{}}.Normalize()}
+	want.Duration, want.Repetitions, want.Budget = explainWindow, explainRepetitions, explainBudget
+	a.shared = false
+	open := func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
+		return a.open(ctx, want, lab, say)
+	}
+	if err := a.sampleInto(cmd, open, name, a.quiet); err != nil {
+		return nil, err
+	}
+	_, an, sides, err := readSampled(a.program, name, false)
+	if err != nil {
+		return nil, err
+	}
+	return new(report.ExplainPaths(an, sides, from, to)), nil
+}
+
+// explainWindow is the window of a trial of explained.
+const explainWindow = 300 * time.Millisecond
 
 // asked returns the plan of a diagnosis, and the name of the lab that is up, "" for another environment.
 func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
@@ -230,6 +262,7 @@ func (a *diagnosis) asked(cmd *cobra.Command) (plan.Plan, string, error) {
 	if len(want.Profiles) != 1 && !want.OnCluster() {
 		return want, "", usageOf(cmd, fmt.Errorf("diagnose measures one profile: %d are given", len(want.Profiles)))
 	}
+	a.explain, want.Explain = want.Explain, false // which would sample every trial
 	if !want.OnCluster() {
 		want.Baseline = want.Profiles[0]
 		return want, lab, nil

@@ -105,7 +105,10 @@ func (p *program) explain(cmd *cobra.Command, a *explainArgs, args []string) err
 	if err != nil {
 		return err
 	}
-	if err := p.sampleInto(cmd, want, name, a.quiet); err != nil {
+	open := func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
+		return p.openEnvironment(ctx, want, say)
+	}
+	if err := p.sampleInto(cmd, open, name, a.quiet); err != nil {
 		return err
 	}
 	names[0], names[1] = want.Profiles[0], want.Profiles[len(want.Profiles)-1] // a profile file has a name of its own
@@ -190,15 +193,18 @@ func (a *explainArgs) asked(cmd *cobra.Command, names []plan.Variant) (plan.Plan
 	return a.plan.plan(cmd)
 }
 
-// sampleInto measures a plan with samples into a result file.
-func (p *program) sampleInto(cmd *cobra.Command, want plan.Plan, name string, quiet bool) error {
+// opening opens the environment of a plan, and returns the plan with what was found there.
+type opening = func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error)
+
+// sampleInto measures the plan of an environment with samples into a result file.
+func (p *program) sampleInto(cmd *cobra.Command, at opening, name string, quiet bool) error {
 	out, err := createResult(name, false)
 	if err != nil {
 		return err
 	}
 	s := p.newStory(false, quiet)
 	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
-		return p.openEnvironment(ctx, want, s.step)
+		return at(ctx, s.step)
 	}
 	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: time.Now(), Progress: s.event}, s)
 	s.clear()
@@ -217,25 +223,34 @@ func (p *program) sampleInto(cmd *cobra.Command, want plan.Plan, name string, qu
 	return err
 }
 
-// explanation explains the difference between two profiles of a result file.
-func (p *program) explanation(name string, a *explainArgs, names []plan.Variant) error {
+// readSampled reads a result with samples: its header, its analysis, and where the CPU time of each case goes. stacks keeps whole stacks.
+func readSampled(p *program, name string, stacks bool) (*result.Header, *compare.Analysis, []explain.Side, error) {
 	s, err := p.open(name)
 	if err != nil {
-		return usage(err)
+		return nil, nil, nil, err
 	}
 	var judged compare.Collector
-	in := explain.Collector{Keep: slices.Contains(stackNames, a.format)}
+	in := explain.Collector{Keep: stacks}
 	err = p.each(s, false, func(rec *result.Record) error {
 		return errors.Join(judged.Add(rec), in.Add(rec))
 	})
 	if err != nil {
-		return usage(err)
+		return nil, nil, nil, err
 	}
 	an, err := judged.Analyse(s.Header, compare.Options{})
 	if err != nil {
+		return nil, nil, nil, err
+	}
+	return &s.Header, an, in.Sides(an), nil
+}
+
+// explanation explains the difference between two profiles of a result file.
+func (p *program) explanation(name string, a *explainArgs, names []plan.Variant) error {
+	header, an, sides, err := readSampled(p, name, slices.Contains(stackNames, a.format))
+	if err != nil {
 		return usage(err)
 	}
-	x, err := report.Explain(an, in.Sides(an), names[0], names[1])
+	x, err := report.Explain(an, sides, names[0], names[1])
 	if err != nil {
 		return usage(err)
 	}
@@ -247,5 +262,5 @@ func (p *program) explanation(name string, a *explainArgs, names []plan.Variant)
 	if len(x.Differences) == 0 {
 		return fmt.Errorf("nothing is explained:\n%s", strings.Join(x.Without, "\n"))
 	}
-	return p.write(a.format, report.BuildExplanation(x, report.Run{Plan: s.Header.Plan, Created: s.Header.Created}))
+	return p.write(a.format, report.BuildExplanation(x, report.Run{Plan: header.Plan, Created: header.Created}))
 }

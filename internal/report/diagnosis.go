@@ -8,12 +8,31 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// BuildDiagnosis makes the report of a diagnosis: the answer first, then what to do, what was measured, what was ruled out.
-func BuildDiagnosis(a diagnose.Answer) Document {
-	d := Document{Title: number.Clean(a.Text) + ".", Data: a}
+// diagnosisData is the JSON of a diagnosis.
+type diagnosisData struct {
+	diagnose.Answer
+	// Explained is where the CPU time of a request goes, if that was asked for.
+	Explained *explanationData `json:"explained,omitempty"`
+}
+
+// BuildDiagnosis makes the report of a diagnosis: the answer first, then what to do, where the CPU time goes, what was measured, what was
+// ruled out. x is nil if nothing was sampled.
+func BuildDiagnosis(a diagnose.Answer, x *Explanation) Document {
+	data := diagnosisData{Answer: a}
+	d := Document{Title: number.Clean(a.Text) + "."}
 	d.Lines = append(d.Lines, fmt.Sprintf("confidence: %s (%s)", a.Confidence, a.Sure))
 	next := Section{Heading: "Do next", Items: each.Of(a.Next, func(step string) Item { return Item{Text: step + "."} })}
 	d.Sections = append(d.Sections, next)
+	if x != nil {
+		data.Explained = new(explanationOf(*x))
+		for _, diff := range x.Differences {
+			s := differenceSection(diff)
+			s.Heading = "Where the CPU time goes: " + diff.A.Workload.String()
+			d.Sections = append(d.Sections, s)
+		}
+		d.Sections = append(d.Sections, unexplainedSections(*x)...)
+	}
+	d.Data = data
 	measured := Grid{Title: "Measured in turn on the same nodes", Label: "Path", Columns: []string{"What", "Median", "Spread", "Trials"}}
 	for _, n := range a.Measured {
 		text := number.Percent(n.Median)

@@ -63,6 +63,25 @@ func Explain(an *compare.Analysis, sides []explain.Side, a, b plan.Variant) (Exp
 	return x, nil
 }
 
+// ExplainPaths finds the difference from one path of a profile to another among the sides of a result, for a workload on both.
+func ExplainPaths(an *compare.Analysis, sides []explain.Side, from, to plan.Path) Explanation {
+	x := Explanation{A: an.Profiles[0], B: an.Profiles[0]}
+	of := func(p plan.Path) explain.Side {
+		i := slices.IndexFunc(sides, func(s explain.Side) bool { return s.Path == p })
+		if i < 0 {
+			return explain.Side{Case: plan.Case{Profile: x.A, Path: p}, Failure: "it has no sampled trial"}
+		}
+		return sides[i].Called(p.String())
+	}
+	a, b := of(from), of(to)
+	if d, ok := explain.Between(an, a, b); ok {
+		x.Differences = append(x.Differences, d)
+		return x
+	}
+	x.Without = slices.DeleteFunc([]string{unexplainedReason(a), unexplainedReason(b)}, func(why string) bool { return why == "" })
+	return x
+}
+
 // unexplainedReason describes why a side has no parts.
 func unexplainedReason(s explain.Side) string {
 	switch {
@@ -90,12 +109,16 @@ func BuildExplanation(x Explanation, run Run) Document {
 		}
 		d.Sections = append(d.Sections, s)
 	}
-	if len(x.Without) > 0 {
-		s := Section{Heading: "Not explained", Items: each.Of(x.Without, func(why string) Item { return Item{Text: number.Clean(why)} })}
-		d.Sections = append(d.Sections, s)
-	}
-	d.Sections = slices.Concat(d.Sections, drawnDifferences(x.Differences), drawnSides(d.Sides, nil))
+	d.Sections = slices.Concat(d.Sections, unexplainedSections(x), drawnDifferences(x.Differences), drawnSides(d.Sides, nil))
 	return d
+}
+
+// unexplainedSections say what could not be explained, if there is any.
+func unexplainedSections(x Explanation) []Section {
+	if len(x.Without) == 0 {
+		return nil
+	}
+	return []Section{{Heading: "Not explained", Items: each.Of(x.Without, func(why string) Item { return Item{Text: number.Clean(why)} })}}
 }
 
 // scaleOf returns that of both sides of a difference.
@@ -120,7 +143,7 @@ const withinNoise = "within the noise"
 // differenceSection returns a difference in parts.
 func differenceSection(d explain.Difference) Section {
 	scale := scaleOf(d)
-	a, b := number.Clean(d.A.Profile.String()), number.Clean(d.B.Profile.String())
+	a, b := d.A.Name(), d.B.Name()
 	s := Section{Heading: fmt.Sprintf("%s, %s", d.A.Workload, d.A.Path), Notes: d.Findings()}
 	g := Grid{Title: "Parts of the service demand (" + scale.Unit + ")", Label: "part", Columns: []string{a, b, "change", "95 % interval", ""}}
 	most := 0.0
@@ -173,7 +196,7 @@ func otherTasks(s explain.Side) string {
 // counterGrids returns what the processor counted for sides of one path and workload, none where the machine has no counters.
 func counterGrids(sides []explain.Side) []Grid {
 	work := sides[0].Workload.Traits().Work
-	g := Grid{Title: "Processor counters for one " + work, Label: "counter", Columns: each.Of(sides, func(s explain.Side) string { return number.Clean(s.Profile.String()) })}
+	g := Grid{Title: "Processor counters for one " + work, Label: "counter", Columns: each.Of(sides, func(s explain.Side) string { return s.Name() })}
 	for _, name := range metric.Counted {
 		list := each.Of(sides, func(s explain.Side) float64 {
 			if i, ok := s.Counters[name]; ok {
@@ -225,7 +248,7 @@ func programGrids(sides []explain.Side, scale number.Scale) []Grid {
 		if p == nil {
 			continue
 		}
-		name := number.Clean(s.Profile.String())
+		name := s.Name()
 		g := Grid{Title: fmt.Sprintf("BPF programs of %s by the kernel's count, and by samples (%s)", name, scale.Unit), Label: "program",
 			Columns: []string{"runs", "counted", "95 % interval", "sampled", "95 % interval"}}
 		row := func(title string, x explain.Program) {
@@ -294,6 +317,9 @@ func sampleNotes(sides []explain.Side) []string {
 	each := ""
 	if len(samples) > 1 {
 		each = " of each profile"
+		if sides[0].Profile == sides[1].Profile {
+			each = " of each path"
+		}
 	}
 	note := fmt.Sprintf("%s samples%s by %s, in %s trials", rangeText(samples, whole), each, strings.Join(by, " or "), rangeText(trials, whole))
 	if len(costs) > 0 {
@@ -313,7 +339,7 @@ func rangeText(values []float64, format func(float64) string) string {
 
 // missingNotes describes what is missing from a side.
 func missingNotes(s explain.Side) []string {
-	name := number.Clean(s.Profile.String())
+	name := s.Name()
 	var notes []string
 	add := func(format string, args ...any) { notes = append(notes, name+": "+fmt.Sprintf(format, args...)+".") }
 	if s.Lost > 0 {
@@ -434,7 +460,7 @@ type parts struct {
 
 // grid returns the largest parts, what the others come to, and the sums, with no digit that is not known.
 func (p parts) grid(title string) Grid {
-	g := Grid{Title: title, Label: "part", Columns: each.Of(p.sides, func(s explain.Side) string { return number.Clean(s.Profile.String()) })}
+	g := Grid{Title: title, Label: "part", Columns: each.Of(p.sides, func(s explain.Side) string { return s.Name() })}
 	order := explain.Common(p.sides, p.of)
 	shown := order[:min(len(order), partsShown)]
 	var errs []float64

@@ -37,20 +37,20 @@ func drawnDifferences(all []explain.Difference) []Section {
 
 // sidesText names both sides of a difference.
 func sidesText(d explain.Difference) string {
-	return fmt.Sprintf("%s to %s, %s", number.Clean(d.A.Profile.String()), number.Clean(d.B.Profile.String()), d.A.Path)
+	return fmt.Sprintf("%s to %s, %s", d.A.Name(), d.B.Name(), d.A.Path)
 }
 
 // drawnSteps draws a difference part by part.
 func drawnSteps(d explain.Difference) Figure {
 	scale := scaleOf(d)
 	total := func(s explain.Side) plot.WaterfallStep {
-		return plot.WaterfallStep{Name: number.Clean(s.Profile.String()), Value: scale.Format(s.Demand.Value), By: s.Demand.Value / scale.Size}
+		return plot.WaterfallStep{Name: s.Name(), Value: scale.Format(s.Demand.Value), By: s.Demand.Value / scale.Size}
 	}
 	p := plot.Waterfall{
 		Title: "from " + sidesText(d) + ", " + d.A.Workload.String(), Unit: scale.Unit, First: total(d.A), Last: total(d.B),
 		Desc: "Service demand from one profile to the other, part by part.",
 	}
-	n := Numbers{Columns: []string{number.Clean(d.A.Profile.String()), number.Clean(d.B.Profile.String()), "change", "interval"}}
+	n := Numbers{Columns: []string{d.A.Name(), d.B.Name(), "change", "interval"}}
 	for _, c := range d.Changes {
 		n.Rows = append(n.Rows, NumbersRow{Name: number.Clean(c.Title), Cells: []string{
 			scale.Format(c.A), scale.Format(c.B), scale.Signed(c.By.Value), scale.Signed(c.By.Low) + " to " + scale.Signed(c.By.High),
@@ -78,7 +78,7 @@ func partsFigure(sides []explain.Side, families []string, s Series) Figure {
 	}
 	n := Numbers{Columns: append(slices.Clone(families), "sum")}
 	for _, x := range sides {
-		b := plot.StackedBar{Name: number.Clean(x.Profile.String()), Series: s[x.Profile], Value: scale.Format(x.Demand.Value)}
+		b := plot.StackedBar{Name: x.Name(), Series: s[x.Profile], Value: scale.Format(x.Demand.Value)}
 		row := NumbersRow{Series: s[x.Profile], Name: b.Name}
 		for _, family := range families {
 			sum := 0.0
@@ -126,7 +126,7 @@ func flameFigure(d explain.Difference) (Figure, bool) {
 	}
 	add(d.A, func(f *plot.FlameFrame) *float64 { return &f.A })
 	add(d.B, func(f *plot.FlameFrame) *float64 { return &f.B })
-	a, b := number.Clean(d.A.Profile.String()), number.Clean(d.B.Profile.String())
+	a, b := d.A.Name(), d.B.Name()
 	var say func([]*plot.FlameFrame)
 	say = func(frames []*plot.FlameFrame) {
 		for _, f := range frames {

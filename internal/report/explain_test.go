@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/judge/compare"
+	"github.com/cnibench/cnibench/internal/judge/diagnose"
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -23,11 +25,13 @@ func TestSampleNotes(t *testing.T) {
 		return s
 	}
 	sound := side(func(*explain.Side) {})
+	other := side(func(s *explain.Side) { s.Profile = plan.VariantOf("ptp") })
 	costly := side(func(s *explain.Side) { cost := 0.02; s.Samples, s.Cost = 1200, &cost })
 	for want, sides := range map[string][]explain.Side{
 		"900 samples by cpu-clock at 499 Hz, in 3 trials.":                                                            {sound},
-		"900 samples of each profile by cpu-clock at 499 Hz, in 3 trials.":                                            {sound, sound},
-		"900 to 1200 samples of each profile by cpu-clock at 499 Hz, in 3 trials; sampling takes 2% of the CPU time.": {sound, costly},
+		"900 samples of each profile by cpu-clock at 499 Hz, in 3 trials.":                                            {sound, other},
+		"900 to 1200 samples of each profile by cpu-clock at 499 Hz, in 3 trials; sampling takes 2% of the CPU time.": {other, costly},
+		"900 to 1200 samples of each path by cpu-clock at 499 Hz, in 3 trials; sampling takes 2% of the CPU time.":    {sound, costly},
 	} {
 		if notes := sampleNotes(sides); len(notes) != 1 || notes[0] != want {
 			t.Errorf("%q, want %q", notes, want)
@@ -52,6 +56,30 @@ func TestSampleNotes(t *testing.T) {
 		if notes := sampleNotes([]explain.Side{side(change), sound}); len(notes) != 2 || notes[1] != want {
 			t.Errorf("want %q in\n%s", want, strings.Join(notes, "\n"))
 		}
+	}
+}
+
+// TestExplainPaths: two paths of a profile are told apart by their names, and a path without samples says so.
+func TestExplainPaths(t *testing.T) {
+	name := plan.VariantOf("canal")
+	an := &compare.Analysis{Profiles: []plan.Variant{name}}
+	side := func(p plan.Path, demand float64) explain.Side {
+		return explain.Side{
+			Case: plan.Case{Profile: name, Path: p, Workload: plan.Workload{Spec: plan.RR{}}.Normalize()}, Unit: "ns", Samples: 250, Trials: 4, Demand: explain.Interval{Value: demand},
+			Parts: []explain.Share{{Part: explain.Part{ID: "ip", Title: "IP"}, Share: 1}},
+		}
+	}
+	sides := []explain.Side{side(diagnose.HostPath, 20_000), side(diagnose.PodPath, 30_000)}
+	d := BuildDiagnosis(diagnose.Answer{Text: "fine"}, new(ExplainPaths(an, sides, diagnose.HostPath, diagnose.PodPath)))
+	if g := d.Sections[1].Grids[0]; !slices.Equal(g.Columns[:2], []string{diagnose.HostPath.String(), diagnose.PodPath.String()}) {
+		t.Errorf("%q", g.Columns)
+	}
+	if x := d.Data.(diagnosisData).Explained; x == nil || len(x.Differences) != 1 {
+		t.Errorf("%+v", x)
+	}
+	x := ExplainPaths(an, sides[:1], diagnose.HostPath, diagnose.PodPath)
+	if len(x.Differences) != 0 || len(x.Without) != 1 || !strings.Contains(x.Without[0], "no sampled trial") {
+		t.Errorf("%+v", x)
 	}
 }
 

@@ -34,7 +34,7 @@ const most = 2. / 3
 // Findings say in words what the difference is made of.
 func (d Difference) Findings() []string {
 	scale := number.Common(d.A.Unit, d.A.Demand.Value, d.B.Demand.Value)
-	a, b := number.Clean(d.A.Profile.String()), number.Clean(d.B.Profile.String())
+	a, b := d.A.Name(), d.B.Name()
 	if d.Prediction != nil {
 		said := d.measured(scale)
 		if named := d.largest(scale); named != "" && !d.Nothing {
@@ -73,7 +73,7 @@ func (d Difference) measured(scale number.Scale) []string {
 	if d.Total.Value < 0 {
 		more = "less"
 	}
-	return []string{fmt.Sprintf("%s costs %s %s %s than %s.", number.Clean(d.B.Profile.String()), scale.Format(math.Abs(d.Total.Value)), scale.Unit, more, number.Clean(d.A.Profile.String()))}
+	return []string{fmt.Sprintf("%s costs %s %s %s than %s.", d.B.Name(), scale.Format(math.Abs(d.Total.Value)), scale.Unit, more, d.A.Name())}
 }
 
 // largest names the families that make most of the difference.
@@ -103,7 +103,7 @@ func saving(dear, cheap Side, scale number.Scale) string {
 	if p.Share < 0.02 || p.Time.Value <= part(cheap, best).Time.Value {
 		return ""
 	}
-	return fmt.Sprintf("%s would save about %s %s %s.", number.Clean(dear.Profile.String()), scale.Format(p.Time.Value), scale.Unit, best.Without)
+	return fmt.Sprintf("%s would save about %s %s %s.", dear.Name(), scale.Format(p.Time.Value), scale.Unit, best.Without)
 }
 
 // Common returns the parts of several sides, the largest of any of them first.

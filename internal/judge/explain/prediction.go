@@ -98,7 +98,7 @@ func (d *Difference) Predict(r Removal) {
 
 // findings say the prediction in words, with the parts that changed beside the removed ones.
 func (p Prediction) findings(d Difference, scale number.Scale) []string {
-	said := []string{fmt.Sprintf("By its parts, %s costs %s %s %s (%s to %s). Measured: %s (%s to %s).", number.Clean(d.A.Profile.String()),
+	said := []string{fmt.Sprintf("By its parts, %s costs %s %s %s (%s to %s). Measured: %s (%s to %s).", d.A.Name(),
 		scale.Format(p.Predicted.Value), scale.Unit, p.removal.Without, scale.Format(p.Predicted.Low), scale.Format(p.Predicted.High),
 		scale.Format(p.Measured.Value), scale.Format(p.Measured.Low), scale.Format(p.Measured.High))}
 	if p.Agree {

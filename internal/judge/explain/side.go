@@ -12,6 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
 // Interval is a number with its interval.
@@ -73,6 +74,12 @@ type Side struct {
 	// Programs are the BPF programs by the kernel's own count too, nil if none was counted.
 	Programs *Programs `json:"programs,omitempty"`
 
+	basis
+}
+
+// basis is what a side is made from.
+type basis struct {
+	called    string
 	deviation float64 // of Demand
 	sampled   *sampled
 	weigh     func(trial, slice) float64
@@ -80,6 +87,15 @@ type Side struct {
 
 // confidence of intervals.
 const confidence = 0.95
+
+// Name is what reports call it: its profile, or what Called gave it.
+func (s Side) Name() string { return cmp.Or(s.called, number.Clean(s.Profile.String())) }
+
+// Called returns s with a name, which tells sides of one profile apart.
+func (s Side) Called(name string) Side {
+	s.called = name
+	return s
+}
 
 // Sides returns where the CPU time of every sampled case goes, in the order of the analysis of the trials without samples.
 func (c *Collector) Sides(a *compare.Analysis) []Side {
@@ -100,7 +116,7 @@ func (c *Collector) Sides(a *compare.Analysis) []Side {
 // side is where the time of one case goes. Without a service demand or samples it has no parts.
 func (c *Collector) side(a *compare.Analysis, k plan.Case) Side {
 	s := c.cases[k]
-	out := Side{Case: k, Failed: s.failed, Failure: s.failure, Trials: len(s.trials), sampled: s}
+	out := Side{Case: k, Failed: s.failed, Failure: s.failure, Trials: len(s.trials), basis: basis{sampled: s}}
 	for _, t := range s.trials {
 		out.Lost, out.Throttled, out.Foreign = out.Lost+t.stacks.Lost, out.Throttled+t.stacks.Throttled, out.Foreign+t.stacks.Foreign
 		out.Cut += t.stacks.Cut

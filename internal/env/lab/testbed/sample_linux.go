@@ -73,9 +73,14 @@ func (e *Environment) Sample(v plan.Variant, p plan.Path, length time.Duration) 
 	if r.spaces, err = spacesOf(inst); err != nil {
 		return env.Recording{}, err
 	}
-	o := record.Options{CPUs: lab.CPUs(inst.Crossed(ends)), Rate: e.sampling.rate, Length: length, Count: perf.Hardware}
+	return e.sampling.begin(r, plan.Single(v, p), lab.CPUs(inst.Crossed(ends)), length)
+}
+
+// begin prepares a recorder of a route on CPUs.
+func (s *sampling) begin(r *recorder, route plan.Route, cpus []int, length time.Duration) (_ env.Recording, err error) {
+	o := record.Options{CPUs: cpus, Rate: s.rate, Length: length, Count: perf.Hardware}
 	var failed error
-	o.Tracker, failed = e.sampling.follow(plan.Single(v, p))
+	o.Tracker, failed = s.follow(route)
 	r.unknown = o.Tracker == nil && failed == nil
 	if r.Recorder, err = record.Open(o); err != nil {
 		return env.Recording{}, err
@@ -84,6 +89,27 @@ func (e *Environment) Sample(v plan.Variant, p plan.Path, length time.Duration) 
 		r.Missing = append(r.Missing, "network namespaces of packets, so the switch is among the other parts: "+failed.Error())
 	}
 	return env.Recording{Start: r.Start, Finish: r.finish}, nil
+}
+
+// Sample prepares to record what the CPUs of a path do.
+func (e *Standing) Sample(v plan.Variant, p plan.Path, length time.Duration) (env.Recording, error) {
+	ends, err := e.ends(p)
+	if err != nil {
+		return env.Recording{}, err
+	}
+	r := &recorder{client: ends.Client, server: ends.Server, apart: e.Conditions().IRQApart, spaces: map[uint32]string{}}
+	for _, h := range e.of.Hosts {
+		_, ns, err := Ask(e.options.Lab, e.prefix+h.Name, e.options.Sudo)
+		if err != nil {
+			return env.Recording{}, err
+		}
+		inode, err := ns.Inode()
+		if err := errors.Join(err, ns.Close()); err != nil {
+			return env.Recording{}, err
+		}
+		r.spaces[uint32(inode)] = h.Name
+	}
+	return e.sampling.begin(r, plan.Single(v, p), e.Conditions().CPUs, length)
 }
 
 func spacesOf(inst *lab.Instance) (map[uint32]string, error) {
@@ -120,6 +146,15 @@ func (r *recorder) finish(client, server *sample.Observation) (seen sample.Recor
 
 // Count prepares to count the runs of BPF programs: the kernel counts those of the whole machine.
 func (e *Environment) Count(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
+	return count()
+}
+
+// Count is as that of Environment.
+func (e *Standing) Count(plan.Variant, plan.Path, time.Duration) (env.Recording, error) {
+	return count()
+}
+
+func count() (env.Recording, error) {
 	c, err := attach.CountRuns()
 	if err != nil {
 		return env.Recording{}, err

@@ -19,6 +19,7 @@ import (
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/measure/sample"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -47,9 +48,13 @@ type Standing struct {
 	of      lab.Description
 	starter *netns.Starter
 	facts   facts.Facts
+	sampling
 }
 
-var _ env.Looker = (*Standing)(nil)
+var (
+	_ env.Looker  = (*Standing)(nil)
+	_ env.Sampler = (*Standing)(nil)
+)
 
 // OpenStanding asks the lab for what it has. The error is of the lab or says which instances there are.
 func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
@@ -62,7 +67,7 @@ func OpenStanding(ctx context.Context, o StandingOptions) (*Standing, error) {
 		names := each.Of(all, func(d lab.Description) string { return d.Name.String() })
 		return nil, fmt.Errorf("lab %q has no profile %q; it has %s", o.Lab, o.Profile, strings.Join(names, ", "))
 	}
-	e := &Standing{options: o, of: all[i], starter: netns.NewStarter(), facts: all[i].Facts}
+	e := &Standing{options: o, of: all[i], starter: netns.NewStarter(), facts: all[i].Facts, sampling: sampling{rate: sample.Rate, every: sample.FollowEvery}}
 	if err := e.between(o.From, o.To); err != nil {
 		e.starter.Close()
 		return nil, err
@@ -142,7 +147,7 @@ func (e *Standing) Conditions() outcome.Conditions {
 // Close ends the agents. The lab stays.
 func (e *Standing) Close(context.Context) error {
 	e.starter.Close()
-	return nil
+	return e.sampling.close()
 }
 
 // ends returns the ends of a path.
