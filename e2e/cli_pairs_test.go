@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -157,6 +158,45 @@ func TestCLIPairsNodeGoes(t *testing.T) {
 		t.Errorf("%d different trials after all, %d finished before", len(keys), len(before))
 	}
 	q.wantNothingLeft(t)
+}
+
+// TestCLIPairsKubeletStops stops a kubelet in mid-run: trials of its node fail, until the node is known to be away. Then its pods are
+// evicted. The other pair is measured on, and the node's pairs again when it is back.
+func TestCLIPairsKubeletStops(t *testing.T) {
+	disturb(t, "status")
+	const repetitions = 80
+	p := startRun(t, pairsOf("all", repetitions)...)
+	p.awaitTrials(t, 12)
+	disturb(t, "pause", "n2")
+	resume := sync.OnceFunc(func() { disturb(t, "resume", "n2") })
+	t.Cleanup(resume)
+	waitFor(t, 2*time.Minute, func() (bool, string) {
+		return strings.Contains(p.stderr(), "node n2 is away, and its pairs are left out until it is back: "), p.stderr()
+	})
+	finished, failed := p.trials(t)
+	p.awaitTrials(t, len(finished)+len(failed)+10)
+	resume()
+	p.wantEnd(t, 6*time.Minute, 0, "node n2 is back")
+	finished, failed = p.trials(t)
+	others := 0
+	for _, r := range finished {
+		if !slices.Contains(nodesOf([]result.Record{r}), "n2") {
+			others++
+		}
+	}
+	if others < 2*repetitions || len(finished)+len(failed) < 3*2*repetitions {
+		t.Errorf("%d finished, %d of them without n2, %d failed", len(finished), others, len(failed))
+	}
+	said := ""
+	for _, r := range failed {
+		if said += r.Error.Message + "\n"; !slices.Contains(nodesOf([]result.Record{r}), "n2") {
+			t.Errorf("failed: %s", r.Key())
+		}
+	}
+	if !strings.Contains(said, "on node n2: ") || !strings.Contains(said, "not ready") {
+		t.Error("no trial says that n2 is not ready")
+	}
+	p.wantNothingLeft(t)
 }
 
 // TestCLIPairsCannotConnect: a pair whose pods cannot reach each other fails by itself, and is named.

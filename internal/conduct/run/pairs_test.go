@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cnibench/cnibench/internal/control"
@@ -221,57 +222,75 @@ func BenchmarkThousandNodes(b *testing.B) {
 	}
 }
 
-// TestNodesGoAndComeBack: the trial in which a node goes is a failed record that names it. Its other pairs are left out until it is
-// back. What is still missing at the end is no record, and a resumed run measures it.
+// TestNodesGoAndComeBack: trials in which a node goes are failed records that name it. Its other pairs are left out until it is back.
+// What is still missing at the end is no record, and a resumed run measures it.
 func TestNodesGoAndComeBack(t *testing.T) {
 	for _, back := range []bool{true, false} {
-		w := newNodes(5)
-		asked, dead := 0, false
-		w.use(func(name string, p control.Prepare) (*sample.Observation, *control.Error) {
-			if name == "host/n3" && !dead {
-				dead = true
-				return nil, controltest.Die
-			}
-			return ordinary(p)
-		})
-		w.gone = func(node string, _ bool) string {
-			if node != "n3" || !dead {
-				return ""
-			}
-			if asked++; back && asked > 7 {
-				return ""
-			}
-			return "its pods are gone"
+		synctest.Test(t, func(t *testing.T) { testNodesGoAndComeBack(t, back, controltest.Die, 1) })
+		// The agents of a kubelet that stops fall silent, some time before it is known.
+		synctest.Test(t, func(t *testing.T) { testNodesGoAndComeBack(t, back, controltest.Silence, 3) })
+	}
+}
+
+// testNodesGoAndComeBack has n3 go, which is known after so many failed trials.
+func testNodesGoAndComeBack(t *testing.T, back bool, how *control.Error, known int) {
+	w := newNodes(5)
+	asked, failures, dead := 0, 0, false
+	w.use(func(name string, p control.Prepare) (*sample.Observation, *control.Error) {
+		if name == "host/n3" && failures < known {
+			dead = true
+			return nil, how
 		}
-		var notes []string
-		name, end, err := begin(t, t.Context(), w, pairPlan(mesh.All), Options{Progress: func(e Event) {
-			if e.Note != "" {
-				notes = append(notes, e.Note)
-			}
-		}})
-		all := trials(load(t, name))
-		failed := slices.DeleteFunc(slices.Clone(all), func(r result.Record) bool { return r.Status == result.OK })
-		if err != nil || len(failed) != 1 || !strings.HasSuffix(failed[0].Error.Message, "; node n3: its pods are gone") || failed[0].Error.Side == "" {
-			t.Fatalf("%v, failed: %+v", err, failed)
+		return ordinary(p)
+	})
+	w.gone = func(node string, failed bool) string {
+		if node != "n3" || !dead {
+			return ""
 		}
-		said := strings.Join(notes, "\n")
-		if back {
-			if end.Reason != result.Complete || len(all) < 40 || !strings.Contains(said, "node n3 is away, and its pairs are left out until it is back: its pods are gone\nnode n3 is back") {
-				t.Errorf("%+v, %d trials\n%s", end, len(all), said)
-			}
-			continue
+		if failed {
+			failures++
 		}
-		if end.Reason != result.Away || len(all) >= 40 || !strings.Contains(said, "not measured: n3 away; --resume") {
+		if failures < known {
+			return ""
+		}
+		if asked++; back && asked > 7 {
+			return ""
+		}
+		return "its pods are gone"
+	}
+	var notes []string
+	name, end, err := begin(t, t.Context(), w, pairPlan(mesh.All), Options{Progress: func(e Event) {
+		if e.Note != "" {
+			notes = append(notes, e.Note)
+		}
+	}})
+	all := trials(load(t, name))
+	failed := slices.DeleteFunc(slices.Clone(all), func(r result.Record) bool { return r.Status == result.OK })
+	if err != nil || len(failed) != known || !strings.HasSuffix(failed[known-1].Error.Message, "; node n3: its pods are gone") {
+		t.Fatalf("%v, failed: %+v", err, failed)
+	}
+	for _, r := range failed {
+		if r.Error.Side == "" || !strings.Contains(r.Error.Message, "agent at host/n3: ") {
+			t.Errorf("%s: %+v", r.Key(), r.Error)
+		}
+	}
+	said := strings.Join(notes, "\n")
+	if back {
+		if end.Reason != result.Complete || len(all) < 40 || !strings.Contains(said, "node n3 is away, and its pairs are left out until it is back: its pods are gone\nnode n3 is back") {
 			t.Errorf("%+v, %d trials\n%s", end, len(all), said)
 		}
-		w.gone, w.count = nil, 6 // n3 is back, and n6 is new
-		end, err = goOn(t, w, name)
-		keys := map[string]bool{}
-		for _, r := range trials(load(t, name)) {
-			keys[fmt.Sprint(r.Key(), r.Repetition)] = true
-		}
-		if err != nil || end.Reason != result.Complete || len(keys) < 40 || strings.Contains(fmt.Sprint(keys), "n6") {
-			t.Errorf("resumed: %+v, %v, %d different trials", end, err, len(keys))
-		}
+		return
+	}
+	if end.Reason != result.Away || len(all) >= 40 || !strings.Contains(said, "not measured: n3 away; --resume") {
+		t.Errorf("%+v, %d trials\n%s", end, len(all), said)
+	}
+	w.gone, w.count = nil, 6 // n3 is back, and n6 is new
+	end, err = goOn(t, w, name)
+	keys := map[string]bool{}
+	for _, r := range trials(load(t, name)) {
+		keys[fmt.Sprint(r.Key(), r.Repetition)] = true
+	}
+	if err != nil || end.Reason != result.Complete || len(keys) < 40 || strings.Contains(fmt.Sprint(keys), "n6") {
+		t.Errorf("resumed: %+v, %v, %d different trials", end, err, len(keys))
 	}
 }

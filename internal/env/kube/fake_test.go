@@ -49,12 +49,7 @@ func newWorld(t testing.TB, o Options, nodes ...corev1.Node) (*world, *Cluster) 
 			return false, nil, nil
 		}
 		addresses++
-		p.Spec.NodeName = p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
-		p.Status = corev1.PodStatus{
-			Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.244.0.%d", addresses)}, {IP: fmt.Sprintf("fd00::%d", addresses)}},
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-		}
-		if w.become != nil {
+		if runs(p, addresses); w.become != nil {
 			w.become(p)
 		}
 		return false, nil, nil
@@ -106,6 +101,15 @@ func newWorld(t testing.TB, o Options, nodes ...corev1.Node) (*world, *Cluster) 
 	c := newCluster(o.withDefaults(), w.Client)
 	c.exec, c.config = w.exec, &rest.Config{Host: "here"}
 	return w, c
+}
+
+// runs makes a pod ready on its node, with the nth address.
+func runs(p *corev1.Pod, n int) {
+	p.Spec.NodeName = p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
+	p.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.244.0.%d", n)}, {IP: fmt.Sprintf("fd00::%d", n)}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+	}
 }
 
 // exec stands for hold: all ports are free, all servers answer, everything is reached.

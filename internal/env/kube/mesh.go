@@ -259,15 +259,15 @@ func (m Mesh) attends(ctx context.Context, node string) absence {
 	}
 	unfit := unsuitable(list.Items[at], m.options)
 	var all []string
+	soon := unfit == ""
 	for _, s := range m.layout.pods {
 		if s.Node != node {
 			continue
 		}
-		if why := m.podOf(ctx, s, unfit == ""); why != "" {
-			all = append(all, why)
+		if why, comes := m.podOf(ctx, s, unfit == ""); why != "" {
+			all, soon = append(all, why), soon && comes
 		}
 	}
-	soon := len(all) > 0 && unfit == ""
 	if why := api.Unready(list.Items[at]); why != "" {
 		all = append(all, "it "+why)
 	} else if len(all) > 0 && unfit != "" {
@@ -276,38 +276,42 @@ func (m Mesh) attends(ctx context.Context, node string) absence {
 	return absence{why: strings.Join(slices.Compact(all), "; "), soon: soon}
 }
 
-// podOf returns why a pod cannot be used, "" if it can. It makes one that is gone anew, if that makes sense.
-func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) string {
+// podOf returns why a pod cannot be used, "" if it can, and whether it is on its way. It makes one that is gone anew, if that makes
+// sense.
+func (m Mesh) podOf(ctx context.Context, s *podSpec, anew bool) (why string, soon bool) {
 	pods := m.client.Pods(m.namespace(s.Host()))
 	p, err := pods.Get(ctx, s.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && !anew:
-		return "its pods are gone"
+		return "its pods are gone", false
 	case apierrors.IsNotFound(err):
 		if err := m.makePod(ctx, s); err != nil {
-			return "make a pod: " + err.Error()
+			return "make a pod: " + err.Error(), true
 		}
-		return "its pods are made anew"
+		return "its pods are made anew", true
 	case err != nil:
-		return "the API server does not say how its pods are: " + short(err).Error()
+		return "the API server does not say how its pods are: " + short(err).Error(), true
 	}
+	m.mu.Lock()
+	_, stood := m.pods[s.Name]
+	m.mu.Unlock()
 	now := api.StateOf(p)
 	switch {
 	case now.Ready:
-	case now.Ended && p.DeletionTimestamp == nil:
+	case now.Ended && p.DeletionTimestamp == nil && (stood || p.Status.Reason != ""):
 		if err := pods.Delete(ctx, s.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}); err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Sprintf("pod %s: %s; it cannot be removed: %s", s.Name, now.Why, short(err))
+			return fmt.Sprintf("pod %s: %s; it cannot be removed: %s", s.Name, now.Why, short(err)), true
 		}
-		return "pod " + s.Name + ": " + now.Why
-	default:
-		return "pod " + s.Name + ": " + cmp.Or(now.Why, unreadiness(p), "it is not ready")
+		return "pod " + s.Name + ": " + now.Why, true
+	default: // a program that ended by itself before it was ever ready would do so again
+		return "pod " + s.Name + ": " + cmp.Or(now.Why, unreadiness(p), "it is not ready"), !now.Hopeless || p.DeletionTimestamp != nil
 	}
 	addresses := api.Addresses(p)
 	if api.PickFamily(addresses, m.options.Family) == "" {
-		return fmt.Sprintf("pod %s has no IPv%d address", s.Name, max(m.options.Family, 4))
+		return fmt.Sprintf("pod %s has no IPv%d address", s.Name, max(m.options.Family, 4)), true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pods[s.Name] = standing{node: s.Node, addresses: addresses}
-	return ""
+	return "", false
 }

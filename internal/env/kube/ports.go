@@ -7,7 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
@@ -17,8 +18,8 @@ const (
 	firstHostPort, lastHostPort = 22000, 29990
 	// candidates is how many ports are tried on each node.
 	candidates = 64
-	// portsAtOnce bounds the nodes that are asked at the same time.
-	portsAtOnce = 16
+	// requestsAtOnce bounds the requests to the API server that are under way at the same time.
+	requestsAtOnce = 16
 )
 
 // findHostPorts finds ports for servers on the nodes that are free on every one of them, as the nodes see it: other runs
@@ -31,16 +32,15 @@ func (c *Cluster) findHostPorts(ctx context.Context) error {
 	argv := append([]string{program, "hold", "--free"}, each.Of(free, strconv.Itoa)...)
 	hosts := slices.DeleteFunc(slices.Clone(c.place.present(c.layout.pods)), func(s *podSpec) bool { return !s.Host() })
 	outs, errs := make([][]byte, len(hosts)), make([]error, len(hosts))
-	var all sync.WaitGroup
-	slots := make(chan struct{}, portsAtOnce)
+	var all errgroup.Group
+	all.SetLimit(requestsAtOnce)
 	for i, s := range hosts {
-		all.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
+		all.Go(func() error {
 			outs[i], errs[i] = c.Exec(ctx, s.Name, argv)
+			return nil
 		})
 	}
-	all.Wait()
+	_ = all.Wait() // each node's error is in errs
 	for i, s := range hosts {
 		var there []int
 		err := errs[i]

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -123,12 +124,20 @@ func (c *Cluster) Renew(ctx context.Context) error {
 	return c.makePods(ctx)
 }
 
-// makePods creates all pods and waits until they are ready.
+// makePods creates all pods and waits until they are ready. It fails with the first pod that is refused.
 func (c *Cluster) makePods(ctx context.Context) error {
+	making, first := errgroup.WithContext(ctx)
+	making.SetLimit(requestsAtOnce)
 	for _, s := range c.place.present(c.layout.pods) {
-		if err := c.makePod(ctx, s); err != nil {
-			return fmt.Errorf("create pod %s: %w", s.Name, withPodAdvice(s.Name, cause(ctx, err)))
-		}
+		making.Go(func() error {
+			if err := c.makePod(first, s); err != nil {
+				return fmt.Errorf("create pod %s: %w", s.Name, withPodAdvice(s.Name, cause(ctx, err)))
+			}
+			return nil
+		})
+	}
+	if err := making.Wait(); err != nil {
+		return err
 	}
 	return c.awaitPods(ctx)
 }

@@ -152,12 +152,15 @@ func TestUpInTheWordsOfTheCluster(t *testing.T) {
 		}, want: []string{"not ready after", "FailedCreatePodSandBox: plugin type=flannel failed"}},
 		"quota": {break_: func(w *world) {
 			w.refuse("create", "pods", apierrors.NewForbidden(podResource, "client", errors.New("exceeded quota: small, requested: pods=1, used: pods=0, limited: pods=0")))
-		}, want: []string{"create pod host-client", "exceeded quota: small"}, advice: adviceQuota},
+		}, want: []string{"create pod ", "exceeded quota: small"}, advice: adviceQuota},
 		"webhook": {break_: func(w *world) {
 			w.refuse("create", "pods", apierrors.NewForbidden(podResource, "client", errors.New(`admission webhook "policy.example" denied the request: no labels`)))
 		}, want: []string{`"policy.example" denied the request: no labels`}, advice: adviceAdmit},
 		"PodSecurity": {break_: func(w *world) {
-			w.refuse("create", "pods", apierrors.NewForbidden(podResource, "host-client", errors.New(`violates PodSecurity "restricted:latest": host namespaces`)))
+			w.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				name := a.(clienttesting.CreateAction).GetObject().(*corev1.Pod).Name
+				return isHostPod(name), nil, apierrors.NewForbidden(podResource, name, errors.New(`violates PodSecurity "restricted:latest": host namespaces`))
+			})
 		}, want: []string{"violates PodSecurity"}, advice: adviceHost},
 		"no privileged namespace": {break_: func(w *world) {
 			w.PrependReactor("create", "namespaces", func(a clienttesting.Action) (bool, runtime.Object, error) {
@@ -258,11 +261,7 @@ func TestRenew(t *testing.T) {
 		}
 		lost = false
 		p := a.(clienttesting.CreateAction).GetObject().(*corev1.Pod).DeepCopy()
-		p.Status = corev1.PodStatus{
-			Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.244.9.9"}, {IP: "fd00::99"}},
-			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-		}
-		p.Spec.NodeName = p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchFields[0].Values[0]
+		runs(p, 99)
 		return true, nil, errors.Join(io.ErrUnexpectedEOF, w.Tracker().Add(p))
 	})
 	made := len(w.left(t))

@@ -23,6 +23,7 @@ const User = 65532
 
 // Restricted returns a pod for a node that the strictest PodSecurity admits. Callers set what it needs besides.
 func Restricted(meta metav1.ObjectMeta, node string, c corev1.Container) *corev1.Pod {
+	c.TerminationMessagePolicy = corev1.TerminationMessageFallbackToLogsOnError // the runtime says "exec format error" there alone
 	c.SecurityContext = &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true), Privileged: new(false),
 		Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
