@@ -111,7 +111,7 @@ func lateResolver(t *testing.T, late string) {
 	})
 }
 
-// openShop makes a namespace with a pod that takes connections, one that refuses them, and Services of the first, of both and of none.
+// openShop makes a namespace with a pod that takes connections, one that refuses them, and Services of the first and of both.
 func openShop(t *testing.T, name string) {
 	t.Helper()
 	client := clientset(admin(t))
@@ -138,7 +138,7 @@ func openShop(t *testing.T, name string) {
 			t.Fatal(err)
 		}
 	}
-	for service, selector := range map[string]map[string]string{"fine": {"pod": "good"}, "half": {"both": "yes"}, "nobody": {"pod": "other"}} {
+	for service, selector := range map[string]map[string]string{"fine": {"pod": "good"}, "half": {"both": "yes"}} {
 		s := &corev1.Service{ObjectMeta: meta(service, nil), Spec: corev1.ServiceSpec{Selector: selector, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(port)}}}}
 		if _, err := client.CoreV1().Services(name).Create(t.Context(), s, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -183,7 +183,6 @@ func TestCLIDiagnose(t *testing.T) {
 	}{
 		{name: "nothing", args: []string{"--to", "cnibench-e2e-shop/fine"}, verdict: "fine"},
 		{name: "a Service of which one pod refuses", args: []string{"--to", "cnibench-e2e-shop/half"}, code: 3, verdict: "service", cause: "backend"},
-		{name: "a Service that selects nothing", args: []string{"--to", "cnibench-e2e-shop/nobody"}, code: 3, verdict: "application", cause: "named"},
 		{name: "a pod's MTU is too large", within: func(t *testing.T) { inPod(t, "server", "ip link set eth0 mtu 9000") }, code: 3, verdict: "cni", cause: "mtu"},
 		{name: "a CPU limit", args: []string{"--cpu-limit", "100m"}, code: 3, verdict: "prober", cause: "cpu-limit"},
 		{name: "a backend is down", within: func(t *testing.T) { inPod(t, "backend-2-1", "ip link set eth0 down") }, code: 3, verdict: "service", cause: "backend"},
