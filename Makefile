@@ -38,42 +38,24 @@ fidelity: ## the lab beside real clusters with flannel, interleaved; writes its 
 diagnose: build ## faults planted in labs by plain tools, and what diagnose calls them; prints the table of docs/how-to/is-it-the-cni.md
 	$(SUDO) sh scripts/diagnose.sh bin/cnibench
 
-gate: build ## the action's commands on pairs of a base and a change whose verdict is known; writes its table into docs/results/gate.md
-	sh scripts/deps.sh run
-	go build -trimpath -o bin/gate ./internal/tool/gate
-	$(SUDO) bin/gate -document docs/results/gate.md bin/cnibench
-
-articles: build ## the four published comparisons, repeated in the lab; writes each of their figures and claims into docs/results/articles.md
-	sh scripts/deps.sh run
-	go build -trimpath -o bin/articles ./internal/tool/articles
-	$(SUDO) bin/articles -document docs/results/articles.md bin/cnibench
-
 bench: ## the load engine against iperf3, netperf, wrk and plain C, interleaved; writes docs/results/engine.md
 	sh scripts/deps.sh bench
 	go build -trimpath -o bin/bench ./internal/tool/bench
 	$(SUDO) bin/bench > docs/results/engine.md.new
 	mv docs/results/engine.md.new docs/results/engine.md
 
-truth: build ## links of known rate, delay and loss; refuses a busy machine; writes its table into docs/results/truth.md
+aa: ## equal runs, alone, beside a compile job and beside bursts, and how far they differ
+articles: ## the four published comparisons, repeated in the lab, with each of their figures and claims
+duet: ## two profiles measured at the same time beside in turn
+explain: ## costs of known place, and the parts that they are found in
+gate: ## the action's commands on pairs of a base and a change whose verdict is known
+power: ## costs of known size, and how often a comparison of two files finds them
+truth: ## links of known rate, delay and loss; refuses a busy machine
+aa: flags = -table internal/judge/compare/runs.tsv
+aa articles duet explain gate power truth: build ## each writes its table into docs/results/NAME.md
 	sh scripts/deps.sh run
-	$(SUDO) go run ./internal/tool/truth -document docs/results/truth.md bin/cnibench
-
-aa: build ## equal runs, alone, beside a compile job and beside bursts, and how far they differ; writes its table into docs/results/aa.md
-	sh scripts/deps.sh run
-	$(SUDO) go run ./internal/tool/aa -table internal/judge/compare/runs.tsv -document docs/results/aa.md bin/cnibench
-
-duet: build ## two profiles measured at the same time beside in turn; writes its table into docs/results/duet.md
-	sh scripts/deps.sh run
-	$(SUDO) go run ./internal/tool/duet -document docs/results/duet.md bin/cnibench
-
-power: build ## costs of known size, and how often a comparison of two files finds them; writes its table into docs/results/power.md
-	sh scripts/deps.sh run
-	go build -trimpath -o bin/power ./internal/tool/power
-	$(SUDO) bin/power -document docs/results/power.md bin/cnibench
-
-explain: build ## costs of known place, and the parts that they are found in; writes its table into docs/results/explain.md
-	go build -trimpath -o bin/explain ./internal/tool/explain
-	$(SUDO) bin/explain -document docs/results/explain.md bin/cnibench
+	go build -trimpath -o bin/campaign ./internal/tool/campaign
+	$(SUDO) bin/campaign $@ $(flags) -document docs/results/$@.md bin/cnibench
 
 lint: ## go vet, staticcheck and plain English, for Linux and for the portable core on darwin
 	go vet ./...

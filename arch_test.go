@@ -201,7 +201,7 @@ var waiting = map[string]string{
 	"run_linux.go settleDown":     "stragglers count until the drain time is over, by definition",
 	"path_linux.go pause":         "paces datagrams",
 	"facts_linux.go Idle":         "measures what the CPUs do for a while",
-	"neighbour.go burst":          "rests between bursts of work",
+	"neighbour_linux.go burst":    "rests between bursts of work",
 	"up_linux.go fail":            "gives the cause of a failure time to arrive before the failure is printed",
 	"newpods_linux.go sleepUntil": "new pods come at their intended times",
 	"newpods.go run":              "the same on a cluster",

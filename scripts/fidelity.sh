@@ -39,7 +39,7 @@ compare() { # compare CNI
 }
 
 make -s build
-CGO_ENABLED=0 go build -o bin/fidelity ./internal/tool/fidelity
+CGO_ENABLED=0 go build -o bin/campaign ./internal/tool/campaign
 if [ -n "$measure" ]; then
 	[ "$(id -u)" -eq 0 ] || { say "needs root: it makes nodes of namespaces and cgroups"; exit 2; }
 	# What kubelets and control planes do shall not be on the CPU that is measured, the last one, which is also the lab's.
@@ -63,7 +63,5 @@ if [ -n "$measure" ]; then
 	done
 fi
 # Without a new result the table is that of the comparisons which are kept.
-set -- bin/fidelity-*.jsonl
-[ -e "$1" ] || set --
-bin/fidelity bin/cnibench "$@"
+bin/campaign fidelity -keep bin -document docs/results/fidelity.md bin/cnibench
 say "docs/results/fidelity.md has the table, internal/profile/fidelity.tsv every row, bin/fidelity-*.jsonl every trial"

@@ -22,7 +22,7 @@ go build -o bin/testsum ./internal/tool/testsum
 # starve each other. The patient ones run tools, or programs of the kernel on packets of their own.
 kernel='/internal/(kernel|engine|env/lab|cli|tool|profile|conduct/run)(/|$)'
 patient='/internal/(kernel/(bpf|ipt|nft)|profile|tool)(/|$)'
-measuring='/internal/tool/(bench|truth)$'
+measuring='/internal/tool/(bench|campaign)$'
 # Those of the engine that measure time under the race detector, too.
 clocked='/internal/engine/(agent|load)$'
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/tool/toolbox"
+	"github.com/cnibench/cnibench/internal/tool/strace"
 )
 
 // TestNoAllocationPerOperation counts the allocations of each side's whole process, Run included, between the edges of
@@ -250,7 +250,7 @@ func TestConnectTime(t *testing.T) {
 		o.Side = control.SideServer
 		server := prepare(t, control.SideServer, o)
 		o.Side, o.Port = control.SideClient, server.Port()
-		slow := append(toolbox.Counted(filepath.Join(t.TempDir(), "calls")), "-e", "inject=socket,epoll_ctl,sendto:delay_exit=5000")
+		slow := append(strace.Counted(filepath.Join(t.TempDir(), "calls")), "-e", "inject=socket,epoll_ctl,sendto:delay_exit=5000")
 		client := sideProcess(t, o, slow...)
 		client.run(t)
 		done := start(t.Context(), server)
@@ -279,7 +279,7 @@ func traced(t *testing.T, o control.Prepare, side string) (uint64, map[string]ui
 	var other *Trial
 	o.Side = side
 	if side == control.SideServer {
-		p = sideProcess(t, o, toolbox.Counted(table)...)
+		p = sideProcess(t, o, strace.Counted(table)...)
 		o.Port = p.port
 		other = prepare(t, control.SideClient, o)
 	} else {
@@ -287,7 +287,7 @@ func traced(t *testing.T, o control.Prepare, side string) (uint64, map[string]ui
 		other = prepare(t, control.SideServer, o)
 		o.Window /= 3
 		o.Port = other.Port()
-		p = sideProcess(t, o, toolbox.Counted(table)...)
+		p = sideProcess(t, o, strace.Counted(table)...)
 	}
 	p.run(t)
 	done := start(t.Context(), other)
@@ -300,7 +300,7 @@ func traced(t *testing.T, o control.Prepare, side string) (uint64, map[string]ui
 	}
 	wait(t, done, 1)
 	p.end(t)
-	calls, err := toolbox.SystemCalls(table)
+	calls, err := strace.SystemCalls(table)
 	must(t, err)
 	return got.Observation.Operations, calls
 }

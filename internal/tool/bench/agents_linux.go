@@ -14,7 +14,7 @@ import (
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/measure/sample"
-	"github.com/cnibench/cnibench/internal/tool/toolbox"
+	"github.com/cnibench/cnibench/internal/tool/strace"
 )
 
 // warmup is that of our engine; tools have none.
@@ -106,7 +106,7 @@ func (w *world) trace(ctx context.Context, t task, tool string) (tracing, error)
 	if err != nil {
 		return r, err
 	}
-	o, err := w.dial(ctx, toolbox.Counted(table))
+	o, err := w.dial(ctx, strace.Counted(table))
 	if err != nil {
 		return r, err
 	}
@@ -115,7 +115,7 @@ func (w *world) trace(ctx context.Context, t task, tool string) (tracing, error)
 		return r, fmt.Errorf("%s by %s: %w", t.name, r.tool, err)
 	}
 	r.transactions = transactions(client)
-	if r.calls, err = toolbox.SystemCalls(table); err != nil {
+	if r.calls, err = strace.SystemCalls(table); err != nil {
 		return r, fmt.Errorf("strace's table: %w", err)
 	}
 	return r, nil

@@ -2,16 +2,81 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
-
-	"github.com/cnibench/cnibench/internal/tool/toolbox"
+	"time"
 )
+
+// gate runs the action of this repository, step by step as a runner of GitHub would, on pairs of a base and a change whose verdict is
+// known: equal, fifty more rules for each packet, two builds of a plugin, a machine that is too busy, a change that cannot be raised. It
+// fails if the action says anything else.
+//
+// Read scenarios (the pairs), then gate_action_linux.go (the runner, and gh).
+type gate struct{ only string }
+
+func (g *gate) flags(f *flag.FlagSet) {
+	f.StringVar(&g.only, "only", "", "`name` of the one scenario that is run")
+}
+
+// measure runs the scenarios. Those that are not run keep their row of the document.
+func (g *gate) measure(ctx context.Context, in setting) (string, error) {
+	program, err := filepath.Abs(in.program)
+	if err != nil {
+		return "", err
+	}
+	root, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	before := ""
+	if in.document != "" {
+		if _, before, _, err = parts(in.document, "gate"); err != nil {
+			return "", err
+		}
+	}
+	var table strings.Builder
+	table.WriteString("| base and change | verdict | comment | time | what the action says |\n|---|---|---|---|---|\n")
+	var wrong []error
+	for _, s := range scenarios {
+		if g.only != "" && s.name != g.only {
+			table.WriteString(rowOf(before, s.about))
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "gate: %s\n", s.name)
+		began := time.Now()
+		d, err := s.run(ctx, root, program)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", s.name, err)
+		}
+		if !slices.Contains(strings.Split(s.verdict, " or "), d.verdict) {
+			wrong = append(wrong, fmt.Errorf("%s: the verdict is %s, want %s", s.name, d.verdict, s.verdict))
+		}
+		commented := "none"
+		if d.comment != "" {
+			commented = "one"
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s | %d s | %s |\n", s.about, d.verdict, commented, int(time.Since(began).Seconds()), d.said())
+	}
+	return table.String(), errors.Join(wrong...)
+}
+
+// rowOf is the row about a scenario in a table that was written before, or "".
+func rowOf(table, about string) string {
+	for line := range strings.Lines(table) {
+		if strings.HasPrefix(line, "| "+about+" |") {
+			return line
+		}
+	}
+	return ""
+}
 
 // scenario is a pair whose verdict is known.
 type scenario struct {
@@ -117,11 +182,7 @@ func (s scenario) run(ctx context.Context, root, program string) (d done, err er
 		}
 	}
 	if s.bursts {
-		others, err := toolbox.Parse("bursts")
-		if err != nil {
-			return d, err
-		}
-		defer others[0].Start(ctx)()
+		defer bursts.start(ctx)()
 	}
 	j.inputs = map[string]string{"base": "base.yaml", "change": "change.yaml", "cnibench": program,
 		"args": "--paths pod-to-pod/cross-node --workloads rr,crr"}

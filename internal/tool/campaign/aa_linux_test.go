@@ -27,15 +27,15 @@ func TestBeyond(t *testing.T) {
 		if math.Abs(got-own) > 0.002 {
 			t.Errorf("%g: %g", own, got)
 		}
-		if has := strings.Contains(table(map[string]float64{"rr m": got}, nil), "\nrr m 1."); has != (own > 0) && got > 0.0095 {
-			t.Errorf("%g: table %q", own, table(map[string]float64{"rr m": got}, nil))
+		if has := strings.Contains(allowances(map[string]float64{"rr m": got}, nil), "\nrr m 1."); has != (own > 0) && got > 0.0095 {
+			t.Errorf("%g: table %q", own, allowances(map[string]float64{"rr m": got}, nil))
 		}
 	}
 }
 
 // Runs beside other work are allowed at least what runs alone are.
-func TestTable(t *testing.T) {
-	got := table(map[string]float64{"rr m": 0.01, "rr n": 0.02, "rr o": 0.0001}, map[string]float64{"rr m": 0.05, "crr m": 0.03})
+func TestAllowances(t *testing.T) {
+	got := allowances(map[string]float64{"rr m": 0.01, "rr n": 0.02, "rr o": 0.0001}, map[string]float64{"rr m": 0.05, "crr m": 0.03})
 	want := "crr m 0.00 3.00\nrr m 1.00 5.00\nrr n 2.00 2.00\n"
 	if _, rows, _ := strings.Cut(got, "\n"); rows != want {
 		t.Errorf("got\n%swant\n%s", rows, want)

@@ -1,17 +1,14 @@
-// Command fidelity adds the results of `cnibench fidelity`, one for each real cluster, to the comparisons that profiles carry, and
-// sums them all up in a table of a document: how far the CPU times of a dataplane are from the lab's, by themselves and over the
-// bare node of their place. Comparisons of dataplanes that no result is of stay.
-//
-//	go run ./internal/tool/fidelity -table internal/profile/fidelity.tsv -document docs/results/fidelity.md bin/cnibench bin/fidelity-*.jsonl
 package main
 
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,50 +17,47 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/fidelity"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/profile"
-	"github.com/cnibench/cnibench/internal/tool/toolbox"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-func main() {
-	file := flag.String("table", "internal/profile/fidelity.tsv", "`file` of the comparisons")
-	document := flag.String("document", "docs/results/fidelity.md", "`page` whose table is written")
-	flag.Parse()
-	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "usage: fidelity [-table FILE] [-document PAGE] CNIBENCH [RESULT...]")
-		os.Exit(2)
-	}
-	if err := update(*file, *document, flag.Arg(0), flag.Args()[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "fidelity:", err)
-		os.Exit(1)
-	}
+// clusters adds the results of `cnibench fidelity`, one for each real cluster, to the comparisons that profiles carry, and sums them all
+// up: how far the CPU times of a dataplane are from the lab's, by themselves and over the bare node of their place. Comparisons of
+// dataplanes that no result is of stay. Results are the files fidelity-*.jsonl of the directory; none is measured.
+type clusters struct{ table string }
+
+func (c *clusters) flags(f *flag.FlagSet) {
+	f.StringVar(&c.table, "table", "internal/profile/fidelity.tsv", "`file` of the comparisons")
 }
 
-// update adds results to the comparisons of a file, and writes the table of all of them into a document.
-func update(file, document, program string, results []string) error {
-	text, err := os.ReadFile(file)
+func (c *clusters) measure(_ context.Context, in setting) (string, error) {
+	text, err := os.ReadFile(c.table)
 	if err != nil {
-		return err
+		return "", err
 	}
 	rows, err := profile.ReadComparisons(bytes.NewReader(text))
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return "", fmt.Errorf("%s: %w", c.table, err)
 	}
-	for _, name := range results {
-		c, err := result.Load(name)
+	files, err := filepath.Glob(filepath.Join(in.dir, "fidelity-*.jsonl"))
+	if err != nil {
+		return "", err
+	}
+	for _, name := range files {
+		content, err := result.Load(name)
 		if err != nil {
-			return err
+			return "", err
 		}
-		p, err := fidelity.Assess(c.Header, c.Records)
+		p, err := fidelity.Assess(content.Header, content.Records)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return "", fmt.Errorf("%s: %w", name, err)
 		}
 		rows = merge(rows, comparisons(p))
 	}
 	var b bytes.Buffer
-	if err := errors.Join(profile.WriteComparisons(&b, rows), os.WriteFile(file, b.Bytes(), 0o644)); err != nil {
-		return err
+	if err := errors.Join(profile.WriteComparisons(&b, rows), os.WriteFile(c.table, b.Bytes(), 0o644)); err != nil {
+		return "", err
 	}
-	return toolbox.Table(document, "fidelity", program, table(rows))
+	return distances(rows), nil
 }
 
 // comparisons are the CPU times of a page: of each dataplane, and of the bare node of its cluster.
@@ -94,8 +88,8 @@ func merge(old, rows []profile.Comparison) []profile.Comparison {
 	return all
 }
 
-// table writes a line for each dataplane.
-func table(rows []profile.Comparison) string {
+// distances writes a line for each dataplane.
+func distances(rows []profile.Comparison) string {
 	var b strings.Builder
 	b.WriteString("| Dataplane | measured | rows within 5 % | differ | CPU time: median | largest | over the bare node: median | largest | bare node: median | largest |\n" +
 		"|---|---|---|---|---|---|---|---|---|---|\n")

@@ -11,9 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// TestTable: bare nodes are set beside each other, the farthest row is the one farthest from the lab in either direction, and the
+// TestDistances: bare nodes are set beside each other, the farthest row is the one farthest from the lab in either direction, and the
 // rows of a dataplane that was measured again go while those of others stay.
-func TestTable(t *testing.T) {
+func TestDistances(t *testing.T) {
 	row := func(name string, lab, cluster, ratio float64) fidelity.Row {
 		return fidelity.Row{
 			Profile: plan.VariantOf(name), Context: "a", Path: plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode},
@@ -27,7 +27,7 @@ func TestTable(t *testing.T) {
 	rows := merge(old, comparisons(&fidelity.Page{Repetitions: 4, Demand: []fidelity.Row{
 		bare, row("ptp", 10000, 10100, 1.02), row("ptp", 10000, 9000, 0.97), row("ptp", 10000, 10300, 1.01),
 	}}))
-	got := table(rows)
+	got := distances(rows)
 	for _, want := range []string{
 		"| bridge | 2026-01-02, 10 of 1s | 0 of 1 | 0 | +50.0 % | +50.0 % | +0.0 % | +0.0 % | +0.0 % | +0.0 % |",
 		"| ptp | 0001-01-01, 4 of 0s | 3 of 3 | 0 | +1.0 % | -10.0 % | +1.0 % | -3.0 % | +10.0 % | +10.0 % |",

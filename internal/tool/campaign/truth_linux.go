@@ -1,22 +1,78 @@
-// Command truth measures links of known rate, delay and loss, and judges whether the medians come near to them.
-//
-//	go run ./internal/tool/truth [-repetitions 9] [-document docs/results/truth.md] CNIBENCH
-//
-// Every repetition counts; none is chosen. A machine that is busy before a run is refused, because its rates and times
-// are those of a smaller machine. The table is written into the document between its markers.
-// Exit codes: 0 every median is within the tolerance, 1 one is not, 2 usage, 4 the machine is too busy.
 package main
 
 import (
+	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
+	"github.com/cnibench/cnibench/internal/vocab/number"
 )
+
+// errBusy says that the machine has other work.
+var errBusy = errors.New("machine is too busy: rates and times would be those of a smaller machine")
+
+// truths measures links of known rate, delay and loss, and judges whether the medians come near to them. Every repetition counts; none
+// is chosen. A machine that is busy before a run is refused.
+type truths struct{ repetitions int }
+
+func (c *truths) flags(f *flag.FlagSet) {
+	f.IntVar(&c.repetitions, "repetitions", 9, "repetitions of each trial, all of which count")
+}
+
+// measure measures every link and judges it.
+func (c *truths) measure(ctx context.Context, in setting) (string, error) {
+	var all []verdict
+	for _, l := range links() {
+		content, err := l.measure(ctx, in, c.repetitions)
+		if err != nil {
+			return "", err
+		}
+		share, err := busy(content)
+		if err != nil {
+			return "", err
+		}
+		if share > quiet {
+			return "", fmt.Errorf("%s: %.0f %% of the path's CPUs were busy before the run: %w", l.name, 100*share, errBusy)
+		}
+		all = append(all, judge(l, content)...)
+	}
+	var wrong []error
+	for _, v := range all {
+		if !v.holds() {
+			wrong = append(wrong, fmt.Errorf("%s, %s, %s: median %g, known %g", v.link, v.truth.workload, v.truth.metric, v.median, v.truth.want))
+		}
+	}
+	return render(all), errors.Join(wrong...)
+}
+
+// measure runs every workload of a link between two empty namespaces.
+func (l link) measure(ctx context.Context, in setting, repetitions int) (result.Contents, error) {
+	var workloads []string
+	for _, x := range l.truths {
+		if !slices.Contains(workloads, x.workload) {
+			workloads = append(workloads, x.workload)
+		}
+	}
+	file, err := in.results(l.name, func(file string) error {
+		args := append([]string{"run", "--profiles", "raw", "--no-twin", "--paths", "host-to-host/cross-node", "--workloads", strings.Join(workloads, ","),
+			"--repetitions", strconv.Itoa(repetitions), "--format", "none", "-o", file}, l.flags...)
+		_, err := output(ctx, in.program, args...)
+		return err
+	})
+	if err != nil {
+		return result.Contents{}, err
+	}
+	return result.Load(file)
+}
 
 // tolerance is the largest accepted relative distance of a median from its truth.
 const tolerance = 0.02
@@ -131,4 +187,30 @@ func busy(c result.Contents) (float64, error) {
 		return 0, fmt.Errorf("fact %s: %w", facts.IdleBusy, err)
 	}
 	return share, nil
+}
+
+// render writes the table.
+func render(all []verdict) string {
+	var b strings.Builder
+	b.WriteString("| link | workload | metric | known | median | all repetitions | n | within 2 % |\n|---|---|---|---|---|---|---|---|\n")
+	for _, v := range all {
+		unit := ""
+		if m, ok := metric.Lookup(v.truth.metric); ok {
+			unit = m.Unit
+		}
+		show := func(x float64) string {
+			scale := number.Common(unit, x)
+			return scale.Format(x) + " " + scale.Unit
+		}
+		median, spread, state := "absent", "", "no"
+		if v.n > 0 {
+			median = fmt.Sprintf("%s (%+.2f %%)", show(v.median), 100*v.off)
+			spread = fmt.Sprintf("%+.2f to %+.2f %%", 100*v.low, 100*v.high)
+		}
+		if v.holds() {
+			state = "yes"
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %d | %s |\n", v.link, v.truth.workload, v.truth.metric, show(v.truth.want), median, spread, v.n, state)
+	}
+	return b.String()
 }

@@ -1,62 +1,41 @@
-// Command explain tests explanations of CPU time. It plants a cost of known place into one of two equal instances of a
-// profile, measures both with samples in turn, and asks which part the difference went to.
-//
-// Read plants (what is planted) and row (what came of it).
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/judge/stat"
-	"github.com/cnibench/cnibench/internal/tool/toolbox"
-	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-func main() {
-	names := strings.Join(each.Of(plants, func(p plant) string { return p.name }), ",")
-	only := flag.String("plants", names, "`costs` that are planted")
-	document := flag.String("document", "", "Markdown `file` whose table is replaced")
-	dir := flag.String("keep", "", "`directory` for the results; those that are there are judged again and not measured; empty removes them")
-	repetitions := flag.Int("repetitions", 30, "`number` of trials, and of sampled trials, of each side")
-	flag.Parse()
-	chosen := slices.DeleteFunc(slices.Clone(plants), func(p plant) bool { return !strings.Contains(","+*only+",", ","+p.name+",") })
-	if flag.NArg() != 1 || len(chosen) == 0 {
-		toolbox.Usage("explain [-plants %s] [-repetitions N] [-document FILE] [-keep DIR] CNIBENCH", names)
-	}
-	toolbox.Exit("explain", func(ctx context.Context) error {
-		return toolbox.Kept(*dir, func(dir string) error {
-			table, err := measured(ctx, flag.Arg(0), dir, *repetitions, chosen)
-			if err != nil {
-				return err
-			}
-			return toolbox.Publish(*document, "explain", flag.Arg(0), table)
-		})
-	})
+// explanations tests explanations of CPU time. It plants a cost of known place into one of two equal instances of a profile, measures both
+// with samples in turn, and asks which part the difference went to.
+//
+// Read plants (what is planted) and row (what came of it).
+type explanations struct {
+	plants      []plant
+	repetitions int
 }
 
-// measured measures plants with a cnibench, those that have no result yet, and returns the table.
-func measured(ctx context.Context, program, dir string, repetitions int, chosen []plant) (string, error) {
+func (c *explanations) flags(f *flag.FlagSet) {
+	choose(f, &c.plants, "plants", "`costs` that are planted", plants)
+	f.IntVar(&c.repetitions, "repetitions", 30, "`number` of trials, and of sampled trials, of each side")
+}
+
+func (c *explanations) measure(ctx context.Context, in setting) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Windows of %s on %s under %s, each with a sampled trial of twice its length; %d samples in a second.\n\n", window, path, workload, rate)
+	fmt.Fprintf(&b, "Windows of %s on %s under %s, each with a sampled trial of twice its length; %d samples in a second.\n\n", window, crossNode, oneByte, sampleRate)
 	b.WriteString("| planted | windows of a side | difference, µs/transaction | right part | share | most elsewhere | share | beyond errors | seen from | found |\n|---|---|---|---|---|---|---|---|---|---|\n")
-	for _, p := range chosen {
-		file := filepath.Join(dir, p.name+".jsonl")
-		if _, err := os.Stat(file); err != nil {
-			fmt.Fprintf(os.Stderr, "explain: %s: %s\n", p.title, file)
-			if err := measure(ctx, program, p, repetitions, file); err != nil {
-				return "", errors.Join(fmt.Errorf("%s: %w", file, err), os.Remove(file))
-			}
+	for _, p := range c.plants {
+		file, err := in.results(p.name, func(file string) error { return p.measure(ctx, in.program, c.repetitions, file) })
+		if err != nil {
+			return "", err
 		}
-		line, err := row(p, file)
+		line, err := p.row(file)
 		if err != nil {
 			return "", err
 		}
@@ -83,8 +62,8 @@ func judgement(right explain.Interval, beyond float64) string {
 }
 
 // row says where the difference went.
-func row(p plant, file string) (string, error) {
-	d, err := difference(file)
+func (p plant) row(file string) (string, error) {
+	d, err := differenceIn(file)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", file, err)
 	}
@@ -123,10 +102,10 @@ func together(i explain.Interval, n, trials int) (low, high float64) {
 
 func abs(v float64) float64 { return max(v, -v) }
 
-// difference reads a result and explains its two sides.
-func difference(file string) (explain.Difference, error) {
+// differenceIn reads a result and explains its two sides.
+func differenceIn(file string) (explain.Difference, error) {
 	var sampled explain.Collector
-	a, err := toolbox.Analyse(file, sampled.Add)
+	a, err := analyse(file, sampled.Add)
 	if err != nil {
 		return explain.Difference{}, err
 	}

@@ -6,18 +6,19 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
 // What differs between two runs is counted by cell, and an estimate that one of them lacks is left out.
-func TestRender(t *testing.T) {
+func TestSame(t *testing.T) {
 	read := func(text string) (r report) {
 		if err := json.Unmarshal([]byte(text), &r); err != nil {
 			t.Fatal(err)
 		}
 		return r
 	}
-	c := campaign{alarms: 1, reports: []report{
+	c := same{alarms: 1, reports: []report{
 		read(`{"run":{"wall_seconds":10,"window_seconds":9},"noise_floor":[{"metric":"service_demand","twins":[{"verdict":"same"},{"verdict":""}]}],
 			"comparisons":[{"metric":"service_demand","ratio":1.1,"verdict":"worse"},{"metric":"service_demand","ratio":0.9,"verdict":"inconclusive"},
 			{"metric":"service_demand","ratio":1.04,"verdict":"same"},{"metric":"memory","ratio":2,"verdict":"worse"},{"metric":"goodput","ratio":2}],
@@ -53,13 +54,13 @@ func TestBias(t *testing.T) {
 		var r report
 		for i, cost := range []float64{10, 20, 40, 80} {
 			value := cost * math.Exp(-0.01-lost*float64(i))
-			name := baseline
+			name := profile.Raw
 			if i > 0 {
 				name = "p"
 			}
 			r.Cells = append(r.Cells, cell{Profile: name, Workload: "rr", Metric: metric.ServiceDemand, Samples: []float64{cost, cost}, Undisturbed: &estimate{Value: value}})
 		}
-		per, error, cells := campaign{reports: []report{r}}.bias("rr")
+		per, error, cells := same{reports: []report{r}}.bias("rr")
 		if cells != 4 || math.Abs(per+lost) > 0.001 || error > 0.001 {
 			t.Errorf("%g: %g ± %g of %d cells", lost, per, error, cells)
 		}

@@ -1,4 +1,5 @@
-package toolbox
+// Package strace counts the system calls of a program by strace, which must be installed.
+package strace
 
 import (
 	"bufio"
@@ -9,7 +10,7 @@ import (
 	"strings"
 )
 
-// Counted returns what a command line begins with for its program to be counted in a table. It needs strace.
+// Counted returns what a command line begins with for its program to be counted in a table.
 func Counted(table string) []string {
 	return []string{"strace", "-f", "-c", "-U", "calls,name", "-o", table}
 }

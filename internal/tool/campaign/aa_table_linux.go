@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// campaign is what came of equal runs.
-type campaign struct {
+// same is what came of equal runs.
+type same struct {
 	reports []report
 	pairs   []pair
 	// alarms are the pairs in which something was called worse.
@@ -85,28 +86,25 @@ type ratio struct {
 	High  float64 `json:"high"`
 }
 
-// shown are the metrics whose spread is shown.
-var shown = []string{metric.ServiceDemand, metric.TransactionRate, metric.Goodput, metric.RTT + ".p50", metric.RTT + ".p99", metric.ConnectTime + ".p50"}
-
-// baseline is the profile that quotients are to.
-const baseline = "raw"
+// spread are the metrics whose spread is shown.
+var spread = []string{metric.ServiceDemand, metric.TransactionRate, metric.Goodput, metric.RTT + ".p50", metric.RTT + ".p99", metric.ConnectTime + ".p50"}
 
 // render writes how far the runs lie apart, and what the comparisons of equal results say.
-func (c campaign) render(about string) string {
+func (s same) render(about string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: the largest over the smallest of the runs' values, less 1, over the cells, median / 90th percentile; quotients are undisturbed values over those of %s.\n\n", about, baseline)
+	fmt.Fprintf(&b, "%s: the largest over the smallest of the runs' values, less 1, over the cells, median / 90th percentile; quotients are undisturbed values over those of %s.\n\n", about, profile.Raw)
 	b.WriteString("| workload | metric | whole windows | undisturbed | quotients | half-width of the interval | pairs shown the same |\n|---|---|---|---|---|---|---|\n")
 	var rows, better, worse, quotientsBetter, quotientsWorse int
-	for _, workload := range c.workloads() {
-		for _, name := range shown {
-			typical := c.spreads(workload, name, func(_ report, x cell) float64 { return x.Median })
+	for _, workload := range s.workloads() {
+		for _, name := range spread {
+			typical := s.spreads(workload, name, func(_ report, x cell) float64 { return x.Median })
 			if len(typical) == 0 {
 				continue
 			}
-			undisturbed := c.spreads(workload, name, func(_ report, x cell) float64 { return x.value() })
-			quotients := c.spreads(workload, name, func(r report, x cell) float64 {
-				i := slices.IndexFunc(r.Cells, func(y cell) bool { return y.Profile == baseline && y.Workload == workload && y.Metric == name })
-				if i < 0 || x.Profile == baseline || r.Cells[i].value() == 0 {
+			undisturbed := s.spreads(workload, name, func(_ report, x cell) float64 { return x.value() })
+			quotients := s.spreads(workload, name, func(r report, x cell) float64 {
+				i := slices.IndexFunc(r.Cells, func(y cell) bool { return y.Profile == profile.Raw && y.Workload == workload && y.Metric == name })
+				if i < 0 || x.Profile == profile.Raw || r.Cells[i].value() == 0 {
 					return 0
 				}
 				return x.value() / r.Cells[i].value()
@@ -116,23 +114,23 @@ func (c campaign) render(about string) string {
 				count(middle(undisturbed), middle(typical), &better, &worse)
 				count(middle(quotients), middle(undisturbed), &quotientsBetter, &quotientsWorse)
 			}
-			same, judged := c.verdicts(workload, name)
+			counts, judged := s.verdicts(workload, name)
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %d of %d |\n", workload, name,
-				quantiles(typical), quantiles(undisturbed), quantiles(quotients), quantiles(c.halfWidths(workload, name)), same["same"], judged)
+				quantiles(typical), quantiles(undisturbed), quantiles(quotients), quantiles(s.halfWidths(workload, name)), counts["same"], judged)
 		}
 	}
 	fmt.Fprintf(&b, "\nOf %d rows, undisturbed values repeat better than whole windows in %d and worse in %d; quotients repeat better than undisturbed values in %d and worse in %d (medians, by more than 0.1 %%).\n",
 		rows, better, worse, quotientsBetter, quotientsWorse)
-	for _, workload := range c.workloads() {
-		if per, error, cells := c.bias(workload); cells > 2 {
+	for _, workload := range s.workloads() {
+		if per, error, cells := s.bias(workload); cells > 2 {
 			fmt.Fprintf(&b, "Service demand of `%s`: undisturbed values less whole windows, per doubling of the cost over %s, are %+.2f %% (±%.2f, %d cells).\n",
-				workload, baseline, 100*per, 100*error, cells)
+				workload, profile.Raw, 100*per, 100*error, cells)
 		}
 	}
-	differ, decided := c.decided()
+	differ, decided := s.decided()
 	fmt.Fprintf(&b, "\nWithin the runs %d of these values differ from the baseline's by 5 %% or more; %d of them are decided.", differ, decided)
 	wall, window, twins, twinVerdicts := 0.0, 0.0, 0, map[string]int{}
-	for _, r := range c.reports {
+	for _, r := range s.reports {
 		wall, window = wall+r.Run.Wall, window+r.Run.Window
 		for _, f := range r.Pairs {
 			for _, t := range f.Twins {
@@ -143,9 +141,9 @@ func (c campaign) render(about string) string {
 			}
 		}
 	}
-	all, judged := c.verdicts("", "")
+	all, judged := s.verdicts("", "")
 	fmt.Fprintf(&b, " Of %d comparisons of two of the runs %d found something worse; of their %d cells %d are better, %d worse, %d the same. ",
-		len(c.pairs), c.alarms, judged, all["better"], all["worse"], all["same"])
+		len(s.pairs), s.alarms, judged, all["better"], all["worse"], all["same"])
 	fmt.Fprintf(&b, "Inside the runs the equal pair has %d cells: %d better, %d worse, %d the same. %.0f %% of the time was in windows.\n",
 		twins, twinVerdicts["better"], twinVerdicts["worse"], twinVerdicts["same"], 100*window/wall)
 	return b.String()
@@ -153,11 +151,11 @@ func (c campaign) render(about string) string {
 
 // bias is what undisturbed values lose against whole windows for each doubling of the cost over the baseline's, as a share, with its
 // standard error: the slope of a line through the cells of all runs.
-func (c campaign) bias(workload string) (per, error float64, cells int) {
+func (s same) bias(workload string) (per, error float64, cells int) {
 	var xs, ys []float64
-	for _, r := range c.reports {
+	for _, r := range s.reports {
 		base := slices.IndexFunc(r.Cells, func(y cell) bool {
-			return y.Profile == baseline && y.Workload == workload && y.Metric == metric.ServiceDemand && y.Undisturbed != nil
+			return y.Profile == profile.Raw && y.Workload == workload && y.Metric == metric.ServiceDemand && y.Undisturbed != nil
 		})
 		if base < 0 {
 			continue
@@ -198,10 +196,10 @@ func (c cell) off() float64 {
 }
 
 // decided counts the shown values that differ from the baseline's by 5 % or more, and those with a verdict.
-func (c campaign) decided() (differ, decided int) {
-	for _, r := range c.reports {
+func (s same) decided() (differ, decided int) {
+	for _, r := range s.reports {
 		for _, x := range r.Comparisons {
-			if x.Verdict == "" || x.Ratio == nil || !slices.Contains(shown, x.Metric) || math.Abs(math.Log(*x.Ratio)) < math.Log(1.05) {
+			if x.Verdict == "" || x.Ratio == nil || !slices.Contains(spread, x.Metric) || math.Abs(math.Log(*x.Ratio)) < math.Log(1.05) {
 				continue
 			}
 			if differ++; x.Verdict != "inconclusive" {
@@ -221,9 +219,9 @@ func (c cell) value() float64 {
 }
 
 // workloads are those of the first run, in its order.
-func (c campaign) workloads() []string {
+func (s same) workloads() []string {
 	var out []string
-	for _, x := range c.reports[0].Cells {
+	for _, x := range s.reports[0].Cells {
 		if !slices.Contains(out, x.Workload) {
 			out = append(out, x.Workload)
 		}
@@ -232,9 +230,9 @@ func (c campaign) workloads() []string {
 }
 
 // verdicts counts those of all pairs that are judged, of one metric under one workload or, with "", of all.
-func (c campaign) verdicts(workload, name string) (counts map[string]int, judged int) {
+func (s same) verdicts(workload, name string) (counts map[string]int, judged int) {
 	counts = map[string]int{}
-	for _, p := range c.pairs {
+	for _, p := range s.pairs {
 		for _, x := range p.Cells {
 			if x.Verdict != "" && (workload == "" || x.Workload == workload) && (name == "" || x.Metric == name) {
 				counts[x.Verdict]++
@@ -246,9 +244,9 @@ func (c campaign) verdicts(workload, name string) (counts map[string]int, judged
 }
 
 // halfWidths are those of the intervals of undisturbed values, as shares, in order.
-func (c campaign) halfWidths(workload, name string) []float64 {
+func (s same) halfWidths(workload, name string) []float64 {
 	var out []float64
-	for _, r := range c.reports {
+	for _, r := range s.reports {
 		for _, x := range r.Cells {
 			if u := x.Undisturbed; u != nil && x.Workload == workload && x.Metric == name {
 				out = append(out, max(u.High/u.Value-1, 1-u.Low/u.Value))
@@ -260,9 +258,9 @@ func (c campaign) halfWidths(workload, name string) []float64 {
 }
 
 // spreads returns for each cell that all runs have by how much its values differ.
-func (c campaign) spreads(workload, name string, value func(report, cell) float64) []float64 {
+func (s same) spreads(workload, name string, value func(report, cell) float64) []float64 {
 	values := map[[2]string][]float64{} // by profile and path
-	for _, r := range c.reports {
+	for _, r := range s.reports {
 		for _, x := range r.Cells {
 			if x.Workload == workload && x.Metric == name {
 				if v := value(r, x); v > 0 {
@@ -274,7 +272,7 @@ func (c campaign) spreads(workload, name string, value func(report, cell) float6
 	}
 	var out []float64
 	for _, vs := range values {
-		if len(vs) == len(c.reports) {
+		if len(vs) == len(s.reports) {
 			out = append(out, slices.Max(vs)/slices.Min(vs)-1)
 		}
 	}

@@ -1,8 +1,3 @@
-// Command power measures what a comparison of two result files can see. It plants a cost of known size into a profile of the
-// lab, which every packet between the nodes pays, runs one plan with the cost and without, and counts in how many pairs of
-// files the comparison finds it. Pairs without a cost say how often it finds what is not there.
-//
-// Read campaign (what is measured), plant_linux.go (the cost) and table_linux.go (what is written).
 package main
 
 import (
@@ -12,33 +7,41 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/stat"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/tool/toolbox"
-	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// subject is the profile that the cost is planted into.
-var subject = plan.VariantOf("bridge")
+// power measures what a comparison of two result files can see. It plants a cost of known size into a profile of the lab, which every
+// packet between the nodes pays, runs one plan with the cost and without, and counts in how many pairs of files the comparison finds it.
+// Pairs without a cost say how often it finds what is not there.
+type power struct {
+	setting
+	pairs     int
+	costs     []cost
+	workloads string
+	// equal counts pairs of files without a cost, alarms those of which anything is called better or worse.
+	equal, alarms int
+}
 
+func (c *power) flags(f *flag.FlagSet) {
+	f.IntVar(&c.pairs, "pairs", 10, "pairs of `files` for each workload and cost")
+	choose(f, &c.costs, "costs", "`costs` that are planted", costs)
+	f.StringVar(&c.workloads, "workloads", "rr,crr", "`workloads` that pay")
+}
+
+// Repetitions of windows are what the default plan has for fifteen cases. What a piece costs is weighed in so many runs, of so few
+// repetitions that each has an instance of its own.
 const (
-	// path is where the cost is measured.
-	path = "pod-to-pod/cross-node"
-	// repetitions of windows are what the default plan has for fifteen cases. What a piece costs is weighed in so many runs, of so few
-	// repetitions that each has an instance of its own.
 	repetitions = 12
 	weighings   = 6
 	weighed     = 9
-	window      = 300 * time.Millisecond
 )
 
 // margins are those that pairs are judged by: the usual one, and one below the smallest cost.
@@ -71,48 +74,7 @@ var costs = []cost{
 	{"slices", rules, 0, sliced}, {"apart", rules, 0, apart},
 }
 
-func main() {
-	var c campaign
-	flag.IntVar(&c.pairs, "pairs", 10, "pairs of `files` for each workload and cost")
-	only := flag.String("costs", names(costs), "`costs` that are planted")
-	workloads := flag.String("workloads", "rr,crr", "`workloads` that pay")
-	document := flag.String("document", "", "Markdown `file` whose table is replaced")
-	flag.StringVar(&c.dir, "keep", "", "`directory` for the results; those that are there are judged again and not measured; empty removes them")
-	flag.Parse()
-	for _, k := range costs {
-		if strings.Contains(","+*only+",", ","+k.name+",") {
-			c.costs = append(c.costs, k)
-		}
-	}
-	c.workloads = strings.Split(*workloads, ",")
-	if c.program = flag.Arg(0); flag.NArg() != 1 || c.pairs < 1 || names(c.costs) != *only {
-		toolbox.Usage("power [-pairs N] [-workloads rr,crr] [-costs %s] [-document FILE] [-keep DIR] CNIBENCH", names(costs))
-	}
-	toolbox.Exit("power", func(ctx context.Context) error {
-		return toolbox.Kept(c.dir, func(dir string) error {
-			c.dir = dir
-			rows, err := c.rows(ctx)
-			if err != nil {
-				return err
-			}
-			return toolbox.Publish(*document, "power", c.program, c.render(rows))
-		})
-	})
-}
-
-func names(some []cost) string {
-	return strings.Join(each.Of(some, func(c cost) string { return c.name }), ",")
-}
-
-// campaign is what is measured with a cnibench, into a directory.
-type campaign struct {
-	program, dir string
-	pairs        int
-	costs        []cost
-	workloads    []string
-	// equal counts pairs of files without a cost, alarms those of which anything is called better or worse.
-	equal, alarms int
-}
+func (c cost) String() string { return c.name }
 
 // row is what came of one cost under one workload.
 type row struct {
@@ -131,50 +93,51 @@ type row struct {
 	verdicts        map[float64]map[compare.Verdict]int
 }
 
-// rows measures every cost under every workload.
-func (c *campaign) rows(ctx context.Context) ([]row, error) {
+// measure measures every cost under every workload.
+func (c *power) measure(ctx context.Context, in setting) (string, error) {
+	c.setting = in
 	var rows []row
-	for _, name := range c.workloads {
+	for name := range strings.SplitSeq(c.workloads, ",") {
 		some, err := c.planned(ctx, name)
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		var equal []compare.Side
 		// Costs take turns, so that all of them meet the same hours of the machine.
 		for n := range c.pairs {
 			base, err := c.measured(ctx, row{workload: name, of: rules, when: always}, fmt.Sprintf("base-%d", n))
 			if err != nil {
-				return nil, err
+				return "", err
 			}
 			equal = append(equal, base)
 			for i := range some {
 				other, err := c.measured(ctx, some[i], fmt.Sprintf("%s-%d", c.costs[i].name, n))
 				if err != nil {
-					return nil, err
+					return "", err
 				}
 				if err := some[i].judge(base, other); err != nil {
-					return nil, err
+					return "", err
 				}
 				switch {
 				case c.costs[i].name == "0":
 					equal = append(equal, other)
 				case some[i].when == apart: // nothing is planted either
 					if err := c.alarmOf(base, other); err != nil {
-						return nil, err
+						return "", err
 					}
 				}
 			}
 		}
 		if err := c.alarm(equal); err != nil {
-			return nil, err
+			return "", err
 		}
 		rows = append(rows, some...)
 	}
-	return rows, nil
+	return c.render(rows), nil
 }
 
 // planned returns the rows of one workload before they are measured.
-func (c campaign) planned(ctx context.Context, workload string) ([]row, error) {
+func (c *power) planned(ctx context.Context, workload string) ([]row, error) {
 	var some []row
 	weights := map[*kind]piece{}
 	for _, k := range c.costs {
@@ -219,7 +182,7 @@ type piece struct{ share, half float64 }
 
 // weigh measures a piece, from many: a twin of the subject that has them is set beside the subject itself, in turn within one run. Two
 // runs would differ by 1 % without any cost. Undisturbed values are what is tried, so whole windows say it.
-func (c campaign) weigh(ctx context.Context, workload string, of *kind) (piece, error) {
+func (c *power) weigh(ctx context.Context, workload string, of *kind) (piece, error) {
 	var with, without []float64
 	for n := range weighings {
 		s, err := c.measured(ctx, row{workload: workload, of: of, pieces: of.probe, when: always, twin: true}, fmt.Sprintf("twin-%s-%d", of.name, n))
@@ -234,7 +197,7 @@ func (c campaign) weigh(ctx context.Context, workload string, of *kind) (piece, 
 }
 
 // weighStanding measures a piece of a cost that is paid while another profile is measured, from two runs.
-func (c campaign) weighStanding(ctx context.Context, workload string, of *kind) (piece, error) {
+func (c *power) weighStanding(ctx context.Context, workload string, of *kind) (piece, error) {
 	var levels [2]float64
 	for i := range levels {
 		r := row{workload: workload, of: of, pieces: i * of.probe, when: always}
@@ -332,7 +295,7 @@ func tailOf(s compare.Side) *compare.Cell {
 }
 
 // alarm compares every two of equal files.
-func (c *campaign) alarm(sides []compare.Side) error {
+func (c *power) alarm(sides []compare.Side) error {
 	for i, a := range sides {
 		for _, b := range sides[i+1:] {
 			if err := c.alarmOf(a, b); err != nil {
@@ -344,7 +307,7 @@ func (c *campaign) alarm(sides []compare.Side) error {
 }
 
 // alarmOf compares two files without a cost.
-func (c *campaign) alarmOf(a, b compare.Side) error {
+func (c *power) alarmOf(a, b compare.Side) error {
 	p, err := shown(a, b, plan.DefaultMargin)
 	if err != nil {
 		return err
@@ -383,19 +346,55 @@ func match(a, b compare.Side, margin float64) (compare.Match, error) {
 }
 
 // measured reads the file of a name, and measures it first if it is not there.
-func (c campaign) measured(ctx context.Context, r row, name string) (compare.Side, error) {
-	file := filepath.Join(c.dir, r.workload, name+".jsonl")
-	if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+func (c *power) measured(ctx context.Context, r row, name string) (compare.Side, error) {
+	file, err := c.results(filepath.Join(r.workload, name), func(file string) error { return c.plant(ctx, r, file) })
+	if err != nil {
 		return compare.Side{}, err
 	}
-	if _, err := os.Stat(file); err != nil {
-		fmt.Fprintf(os.Stderr, "power: %s with %d %s %s: %s\n", r.workload, r.pieces, r.of.name, r.when, file)
-		if err := c.measure(ctx, r, file); err != nil {
-			return compare.Side{}, errors.Join(fmt.Errorf("%s: %w", file, err), os.Remove(file))
-		}
-	}
-	return toolbox.Analyse(file, func(*result.Record) error { return nil })
+	return analyse(file, func(*result.Record) error { return nil })
 }
 
 // median of what pairs showed.
 func median(xs []float64) float64 { return stat.Summarize(xs, 0.95).Median }
+
+// render writes what was found.
+func (c *power) render(rows []row) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d pairs of files for each row, each file with raw, its twin and %s on %s: %d windows of %s, every second on an instance of its own. Planted are rules that no packet matches, before all others of the forwarding nodes. BPF programs on the nodes' network devices are planted, too: they count, copy, or read a map that the caches do not keep; what a piece costs is measured with many, in a twin of the profile within one run. Both shown values are medians of the pairs. Verdicts: worse / better / the same / undecided.\n\n",
+		c.pairs, subject, crossNode, repetitions, window)
+	b.WriteString("| workload | cost | planted | shown | by whole windows | p99 shown | by whole windows |")
+	for _, m := range margins {
+		fmt.Fprintf(&b, " margin %.0f %% |", 100*m)
+	}
+	b.WriteString("\n|---|---|---|---|---|---|---|---|---|\n")
+	for _, r := range rows {
+		what, least, half := fmt.Sprintf("%d %s %s", r.pieces, r.of.name, r.when), "", ""
+		if r.half > 0 {
+			half = fmt.Sprintf(" ± %.1f", 100*r.half)
+		}
+		if r.of.duty > 0 {
+			what = fmt.Sprintf("%d %s", r.pieces, r.of.name)
+		}
+		switch r.when {
+		case apart:
+			what = string(r.when)
+		case sliced:
+			least = "at least " // their coming and going costs, too
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s%+.1f%s %% | %+.1f %% | %+.1f %% |", r.workload, what, least, 100*r.share, half, 100*(median(r.seen)-1), 100*(median(r.whole)-1))
+		if len(r.tail) > 0 {
+			fmt.Fprintf(&b, " %+.0f %% | %+.0f %% |", 100*(median(r.tail)-1), 100*(median(r.wholeTail)-1))
+		} else {
+			b.WriteString(" – | – |")
+		}
+		for _, m := range margins {
+			v := r.verdicts[m]
+			fmt.Fprintf(&b, " %d / %d / %d / %d |", v[compare.Worse], v[compare.Better], v[compare.Same], v[compare.Inconclusive])
+		}
+		b.WriteString("\n")
+	}
+	if c.equal > 0 {
+		fmt.Fprintf(&b, "\nOf %d pairs of files without a cost, %d have anything called better or worse. Pairs beside another program are among them.\n", c.equal, c.alarms)
+	}
+	return b.String()
+}

@@ -5,27 +5,20 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
-	"time"
 
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/spin"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 	"github.com/cnibench/cnibench/internal/plan"
-	"github.com/cnibench/cnibench/internal/tool/planting"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// subject is the profile whose twin gets the cost.
-var subject = plan.VariantOf("bridge")
-
 const (
-	// path and workload are where it is measured, payload is the same with messages that fit into one packet of a large MTU.
-	path, workload = "pod-to-pod/cross-node", "rr"
-	payload        = "rr(request=64000,response=64000)"
-	window         = 300 * time.Millisecond
-	// rate is that of samples: more than a run takes, because here their cost does not matter.
-	rate = 3989
+	// oneByte is the workload, wide the same with messages that fit into one packet of a large MTU.
+	oneByte, wide = "rr", "rr(request=64000,response=64000)"
+	// sampleRate is more than a run takes, because here the cost of samples does not matter.
+	sampleRate = 3989
 )
 
 // plant is a cost, and the parts that it belongs to. It needs that many times the trials of others.
@@ -34,23 +27,25 @@ type plant struct {
 	parts       []string
 	times       int
 	// at plants it on a node of the subject's twin.
-	at func(ctx context.Context, node *netns.NS) (io.Closer, error)
+	at planter
 	// against is a second workload: then the cost is what it has more than the first, and at prepares all hosts for it. (optional)
 	against string
 }
 
 var plants = []plant{
-	{"rules10", "10 rules in the forward chain", []string{"rules forward"}, 3, rules(10), ""},
-	{"rules100", "100 rules in the forward chain", []string{"rules forward"}, 1, rules(100), ""},
+	{"rules10", "10 rules in the forward chain", []string{"rules forward"}, 3, manyRules(10), ""},
+	{"rules100", "100 rules in the forward chain", []string{"rules forward"}, 1, manyRules(100), ""},
 	{"notrack", "no connection tracking", []string{"conntrack", "nat", "rules prerouting", "rules output", "rules forward"}, 3, untracked, ""},
 	{"hop", "a second bridge, between the node and its network device", []string{"bridge", "br_netfilter", "rules bridge", "receive", "xmit"}, 2, bridged, ""},
 	{"spin", "a BPF program that counts down from 10,000", []string{"bpf " + spin.Name}, 1, spinning, ""},
-	{"copies", "messages of 64 KB in place of one byte, in one packet", []string{"syscall", "memory", "socket"}, 1, wide, payload},
+	{"copies", "messages of 64 KB in place of one byte, in one packet", []string{"syscall", "memory", "socket"}, 1, widened, wide},
 }
 
-// rules are n rules that no packet matches.
-func rules(n int) func(context.Context, *netns.NS) (io.Closer, error) {
-	return func(ctx context.Context, node *netns.NS) (io.Closer, error) { return planting.Rules(ctx, node, n) }
+func (p plant) String() string { return p.name }
+
+// manyRules are n rules that no packet matches.
+func manyRules(n int) planter {
+	return func(ctx context.Context, node *netns.NS) (io.Closer, error) { return plantRules(ctx, node, n) }
 }
 
 // untracked takes all packets out of connection tracking.
@@ -67,8 +62,8 @@ func spinning(_ context.Context, node *netns.NS) (io.Closer, error) {
 	return spin.Attach(node, "eth0", 10_000)
 }
 
-// wide makes the devices of a host pass 64 KB in one packet.
-func wide(ctx context.Context, host *netns.NS) (io.Closer, error) {
+// widened makes the devices of a host pass 64 KB in one packet.
+func widened(ctx context.Context, host *netns.NS) (io.Closer, error) {
 	return nil, host.Do(func() error {
 		const command = `for d in $(ip -o link | sed 's/[0-9]*: \([^:@]*\).*/\1/'); do [ $d = lo ] || ip link set $d mtu 65535; done`
 		if out, err := exec.CommandContext(ctx, "sh", "-ec", command).CombinedOutput(); err != nil {
@@ -106,25 +101,17 @@ func bridged(ctx context.Context, node *netns.NS) (io.Closer, error) {
 }
 
 // measure runs the plan with a cost that many times.
-func measure(ctx context.Context, program string, what plant, repetitions int, file string) error {
-	p := plan.Default()
-	p.Name, p.Environment, p.Profiles, p.Baseline, p.Twin, p.Explain = "explain", plan.EnvLab, []plan.Variant{subject}, subject, what.against == "", true
-	p.Repetitions, p.Duration = repetitions*what.times, window
-	p.Workloads = nil
-	cost := planting.Cost{Program: program, Rate: rate, Of: subject.Twin(), Spaces: planting.Nodes, At: what.at}
-	texts := []string{workload}
-	if what.against != "" {
-		texts = append(texts, what.against)
-		cost.Of, cost.Spaces = subject, func(inst *lab.Instance) []*netns.NS {
+func (p plant) measure(ctx context.Context, program string, repetitions int, file string) error {
+	r := plan.Default()
+	r.Name, r.Profiles, r.Baseline, r.Twin, r.Explain = "explain", []plan.Variant{subject}, subject, p.against == "", true
+	r.Repetitions = repetitions * p.times
+	cost := planted{program: program, rate: sampleRate, of: subject.Twin(), spaces: nodes, at: p.at}
+	workloads := []string{oneByte}
+	if p.against != "" {
+		workloads = append(workloads, p.against)
+		cost.of, cost.spaces = subject, func(inst *lab.Instance) []*netns.NS {
 			return each.Of(inst.Hosts(), func(h *lab.Host) *netns.NS { return h.NS })
 		}
 	}
-	for _, text := range texts {
-		w, err := plan.ParseWorkload(text)
-		if err != nil {
-			return err
-		}
-		p.Workloads = append(p.Workloads, w)
-	}
-	return cost.Measure(ctx, p, path, file)
+	return cost.measure(ctx, r, workloads, file)
 }

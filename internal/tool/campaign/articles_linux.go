@@ -1,15 +1,71 @@
 package main
 
 import (
+	"context"
 	"encoding/csv"
+	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
+	_ "github.com/cnibench/cnibench/internal/external" // a result names tools
 	"github.com/cnibench/cnibench/internal/judge/findings"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
+
+// articles repeats the four published comparisons in the lab by `cnibench reproduce`, and writes each of their figures and claims with
+// what became of it.
+type articles struct{ budget string }
+
+func (c *articles) flags(f *flag.FlagSet) {
+	f.StringVar(&c.budget, "budget", "5m", "`time` for each article")
+}
+
+// measure returns the page. It writes the figures into a file beside the document, or prints them.
+func (c *articles) measure(ctx context.Context, in setting) (string, error) {
+	var all []article
+	for _, s := range findings.Published().Sources {
+		a, err := c.article(ctx, in, s)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", s.ID, err)
+		}
+		all = append(all, a)
+	}
+	if in.document == "" {
+		fmt.Print(figures(all))
+		return page(all), nil
+	}
+	return page(all), os.WriteFile(filepath.Join(filepath.Dir(in.document), figuresFile), []byte(figures(all)), 0o644)
+}
+
+// article measures an article and judges the result.
+func (c *articles) article(ctx context.Context, in setting, s findings.Source) (article, error) {
+	a := article{source: s, command: "cnibench reproduce " + s.ID}
+	file, err := in.results(s.ID, func(file string) error {
+		_, err := output(ctx, in.program, "reproduce", s.ID, "--budget", c.budget, "-o", file, "--format", "json")
+		return err
+	})
+	if err != nil {
+		return a, err
+	}
+	out, err := output(ctx, in.program, "reproduce", "--result", file, "--format", "json", s.ID)
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal([]byte(out), &a); err != nil {
+		return a, err
+	}
+	content, err := result.Load(file)
+	a.header = content.Header
+	if b := a.header.Plan.Budget; b > 0 {
+		a.command += " --budget " + strings.Replace(b.String(), "m0s", "m", 1)
+	}
+	return a, err
+}
 
 // article is what `cnibench reproduce` says of a result, by the names of its JSON.
 type article struct {
@@ -71,7 +127,7 @@ func page(all []article) string {
 	for _, a := range all {
 		a.write(&b)
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return b.String()
 }
 
 // write writes an article: how it was repeated, its claims, its figures.
