@@ -524,8 +524,8 @@ func TestDocumentedCSV(t *testing.T) {
 
 // TestLinesBeforeARun decodes outputs that were copied with the prompt of the shell.
 func TestLinesBeforeARun(t *testing.T) {
-	for _, name := range []string{"hey/testdata/hey/hey.txt", "iperf3/testdata/iperf3-text/tcp.txt", "netperf/testdata/netperf/keyval.txt", "ping/testdata/ping/ping.txt",
-		"sockperf/testdata/sockperf/sp_pp_tcp.txt", "wrk/testdata/wrk/wrk_lat.txt"} {
+	for _, name := range []string{"outputs/testdata/hey/hey.txt", "iperf3/testdata/iperf3-text/tcp.txt", "netperf/testdata/netperf/keyval.txt", "ping/testdata/ping/ping.txt",
+		"sockperf/testdata/sockperf/sp_pp_tcp.txt", "outputs/testdata/wrk/wrk_lat.txt"} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -2,7 +2,7 @@
 //
 //	bytes ──► Detect ──► Decode ──► Batch{Readings} ──► Label ──► Contents ──► a result like our own
 //
-// Each tool that sends for us has a folder, which exports one adapter.Tool; package outputs reads those that do not. Import, run --tool
+// Each tool that sends for us is one adapter.Tool, mostly in a folder of its own; package outputs reads those that do not. Import, run --tool
 // and make bench ask the list below. What a tool does not say at all (the profile, mostly the path) is given by a Label.
 //
 // Read package adapter, then one tool. Package csv is the format for numbers that no tool wrote; docs/reference/import.md
@@ -13,19 +13,17 @@ import (
 	"iter"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
-	"github.com/cnibench/cnibench/internal/external/hey"
 	"github.com/cnibench/cnibench/internal/external/iperf3"
 	"github.com/cnibench/cnibench/internal/external/neper"
 	"github.com/cnibench/cnibench/internal/external/netperf"
 	"github.com/cnibench/cnibench/internal/external/outputs"
 	"github.com/cnibench/cnibench/internal/external/ping"
 	"github.com/cnibench/cnibench/internal/external/sockperf"
-	"github.com/cnibench/cnibench/internal/external/wrk"
 )
 
 // tools are in the order in which their formats are tried.
 var tools = []adapter.Tool{
-	outputs.Numbers, outputs.Suites, iperf3.Tool, netperf.Tool, wrk.Tool, hey.Tool, ping.Tool, neper.Tool, sockperf.Tool, outputs.Generators,
+	outputs.Numbers, outputs.Suites, iperf3.Tool, netperf.Tool, outputs.Wrk, outputs.Hey, ping.Tool, neper.Tool, sockperf.Tool, outputs.Generators,
 }
 
 // Reading and Batch are what decoders return.

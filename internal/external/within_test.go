@@ -32,8 +32,8 @@ func prefixedLines(text, prefix string) string {
 // TestLogs: what kubectl, the runtime or a script puts around the output of a tool changes nothing of what is read.
 func TestLogs(t *testing.T) {
 	for _, name := range []string{
-		"iperf3/testdata/iperf3-text/tcp.txt", "netperf/testdata/netperf/keyval.txt", "wrk/testdata/wrk/wrk_lat.txt", "sockperf/testdata/sockperf/sp_pp_tcp.txt",
-		"ping/testdata/ping/ping.txt", "hey/testdata/hey/hey.txt", "outputs/testdata/vegeta/vegeta.txt", "outputs/testdata/ab/ab.txt", "outputs/testdata/qperf/qperf_vv.txt",
+		"iperf3/testdata/iperf3-text/tcp.txt", "netperf/testdata/netperf/keyval.txt", "outputs/testdata/wrk/wrk_lat.txt", "sockperf/testdata/sockperf/sp_pp_tcp.txt",
+		"ping/testdata/ping/ping.txt", "outputs/testdata/hey/hey.txt", "outputs/testdata/vegeta/vegeta.txt", "outputs/testdata/ab/ab.txt", "outputs/testdata/qperf/qperf_vv.txt",
 		"iperf3/testdata/iperf3/tcp.json", "outputs/testdata/fortio/fortio.json",
 	} {
 		text := sampleText(t, name)
@@ -266,7 +266,7 @@ func TestWrapped(t *testing.T) {
 // TestSeveralTools: of a log with the output of two tools, both are read.
 func TestSeveralTools(t *testing.T) {
 	for _, names := range [][2]string{
-		{"ping/testdata/ping/ping.txt", "iperf3/testdata/iperf3-text/tcp.txt"}, {"wrk/testdata/wrk/wrk_lat.txt", "hey/testdata/hey/hey.txt"},
+		{"ping/testdata/ping/ping.txt", "iperf3/testdata/iperf3-text/tcp.txt"}, {"outputs/testdata/wrk/wrk_lat.txt", "outputs/testdata/hey/hey.txt"},
 		{"iperf3/testdata/iperf3/tcp.json", "ping/testdata/ping/ping.txt"}, {"netperf/testdata/netperf/keyval.txt", "outputs/testdata/qperf/qperf_vv.txt"},
 	} {
 		want := 0
@@ -337,7 +337,7 @@ func TestPacked(t *testing.T) {
 // TestHeadings: text above the runs of a log tells them apart, unless it only counts them.
 func TestHeadings(t *testing.T) {
 	x := Label{Profile: "x", Path: podPath}
-	for _, name := range []string{"iperf3/testdata/iperf3-text/tcp.txt", "wrk/testdata/wrk/wrk_lat.txt", "sockperf/testdata/sockperf/sp_pp_tcp.txt", "netperf/testdata/netperf/v27_tcp_rr.txt"} {
+	for _, name := range []string{"iperf3/testdata/iperf3-text/tcp.txt", "outputs/testdata/wrk/wrk_lat.txt", "sockperf/testdata/sockperf/sp_pp_tcp.txt", "netperf/testdata/netperf/v27_tcp_rr.txt"} {
 		run := sampleText(t, name)
 		for _, c := range []struct{ first, second, want string }{
 			{"=== calico ===", "=== cilium ===", "x+above.calico x+above.cilium"},

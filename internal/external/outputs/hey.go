@@ -4,14 +4,50 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/external/adapter"
+	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Hey is what hey prints. Package hey sends by it.
-var Hey = adapter.Format{Name: "hey", About: "what hey prints", Match: matchHey, Decode: heyText.Decode}
+// Hey is hey: HTTP in a closed loop, or at a constant rate. The server is ours. Its times have steps of 100 µs.
+var Hey = adapter.Tool{
+	Formats: []adapter.Format{{Name: "hey", About: "what hey prints", Match: matchHey, Decode: heyText.Decode}},
+	Sender: &adapter.Sender{
+		Tool:   plan.Tool{Name: "hey", Kinds: []plan.Spec{plan.HTTP{}}, Lacks: heyLacks, Ports: 1, LooseTimes: true},
+		Client: heyClient, Differs: heyDiffers,
+	},
+}
+
+func heyLacks(w plan.Workload) string {
+	if w.Traits().Arrival != "" && w.Traits().Arrival != plan.Constant {
+		return "its requests come at constant intervals only: say arrival=" + plan.Constant
+	}
+	return ""
+}
+
+func heyClient(a adapter.Ask) []string {
+	w := a.Workload.Spec.(plan.HTTP)
+	window, _ := a.Measured()
+	argv := []string{"hey", "-z", window.String(), "-c", strconv.Itoa(w.Connections), "-cpus", strconv.Itoa(w.Threads), "-t", "5"}
+	if w.Rate > 0 {
+		// -q is the rate of one worker, and there is one for each connection.
+		argv = append(argv, "-q", strconv.FormatFloat(w.Rate/float64(w.Connections), 'f', -1, 64))
+	}
+	if w.Connection == "close" {
+		argv = append(argv, "-disable-keepalive")
+	}
+	return append(argv, root(a))
+}
+
+func heyDiffers(a adapter.Ask) []string {
+	if a.Workload.Traits().Rate > 0 {
+		return []string{"a request that is due waits for the previous response, and its time begins when it is sent"}
+	}
+	return nil
+}
 
 func matchHey(b []byte) bool {
 	return bytes.Contains(b, []byte("\nSummary:")) && bytes.Contains(b, []byte("Slowest:")) && bytes.Contains(b, []byte("Requests/sec:"))

@@ -1,4 +1,4 @@
-// Package outputs reads what tools print that never send for us: benchmarks of clusters, and load generators. Those of wrk and hey are
+// Package outputs reads what tools print that never send for us: benchmarks of clusters, and load generators. wrk and hey, which send, are
 // here for the reader that all load generators for HTTP share.
 package outputs
 

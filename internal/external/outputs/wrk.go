@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -14,8 +15,37 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Wrk is what wrk and wrk2 print. Package wrk sends by it.
-var Wrk = adapter.Format{Name: "wrk", About: "what wrk and wrk2 print, best with --latency", Match: matchWrk, Decode: wrkText.Decode}
+// Wrk is wrk: HTTP in a closed loop. The server is ours.
+//
+// wrk corrects its latencies for coordinated omission: it adds the times of requests that it would have sent while it
+// waited. Rate times mean latency is therefore not the number of requests under way.
+var Wrk = adapter.Tool{
+	Formats: []adapter.Format{{Name: "wrk", About: "what wrk and wrk2 print, best with --latency", Match: matchWrk, Decode: wrkText.Decode}},
+	Sender: &adapter.Sender{
+		Tool:        plan.Tool{Name: "wrk", Kinds: []plan.Spec{plan.HTTP{}}, Lacks: wrkLacks, WholeSeconds: true, Ports: 1, LooseTimes: true},
+		Client:      wrkClient,
+		VersionArgs: []string{"-v"}, VersionIn: pattern.New(`(?m)^wrk (\S+)`),
+	},
+}
+
+func wrkLacks(w plan.Workload) string {
+	if w.Traits().Arrival != "" {
+		return "it has no open loop"
+	}
+	return ""
+}
+
+func wrkClient(a adapter.Ask) []string {
+	w := a.Workload.Spec.(plan.HTTP)
+	argv := []string{"wrk", "-t", strconv.Itoa(w.Threads), "-c", strconv.Itoa(w.Connections), "-d", a.Seconds() + "s", "--latency", "--timeout", "5s"}
+	if w.Connection == "close" {
+		argv = append(argv, "-H", "Connection: close")
+	}
+	return append(argv, root(a))
+}
+
+// root is the address of the root of our server.
+func root(a adapter.Ask) string { return "http://" + net.JoinHostPort(a.Address, a.PortText()) + "/" }
 
 func matchWrk(b []byte) bool {
 	return bytes.Contains(b, []byte("Thread Stats")) || bytes.HasPrefix(b, []byte("unable to connect to")) ||
