@@ -437,7 +437,7 @@ func TestDirection(t *testing.T) {
 	}
 	for pair, want := range map[[2]string]bool{
 		{"vocab/each", "plan"}: true, {"plan", "profile"}: false, {"profile", "plan"}: true, {"profile/calico", "dataplane"}: false,
-		{"dataplane/expect", "profile/calico"}: true, {"plan", "profile/calico"}: true, {"measure/outcome", "judge/stat"}: false,
+		{"dataplane/policy", "profile/calico"}: true, {"plan", "profile/calico"}: true, {"measure/outcome", "judge/stat"}: false,
 		{"measure/outcome", "judge/compare"}: true, {"control", "conduct/run"}: true, {"env", "conduct/run"}: true, {"env/lab", "control"}: false,
 		{"judge/stat", "measure/sample"}: true, {"report", "cli"}: true, {"attic", "vocab/each"}: true,
 	} {

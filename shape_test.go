@@ -27,7 +27,7 @@ var wide = map[string]int{
 	"internal/conduct/run conductor":        17,
 	"internal/conduct/run search":           17,
 	"internal/control Prepare":              16,
-	"internal/dataplane/expect Expectation": 15,
+	"internal/dataplane Expectation":        15,
 	"internal/engine/agent trial":           13,
 	"internal/engine/load Trial":            16,
 	"internal/engine/load worker":           19,

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -45,7 +44,7 @@ type Entry struct {
 	// Profile is the name.
 	Profile string
 	Dataplane
-	Expect expect.Expectation
+	Expect Expectation
 	// Encrypted has the same with encryption between nodes, by its kind.
 	Encrypted map[condition.Encryption]Entry
 }

@@ -5,6 +5,9 @@
 // like a CNI plugin on ADD (PlugPod if pods are connected to the switch); JoinNodes the routes to another node, like a
 // daemon when a node joins. Rules returns the netfilter rules of the product's daemons without kube-proxy's.
 //
+// An Expectation is what an observer must find of it; package selftest checks that. The profile's record has the encapsulation, the
+// tunnel's device, and the engines of Services and policy.
+//
 // Read Dataplane, then Node and Pod, then a folder of package profile. Package lab makes the namespaces and the switch
 // between them; packages policy and service write the rules.
 package dataplane

@@ -9,7 +9,6 @@ import (
 	"strconv"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/dataplane/service"
 	"github.com/cnibench/cnibench/internal/env/lab/own"
 	"github.com/cnibench/cnibench/internal/kernel/link"
@@ -52,7 +51,7 @@ func lookUp(name string, files []plan.OwnSource) (described, error) {
 func ofFile(file profilefile.Profile) (described, error) {
 	d := described{
 		record: profile.Profile{Encapsulation: "none", Services: "kube-proxy", Policy: "none", Signs: profile.Signs{PodDevice: "veth"}, Needs: []string{"veth", "bridge", "iptables", "nat"}},
-		Entry:  dataplane.Entry{Dataplane: plain{}, Expect: expect.Expectation{Unsaid: true, Served: expect.Clients{expect.PodPodSame: expect.Any, expect.PodPodCross: expect.Any}}},
+		Entry:  dataplane.Entry{Dataplane: plain{}, Expect: dataplane.Expectation{Unsaid: true, Served: dataplane.Clients{dataplane.PodPodSame: dataplane.AnyAddress, dataplane.PodPodCross: dataplane.AnyAddress}}},
 		file:   &file,
 	}
 	if file.BasedOn != "" {
@@ -82,15 +81,15 @@ func ofFile(file profilefile.Profile) (described, error) {
 }
 
 // clients are the clients by the words of a profile file.
-var clients = map[string]expect.Client{
-	"any": expect.Any, "own": expect.Own, "node": expect.Node, "tunnel": expect.TunnelEnd, "first-of-range": expect.FirstOfRange,
+var clients = map[string]dataplane.Client{
+	"any": dataplane.AnyAddress, "own": dataplane.OwnAddress, "node": dataplane.NodeAddress, "tunnel": dataplane.TunnelEnd, "first-of-range": dataplane.FirstOfRange,
 }
 
 // expectByFile replaces what the file says of the expectation. The file is valid.
 func expectByFile(d *described, x profilefile.Expect) {
 	e := &d.Expect
-	read := func(words map[string]string) expect.Clients {
-		all := expect.Clients{}
+	read := func(words map[string]string) dataplane.Clients {
+		all := dataplane.Clients{}
 		for name, word := range words {
 			if p, err := plan.ParsePath(name); err == nil {
 				all[p] = clients[word]
@@ -113,9 +112,9 @@ func expectByFile(d *described, x profilefile.Expect) {
 		}
 	}
 	if a := x.Attach; a != nil {
-		gateways := map[string]expect.Gateway{"first-address": expect.FirstAddress, "link-local": expect.LinkLocal}
+		gateways := map[string]dataplane.Gateway{"first-address": dataplane.FirstAddress, "link-local": dataplane.LinkLocal}
 		e.Unsaid = false
-		e.Attach = &expect.Attachment{Bridge: a.Bridge, Gateway: gateways[a.Gateway], SameTTL: a.SameTTL, CrossTTL: a.CrossTTL, ProxyARP: a.ProxyARP, OwnMAC: a.OwnMAC}
+		e.Attach = &dataplane.Attachment{Bridge: a.Bridge, Gateway: gateways[a.Gateway], SameTTL: a.SameTTL, CrossTTL: a.CrossTTL, ProxyARP: a.ProxyARP, OwnMAC: a.OwnMAC}
 		for _, ttl := range []*int{&e.Attach.SameTTL, &e.Attach.CrossTTL} {
 			if *ttl == 0 {
 				*ttl = 64
@@ -129,7 +128,7 @@ func expectByFile(d *described, x profilefile.Expect) {
 		e.Untouched = *x.Untouched
 	}
 	if r := x.Route; r != nil {
-		e.Remote = &expect.Route{Device: r.Dev, OnLink: r.OnLink, Protocol: r.Protocol}
+		e.Remote = &dataplane.Route{Device: r.Dev, OnLink: r.OnLink, Protocol: r.Protocol}
 	}
 	if t := x.Tunnel; t != nil {
 		d.record.Encapsulation, d.record.Overhead = t.Kind, t.Overhead

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/profile/aws"
 	"github.com/cnibench/cnibench/internal/profile/azure"
 	"github.com/cnibench/cnibench/internal/profile/bare"
@@ -34,7 +33,7 @@ var profiles = slices.Concat(
 )
 
 // Expect returns what an observer of the instance must find under the default conditions.
-func (s instanceSpec) Expect() expect.Expectation {
+func (s instanceSpec) Expect() dataplane.Expectation {
 	if s.file != nil {
 		d, _ := ofFile(*s.file) // it was described before
 		return d.Expect

@@ -2,23 +2,21 @@ package bare
 
 import (
 	"github.com/cnibench/cnibench/internal/dataplane"
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Profiles are those of the family in the lab.
 var Profiles = []dataplane.Entry{
-	{Profile: "raw", Dataplane: raw{}, Expect: expect.Expectation{Served: expect.Clients{expect.HostHostSame: expect.Own, expect.HostHostCross: expect.Own}}},
-	{Profile: "host", Dataplane: host{}, Expect: expect.Expectation{
+	{Profile: "raw", Dataplane: raw{}, Expect: dataplane.Expectation{
+		Served: dataplane.Clients{dataplane.HostHostSame: dataplane.OwnAddress, dataplane.HostHostCross: dataplane.OwnAddress},
+	}},
+	{Profile: "host", Dataplane: host{}, Expect: dataplane.Expectation{
 		Tracked: true,
 		// The pods are the node, so everybody is seen as who he is. What is translated to the node itself goes to INPUT,
 		// and only POSTROUTING masquerades.
-		Served: expect.Clients{
-			expect.HostHostSame: expect.Own, expect.HostHostCross: expect.Own, expect.PodHostSame: expect.Own, expect.PodHostCross: expect.Own, expect.HostPodSame: expect.Own, expect.HostPodCross: expect.Own,
-			expect.PodPodSame: expect.Own, expect.PodPodCross: expect.Own, expect.PodExternal: expect.Own,
-			expect.HostSvcLocal: expect.Own, expect.HostSvcRemote: expect.Own, expect.PodSvcLocal: expect.Own, expect.PodSvcRemote: expect.Own,
-			expect.ExtPortLocal: expect.Own, expect.ExtPortRemote: expect.Node, expect.PodSelf: expect.Own,
-		},
+		Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.OwnAddress, dataplane.OwnAddress), dataplane.Unmasqueraded, dataplane.Clients{
+			dataplane.PodExternal: dataplane.OwnAddress, dataplane.PodSelf: dataplane.OwnAddress, dataplane.ExtPortRemote: dataplane.NodeAddress,
+		}),
 	}},
 }
 

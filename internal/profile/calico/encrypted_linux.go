@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan/condition"
@@ -77,9 +76,9 @@ func (e encrypted) Rules(n dataplane.Node, others []dataplane.Node) policy.Node 
 func withEncryption(e dataplane.Entry, plain calico) dataplane.Entry {
 	x := e.Expect
 	x.TunnelTracked, x.Diverted = true, "99 not fwmark 0x200000/0x200000 lookup 1"
-	x.Served = expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.TunnelEnd), expect.HairpinNode, expect.Masqueraded)
+	x.Served = dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.TunnelEnd), dataplane.HairpinNode, dataplane.Masqueraded)
 	if plain.vxlan {
-		x.Remote = &expect.Route{Device: "vxlan.calico", OnLink: true, Protocol: expect.ProtocolFelix}
+		x.Remote = &dataplane.Route{Device: "vxlan.calico", OnLink: true, Protocol: dataplane.ProtocolFelix}
 	}
 	e.Dataplane = plain
 	e.Encrypted = map[condition.Encryption]dataplane.Entry{condition.EncryptionWireGuard: {Dataplane: encrypted{plain}, Expect: x}}

@@ -2,79 +2,78 @@ package calico
 
 import (
 	"github.com/cnibench/cnibench/internal/dataplane"
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
 )
 
 // Profiles are those of the family in the lab.
 var Profiles = []dataplane.Entry{
 	withEncryption(dataplane.Entry{Profile: "calico-vxlan", Expect: overVXLAN}, calico{vxlan: true}),
-	withEncryption(dataplane.Entry{Profile: "calico-underlay", Expect: expect.Expectation{
-		Tracked: true, Served: expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.Node), expect.HairpinNode, expect.Masqueraded),
+	withEncryption(dataplane.Entry{Profile: "calico-underlay", Expect: dataplane.Expectation{
+		Tracked: true, Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.NodeAddress), dataplane.HairpinNode, dataplane.Masqueraded),
 		Attach:    &Attach,
-		Blackhole: expect.ProtocolBird,
-		Remote:    &expect.Route{Device: "eth0", Protocol: expect.ProtocolBird},
+		Blackhole: dataplane.ProtocolBird,
+		Remote:    &dataplane.Route{Device: "eth0", Protocol: dataplane.ProtocolBird},
 	}}, calico{}),
 	withEncryption(dataplane.Entry{Profile: "calico-nftables", Expect: overVXLAN}, calico{vxlan: true, nft: true}),
-	{Profile: "calico-ipip", Dataplane: calicoIPIP{}, Expect: expect.Expectation{
-		Tracked: true, Served: expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.TunnelEnd), expect.HairpinNode, expect.Masqueraded),
+	{Profile: "calico-ipip", Dataplane: calicoIPIP{}, Expect: dataplane.Expectation{
+		Tracked: true, Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.TunnelEnd), dataplane.HairpinNode, dataplane.Masqueraded),
 		Attach:    &Attach,
-		Blackhole: expect.ProtocolBird,
-		Remote:    &expect.Route{OnLink: true, Protocol: expect.ProtocolBird},
+		Blackhole: dataplane.ProtocolBird,
+		Remote:    &dataplane.Route{OnLink: true, Protocol: dataplane.ProtocolBird},
 	}},
-	{Profile: "calico-ebpf", Dataplane: calicoBPF{calico: calico{vxlan: true}}, Expect: expect.Expectation{
+	{Profile: "calico-ebpf", Dataplane: calicoBPF{calico: calico{vxlan: true}}, Expect: dataplane.Expectation{
 		Served: ebpfPaths, Datagrams: ebpfDatagrams, Attach: &ebpfAttach,
-		Blackhole: expect.ProtocolFelix,
-		Remote:    &expect.Route{OnLink: true, Protocol: expect.ProtocolFelix},
-		Programs: &expect.Programs{
-			VIP: "udp beside the client", Doorstep: expect.FirstPackets, Option: "none", Mute: true,
+		Blackhole: dataplane.ProtocolFelix,
+		Remote:    &dataplane.Route{OnLink: true, Protocol: dataplane.ProtocolFelix},
+		Programs: &dataplane.ExpectedPrograms{
+			VIP: "udp beside the client", Doorstep: dataplane.FirstPackets, Option: "none", Mute: true,
 			Entered: "there external plain, node-1 vxlan udp 4789 vni 13242816; back node-1 plain, node-2 vxlan udp 4789 vni 13242816",
 		},
 	}},
-	{Profile: "calico-ebpf-underlay", Dataplane: calicoBPF{calico: calico{vxlan: true}, sameSubnet: true}, Expect: expect.Expectation{
+	{Profile: "calico-ebpf-underlay", Dataplane: calicoBPF{calico: calico{vxlan: true}, sameSubnet: true}, Expect: dataplane.Expectation{
 		Served: ebpfDirectPaths, Datagrams: ebpfDatagrams, Attach: &ebpfRouted,
-		Blackhole: expect.ProtocolFelix,
-		Remote:    &expect.Route{Device: "eth0", OnLink: true, Protocol: expect.ProtocolFelix},
-		Programs: &expect.Programs{
-			VIP: "udp beside the client", Doorstep: expect.FirstPackets, Option: "none", Mute: true,
+		Blackhole: dataplane.ProtocolFelix,
+		Remote:    &dataplane.Route{Device: "eth0", OnLink: true, Protocol: dataplane.ProtocolFelix},
+		Programs: &dataplane.ExpectedPrograms{
+			VIP: "udp beside the client", Doorstep: dataplane.FirstPackets, Option: "none", Mute: true,
 			Entered: "there external plain, node-1 vxlan udp 4789 vni 13242816; back node-1 plain, node-2 vxlan udp 4789 vni 13242816",
 		},
 	}},
-	{Profile: "calico-ebpf-dsr", Dataplane: calicoBPF{calico: calico{vxlan: true}, dsr: true}, Expect: expect.Expectation{
+	{Profile: "calico-ebpf-dsr", Dataplane: calicoBPF{calico: calico{vxlan: true}, dsr: true}, Expect: dataplane.Expectation{
 		Served: ebpfPaths, Datagrams: ebpfDatagrams, Attach: &ebpfAttach,
-		Blackhole: expect.ProtocolFelix,
-		Remote:    &expect.Route{OnLink: true, Protocol: expect.ProtocolFelix},
-		Programs: &expect.Programs{
-			VIP: "udp beside the client", Doorstep: expect.FirstPackets, Option: "none", Mute: true,
+		Blackhole: dataplane.ProtocolFelix,
+		Remote:    &dataplane.Route{OnLink: true, Protocol: dataplane.ProtocolFelix},
+		Programs: &dataplane.ExpectedPrograms{
+			VIP: "udp beside the client", Doorstep: dataplane.FirstPackets, Option: "none", Mute: true,
 			Entered: "there external plain, node-1 vxlan udp 4789 vni 13242816; back node-2 plain",
 		},
 	}},
 }
 
 // overVXLAN is the same for iptables and nftables: only the place of the chains differs.
-var overVXLAN = expect.Expectation{
-	Tracked: true, Served: expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.TunnelEnd), expect.HairpinNode, expect.Masqueraded),
+var overVXLAN = dataplane.Expectation{
+	Tracked: true, Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.TunnelEnd), dataplane.HairpinNode, dataplane.Masqueraded),
 	Attach:    &Attach,
-	Blackhole: expect.ProtocolFelix,
-	Remote:    &expect.Route{OnLink: true, Protocol: expect.ProtocolFelix},
+	Blackhole: dataplane.ProtocolFelix,
+	Remote:    &dataplane.Route{OnLink: true, Protocol: dataplane.ProtocolFelix},
 }
 
 // Attach is how Calico connects pods.
-var Attach = expect.Attachment{Gateway: expect.LinkLocal, SameTTL: 63, CrossTTL: 62, ProxyARP: true}
+var Attach = dataplane.Attachment{Gateway: dataplane.LinkLocal, SameTTL: 63, CrossTTL: 62, ProxyARP: true}
 
 // ebpfAttach: the programs of the receiving node alone forward a packet for a tunnel.
-var ebpfAttach = expect.Attachment{Gateway: expect.LinkLocal, SameTTL: 63, CrossTTL: 63, ProxyARP: true}
+var ebpfAttach = dataplane.Attachment{Gateway: dataplane.LinkLocal, SameTTL: 63, CrossTTL: 63, ProxyARP: true}
 
 // ebpfRouted: without a tunnel both nodes forward it.
-var ebpfRouted = expect.Attachment{Gateway: expect.LinkLocal, SameTTL: 63, CrossTTL: 62, ProxyARP: true}
+var ebpfRouted = dataplane.Attachment{Gateway: dataplane.LinkLocal, SameTTL: 63, CrossTTL: 62, ProxyARP: true}
 
 // A node sends its own datagrams to a Service from the node's address, its connections from the address towards the chosen
 // pod.
 var (
-	ebpfPaths = expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.TunnelEnd), expect.Masqueraded, expect.Clients{
-		expect.ExtPortLocal: expect.Own, expect.ExtPortRemote: expect.Own, expect.PodSelf: expect.Own,
+	ebpfPaths = dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.TunnelEnd), dataplane.Masqueraded, dataplane.Clients{
+		dataplane.ExtPortLocal: dataplane.OwnAddress, dataplane.ExtPortRemote: dataplane.OwnAddress, dataplane.PodSelf: dataplane.OwnAddress,
 	})
-	ebpfDirectPaths = expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.Node), expect.Masqueraded, expect.Clients{
-		expect.ExtPortLocal: expect.Own, expect.ExtPortRemote: expect.Own, expect.PodSelf: expect.Own,
+	ebpfDirectPaths = dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.NodeAddress), dataplane.Masqueraded, dataplane.Clients{
+		dataplane.ExtPortLocal: dataplane.OwnAddress, dataplane.ExtPortRemote: dataplane.OwnAddress, dataplane.PodSelf: dataplane.OwnAddress,
 	})
-	ebpfDatagrams = expect.Clients{expect.HostSvcRemote: expect.Node, expect.PodSelf: expect.Node}
+	ebpfDatagrams = dataplane.Clients{dataplane.HostSvcRemote: dataplane.NodeAddress, dataplane.PodSelf: dataplane.NodeAddress}
 )

@@ -2,7 +2,6 @@ package canal
 
 import (
 	"github.com/cnibench/cnibench/internal/dataplane"
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/profile/calico"
@@ -11,10 +10,10 @@ import (
 
 // Profiles are those of the family in the lab.
 var Profiles = []dataplane.Entry{
-	{Profile: "canal", Dataplane: canal{}, Expect: expect.Expectation{
-		Tracked: true, TunnelTracked: true, Served: expect.Paths(expect.Direct, expect.Entering(expect.Node, expect.TunnelEnd), expect.HairpinNode, expect.Masqueraded),
+	{Profile: "canal", Dataplane: canal{}, Expect: dataplane.Expectation{
+		Tracked: true, TunnelTracked: true, Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.NodeAddress, dataplane.TunnelEnd), dataplane.HairpinNode, dataplane.Masqueraded),
 		Attach: &calico.Attach,
-		Remote: &expect.Route{OnLink: true},
+		Remote: &dataplane.Route{OnLink: true},
 	}},
 }
 

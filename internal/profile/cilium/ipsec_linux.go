@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/kernel/bpf/cilium"
 	"github.com/cnibench/cnibench/internal/kernel/link"
@@ -98,11 +97,11 @@ func announceNodes(plane *cilium.Node, others []dataplane.Node) error {
 }
 
 // byIPsec returns the entry of a profile with IPsec.
-func byIPsec(x expect.Expectation, plain ciliumPlane) dataplane.Entry {
+func byIPsec(x dataplane.Expectation, plain ciliumPlane) dataplane.Entry {
 	plain.ipsec = true
 	programs := *x.Programs
 	// What was decrypted comes to the pod from cilium_host, and what is encrypted is forwarded.
-	programs.Doorstep, programs.DoorstepSame, programs.Forwards = expect.AllPackets, expect.NoPackets, true
+	programs.Doorstep, programs.DoorstepSame, programs.Forwards = dataplane.AllPackets, dataplane.NoPackets, true
 	routed := *x.Attach
 	routed.CrossTTL = 61 // forwarded by a program, by the stack and by the other node's program
 	x.Programs, x.Attach = &programs, &routed

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/profile/plugins"
@@ -42,7 +41,7 @@ func (kubeRouter) AttachPod(n dataplane.Node, p dataplane.Pod, in *link.Handle) 
 }
 
 func (kubeRouter) JoinNodes(_, to dataplane.Node) []link.Thing {
-	return []link.Thing{link.Route{To: to.PodCIDR, Via: to.Addr.Addr(), Dev: dataplane.NIC, Protocol: expect.ProtocolZebra}}
+	return []link.Thing{link.Route{To: to.PodCIDR, Via: to.Addr.Addr(), Dev: dataplane.NIC, Protocol: dataplane.ProtocolZebra}}
 }
 
 func (kubeRouter) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {

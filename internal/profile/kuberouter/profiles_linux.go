@@ -2,17 +2,16 @@ package kuberouter
 
 import (
 	"github.com/cnibench/cnibench/internal/dataplane"
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
 )
 
 // Profiles are those of the family in the lab.
 var Profiles = []dataplane.Entry{
-	{Profile: "kube-router", Dataplane: kubeRouter{}, Expect: expect.Expectation{
+	{Profile: "kube-router", Dataplane: kubeRouter{}, Expect: dataplane.Expectation{
 		Tracked: true,
-		Served: expect.Paths(expect.Direct, expect.Entering(expect.FirstOfRange, expect.Node), expect.HairpinGateway,
-			expect.Clients{expect.PodHostCross: expect.Own, expect.PodExternal: expect.Node}),
-		Attach: &expect.Attachment{Bridge: bridge, Gateway: expect.FirstAddress, SameTTL: 64, CrossTTL: 62},
-		Remote: &expect.Route{Device: dataplane.NIC, Protocol: expect.ProtocolZebra},
-		Signs:  expect.Signs{Firewall: true},
+		Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.FirstOfRange, dataplane.NodeAddress), dataplane.HairpinGateway,
+			dataplane.Clients{dataplane.PodHostCross: dataplane.OwnAddress, dataplane.PodExternal: dataplane.NodeAddress}),
+		Attach: &dataplane.Attachment{Bridge: bridge, Gateway: dataplane.FirstAddress, SameTTL: 64, CrossTTL: 62},
+		Remote: &dataplane.Route{Device: dataplane.NIC, Protocol: dataplane.ProtocolZebra},
+		Signs:  dataplane.Signs{Firewall: true},
 	}},
 }

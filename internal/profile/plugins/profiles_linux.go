@@ -2,40 +2,39 @@ package plugins
 
 import (
 	"github.com/cnibench/cnibench/internal/dataplane"
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // Profiles are those of the family in the lab.
 var Profiles = []dataplane.Entry{
-	{Profile: "bridge", Dataplane: Bridge{}, Expect: expect.Expectation{
-		Tracked: true, Served: expect.Paths(expect.Direct, expect.Entering(expect.FirstOfRange, expect.Node), expect.Unmasqueraded),
-		Refused: []plan.Path{expect.PodSelf},
-		Attach:  &expect.Attachment{Bridge: "cni0", Gateway: expect.FirstAddress, SameTTL: 64, CrossTTL: 62},
-		Remote:  &expect.Route{Device: "eth0"},
+	{Profile: "bridge", Dataplane: Bridge{}, Expect: dataplane.Expectation{
+		Tracked: true, Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.FirstOfRange, dataplane.NodeAddress), dataplane.Unmasqueraded),
+		Refused: []plan.Path{dataplane.PodSelf},
+		Attach:  &dataplane.Attachment{Bridge: "cni0", Gateway: dataplane.FirstAddress, SameTTL: 64, CrossTTL: 62},
+		Remote:  &dataplane.Route{Device: "eth0"},
 	}},
-	{Profile: "ptp", Dataplane: PTP{}, Expect: expect.Expectation{
-		Tracked: true, Served: expect.Paths(expect.Direct, expect.Entering(expect.FirstOfRange, expect.Node), expect.HairpinGateway, expect.Unmasqueraded),
-		Attach: &expect.Attachment{Gateway: expect.FirstAddress, SameTTL: 63, CrossTTL: 62},
-		Remote: &expect.Route{Device: "eth0"},
+	{Profile: "ptp", Dataplane: PTP{}, Expect: dataplane.Expectation{
+		Tracked: true, Served: dataplane.Paths(dataplane.Direct, dataplane.Entering(dataplane.FirstOfRange, dataplane.NodeAddress), dataplane.HairpinGateway, dataplane.Unmasqueraded),
+		Attach: &dataplane.Attachment{Gateway: dataplane.FirstAddress, SameTTL: 63, CrossTTL: 62},
+		Remote: &dataplane.Route{Device: "eth0"},
 	}},
-	{Profile: "macvlan", Dataplane: macvlan{}, Expect: expect.Expectation{
+	{Profile: "macvlan", Dataplane: macvlan{}, Expect: dataplane.Expectation{
 		Untouched: true, Served: OnUnderlay, Refused: pastNode,
-		Attach: &expect.Attachment{SameTTL: 64, CrossTTL: 64, OwnMAC: true},
+		Attach: &dataplane.Attachment{SameTTL: 64, CrossTTL: 64, OwnMAC: true},
 	}},
-	{Profile: "ipvlan", Dataplane: ipvlan{}, Expect: expect.Expectation{
+	{Profile: "ipvlan", Dataplane: ipvlan{}, Expect: dataplane.Expectation{
 		Untouched: true, Served: OnUnderlay, Refused: pastNode,
-		Attach: &expect.Attachment{SameTTL: 64, CrossTTL: 64},
+		Attach: &dataplane.Attachment{SameTTL: 64, CrossTTL: 64},
 	}},
 }
 
 // OnUnderlay are the paths of pods with addresses of the underlay, past their node: nothing translates for them, and a
 // Service is reached through a node only.
-var OnUnderlay = expect.Clients{
-	expect.HostHostSame: expect.Own, expect.HostHostCross: expect.Own, expect.PodPodSame: expect.Own, expect.PodPodCross: expect.Own,
-	expect.PodHostCross: expect.Own, expect.HostPodCross: expect.Own, expect.PodExternal: expect.Own, expect.HostSvcRemote: expect.Own,
-	expect.ExtPortRemote: expect.Node,
+var OnUnderlay = dataplane.Clients{
+	dataplane.HostHostSame: dataplane.OwnAddress, dataplane.HostHostCross: dataplane.OwnAddress, dataplane.PodPodSame: dataplane.OwnAddress, dataplane.PodPodCross: dataplane.OwnAddress,
+	dataplane.PodHostCross: dataplane.OwnAddress, dataplane.HostPodCross: dataplane.OwnAddress, dataplane.PodExternal: dataplane.OwnAddress, dataplane.HostSvcRemote: dataplane.OwnAddress,
+	dataplane.ExtPortRemote: dataplane.NodeAddress,
 }
 
 // pastNode are the paths that do not work because pods bypass their node.
-var pastNode = []plan.Path{expect.PodHostSame, expect.HostPodSame, expect.PodSvcLocal, expect.PodSvcRemote, expect.PodSelf}
+var pastNode = []plan.Path{dataplane.PodHostSame, dataplane.HostPodSame, dataplane.PodSvcLocal, dataplane.PodSvcRemote, dataplane.PodSelf}

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
 	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile/plugins"
@@ -12,15 +11,15 @@ import (
 
 // Profiles are those of the family in the lab.
 var Profiles = []dataplane.Entry{
-	{Profile: "sriov", Dataplane: sriov{}, Expect: expect.Expectation{
-		Untouched: true, Served: expect.Paths(plugins.OnUnderlay, ownNode), Refused: []plan.Path{expect.PodSvcLocal, expect.PodSvcRemote, expect.PodSelf},
-		Attach: &expect.Attachment{SameTTL: 64, CrossTTL: 64, OwnMAC: true, Switched: true},
+	{Profile: "sriov", Dataplane: sriov{}, Expect: dataplane.Expectation{
+		Untouched: true, Served: dataplane.Paths(plugins.OnUnderlay, ownNode), Refused: []plan.Path{dataplane.PodSvcLocal, dataplane.PodSvcRemote, dataplane.PodSelf},
+		Attach: &dataplane.Attachment{SameTTL: 64, CrossTTL: 64, OwnMAC: true, Switched: true},
 	}},
 }
 
 // ownNode are the paths between a pod and its own node, which need more than a device on the node's NIC.
-var ownNode = expect.Clients{
-	expect.PodHostSame: expect.Own, expect.HostPodSame: expect.Own, expect.HostSvcLocal: expect.Own, expect.ExtPortLocal: expect.Node,
+var ownNode = dataplane.Clients{
+	dataplane.PodHostSame: dataplane.OwnAddress, dataplane.HostPodSame: dataplane.OwnAddress, dataplane.HostSvcLocal: dataplane.OwnAddress, dataplane.ExtPortLocal: dataplane.NodeAddress,
 }
 
 // sriov is a model, for there is no such hardware in a namespace: a virtual function of the NIC, moved into the pod, is

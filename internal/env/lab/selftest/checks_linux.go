@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/condition"
@@ -66,14 +66,14 @@ func checks(x expectation) []check {
 	}
 	list = append(list, wireChecks(x)...)
 	if x.merges && x.Attach != nil {
-		list = append(list, check{"merged", expect.PodPodCross, "the largest frame of a bulk transfer that the receiving pod gets, in bytes", largestMerged})
+		list = append(list, check{"merged", dataplane.PodPodCross, "the largest frame of a bulk transfer that the receiving pod gets, in bytes", largestMerged})
 	}
 	list = append(list, serviceChecks(x)...)
 	for _, path := range x.Refused {
 		list = append(list, check{"refused", path, "the path does not work", refused("refused", path)})
 	}
 	// The neighbour entry of the gateway exists only after traffic.
-	if x.Attach != nil && x.Attach.Gateway != expect.NoGateway {
+	if x.Attach != nil && x.Attach.Gateway != dataplane.NoGateway {
 		list = append(list, check{kind: "gateway.mac", what: "the MAC address that a pod has for its gateway", probe: gatewayMAC})
 	}
 	if x.plugged {
@@ -89,9 +89,9 @@ func checks(x expectation) []check {
 }
 
 // pathChecks are the checks of one served path.
-func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
+func pathChecks(x expectation, path plan.Path, who dataplane.Client) []check {
 	list := []check{{"exchange", path, "a TCP and a UDP exchange succeed", exchanged(path)}}
-	if seen := x.witnesses(path, who); !slices.Contains(seen[:], expect.Any) {
+	if seen := x.witnesses(path, who); !slices.Contains(seen[:], dataplane.AnyAddress) {
 		list = append(list, check{"source", path, "the client's address as the backend sees it", source(path, seen)})
 	}
 	if x.Unsaid {
@@ -111,19 +111,19 @@ func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 	if dev, ok := x.Leave[path]; ok {
 		list = append(list, check{"wire.device", path, "the devices of the client's node, or of the entered one, that send to the wire", leaves(path, dev)})
 	}
-	if x.switched() && (path == expect.PodHostSame || path == expect.HostPodSame) {
+	if x.switched() && (path == dataplane.PodHostSame || path == dataplane.HostPodSame) {
 		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, "plain")})
 	}
-	if path != expect.PodPodSame && path != expect.PodPodCross {
+	if path != dataplane.PodPodSame && path != dataplane.PodPodCross {
 		return list
 	}
-	list = append(list, check{"conntrack.inner", path, "the nodes that track the connection between the pods", innerTracked(path, x.Tracked || x.TrackedBetween && path == expect.PodPodCross)})
+	list = append(list, check{"conntrack.inner", path, "the nodes that track the connection between the pods", innerTracked(path, x.Tracked || x.TrackedBetween && path == dataplane.PodPodCross)})
 	if x.Label != 0 {
 		list = append(list, check{"conntrack.label", path, "the labels of the connection, on each node", labelled(path, x.Label)})
 	}
 	if x.Attach != nil {
 		ttl := x.Attach.SameTTL
-		if path == expect.PodPodCross {
+		if path == dataplane.PodPodCross {
 			ttl = x.Attach.CrossTTL
 		}
 		list = append(list, check{"ttl", path, "the remaining TTL (of 64) at the receiving pod", ttlLeft(path, ttl)})
@@ -131,7 +131,7 @@ func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 	if slices.Contains(x.deniedPaths(), path) {
 		list = append(list, check{"policy.denied", path, "a connection to the one port that the policies deny", refused("policy.denied", path)})
 	}
-	if path == expect.PodPodSame {
+	if path == dataplane.PodPodSame {
 		carried := "nothing"
 		if x.switched() {
 			carried = "plain"
@@ -139,7 +139,7 @@ func pathChecks(x expectation, path plan.Path, who expect.Client) []check {
 		list = append(list, check{"wire", path, "what crosses the wire", carriers(path, carried)})
 	}
 	// What encrypts is between two sockets of the nodes, whose packets their rules see.
-	if x.Untouched && !(x.sealed() && path == expect.PodPodCross) || x.unfiltered && path == expect.PodPodSame {
+	if x.Untouched && !(x.sealed() && path == dataplane.PodPodCross) || x.unfiltered && path == dataplane.PodPodSame {
 		list = append(list, check{"untouched", path, "the rules of the nodes that count packets between pods", untouched(path)})
 	}
 	return list
@@ -262,16 +262,16 @@ func nodeChecks(x expectation) []check {
 }
 
 // witnesses are the clients that the backend must see on a path, over TCP and over UDP.
-func (x expectation) witnesses(path plan.Path, who expect.Client) [2]expect.Client {
+func (x expectation) witnesses(path plan.Path, who dataplane.Client) [2]dataplane.Client {
 	if udp, ok := x.Datagrams[path]; ok {
-		return [2]expect.Client{who, udp}
+		return [2]dataplane.Client{who, udp}
 	}
-	return [2]expect.Client{who, who}
+	return [2]dataplane.Client{who, who}
 }
 
 func attachChecks(x expectation) []check {
 	var list []check
-	if x.Attach.Gateway != expect.NoGateway {
+	if x.Attach.Gateway != dataplane.NoGateway {
 		list = append(list,
 			check{kind: "gateway", what: "the pods' default route", probe: podGateway},
 			check{kind: "forwarding", what: "forwarding on the nodes", probe: nodeSysctl(x.setting("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"), "1")})

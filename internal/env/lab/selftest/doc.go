@@ -3,7 +3,7 @@
 //
 // A faulty lab still carries traffic: a tunnel falls back to a plain route, a chain is never reached, a super-packet
 // crosses a wire that should segment it. The numbers look fine and mean something else. The folder of each profile
-// therefore has a table of expectations (see package expect): what an observer of the real dataplane would see. Run
+// therefore has a table of expectations (see dataplane.Expectation): what an observer of the real dataplane would see. Run
 // checks:
 //
 //	on the wire       encapsulation between nodes, length of frames, IP and MAC addresses

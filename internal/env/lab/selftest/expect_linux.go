@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/condition"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -14,7 +14,7 @@ import (
 // expectation is what an observer of an instance must find, by the folder and record of its profile and the conditions
 // of the lab.
 type expectation struct {
-	expect.Expectation
+	dataplane.Expectation
 	// tunnel is nil without encapsulation.
 	tunnel *tunnel
 	// policed says whether Calico's chains of both pods count packets between them. nft says that the chains of Calico and
@@ -58,14 +58,14 @@ type tunnel struct {
 	// ipip says that it is IP in IP, sealed that it encrypts: the wire shows no inner addresses and ports. esp is sealed by IPsec,
 	// which has no device: the ends are the pods' gateways.
 	ipip, sealed, esp bool
-	// external says that VNI and addresses come with each packet; routed is expect.Expectation.RouteMTU.
+	// external says that VNI and addresses come with each packet; routed is dataplane.Expectation.RouteMTU.
 	external, routed bool
 	// spare says that packets between nodes do not use it.
 	spare bool
 }
 
 // expected returns the expectation for a profile in a lab of IPv4 with the default conditions.
-func expected(p profile.Profile, x expect.Expectation) expectation {
+func expected(p profile.Profile, x dataplane.Expectation) expectation {
 	full := expectation{
 		Expectation: x, netkit: p.PodDevice == "netkit",
 		policed: strings.HasPrefix(p.Policy, "calico-"), nft: p.Policy == "calico-nftables",
@@ -101,18 +101,18 @@ func (x expectation) remoteDevice() string {
 // node uses only its own backends.
 func (x expectation) keptLocal() expectation {
 	x.local, x.Served, x.Refused = true, maps.Clone(x.Served), slices.Clone(x.Refused)
-	if _, ok := x.Served[expect.ExtPortRemote]; ok {
-		delete(x.Served, expect.ExtPortRemote)
+	if _, ok := x.Served[dataplane.ExtPortRemote]; ok {
+		delete(x.Served, dataplane.ExtPortRemote)
 		x.unbacked = x.Programs != nil
-		x.Refused = append(x.Refused, expect.ExtPortRemote)
+		x.Refused = append(x.Refused, dataplane.ExtPortRemote)
 	}
-	if _, ok := x.Served[expect.ExtPortLocal]; ok {
-		x.Served[expect.ExtPortLocal] = expect.Own
+	if _, ok := x.Served[dataplane.ExtPortLocal]; ok {
+		x.Served[dataplane.ExtPortLocal] = dataplane.OwnAddress
 	}
 	if x.switched() {
 		// The pod replies directly, from an address that the client did not dial.
-		delete(x.Served, expect.ExtPortLocal)
-		x.Refused = append(x.Refused, expect.ExtPortLocal)
+		delete(x.Served, dataplane.ExtPortLocal)
+		x.Refused = append(x.Refused, dataplane.ExtPortLocal)
 	}
 	return x
 }
@@ -125,7 +125,7 @@ func (x expectation) untracked() expectation {
 		t.tracked, x.tunnel = false, &t
 	}
 	x.Served = maps.Clone(x.Served)
-	maps.DeleteFunc(x.Served, func(p plan.Path, _ expect.Client) bool { return p.ByService() && x.Programs == nil })
+	maps.DeleteFunc(x.Served, func(p plan.Path, _ dataplane.Client) bool { return p.ByService() && x.Programs == nil })
 	return x
 }
 
@@ -135,10 +135,10 @@ func (x expectation) unfilteredBridge() expectation {
 		return x
 	}
 	x.unfiltered, x.TrackedBetween, x.Tracked = true, x.Tracked, false
-	x.Served, x.Refused = maps.Clone(x.Served), []plan.Path{expect.PodSvcLocal}
-	delete(x.Served, expect.PodSvcLocal)
+	x.Served, x.Refused = maps.Clone(x.Served), []plan.Path{dataplane.PodSvcLocal}
+	delete(x.Served, dataplane.PodSvcLocal)
 	if !x.alwaysNew {
-		x.Served[expect.PodSelf] = expect.FirstOfRange
+		x.Served[dataplane.PodSelf] = dataplane.FirstOfRange
 	}
 	return x
 }
@@ -146,13 +146,13 @@ func (x expectation) unfilteredBridge() expectation {
 // balanced adds the path to a load balancer, which is expected to behave like a node port: of the first node, or with
 // traffic policy Local of the node with the backend.
 func (x expectation) balanced() expectation {
-	like := expect.ExtPortRemote
+	like := dataplane.ExtPortRemote
 	if x.local {
-		like = expect.ExtPortLocal
+		like = dataplane.ExtPortLocal
 	}
 	if who, ok := x.Served[like]; ok && x.engine != condition.ProxyIPVS {
 		x.Served = maps.Clone(x.Served)
-		x.Served[expect.ExtBalanced] = who
+		x.Served[dataplane.ExtBalanced] = who
 	}
 	return x
 }
@@ -172,22 +172,22 @@ func (x expectation) inIPv6() expectation {
 		}
 		x.tunnel = &t
 	}
-	if x.tunnel == nil || x.Attach == nil || x.Attach.Gateway != expect.LinkLocal {
+	if x.tunnel == nil || x.Attach == nil || x.Attach.Gateway != dataplane.LinkLocal {
 		return x
 	}
 	// The node's end of a Calico pod's link has no address. IPv6 then chooses the node's address with the longest common
 	// prefix (RFC 6724, rule 8), which is the tunnel's.
 	x.Served = maps.Clone(x.Served)
-	for _, p := range []plan.Path{expect.HostPodSame, expect.HostSvcLocal, expect.ExtPortLocal, expect.PodSelf} {
-		if who, ok := x.Served[p]; ok && who == expect.Node {
-			x.Served[p] = expect.TunnelEnd
+	for _, p := range []plan.Path{dataplane.HostPodSame, dataplane.HostSvcLocal, dataplane.ExtPortLocal, dataplane.PodSelf} {
+		if who, ok := x.Served[p]; ok && who == dataplane.NodeAddress {
+			x.Served[p] = dataplane.TunnelEnd
 		}
 	}
 	if x.Programs != nil {
 		// The routes to Services set the source address of the node's own datagrams.
 		x.Datagrams = maps.Clone(x.Datagrams)
-		x.Datagrams[expect.HostSvcLocal] = expect.Node
-		x.Datagrams[expect.PodSelf] = expect.TunnelEnd
+		x.Datagrams[dataplane.HostSvcLocal] = dataplane.NodeAddress
+		x.Datagrams[dataplane.PodSelf] = dataplane.TunnelEnd
 	}
 	return x
 }

@@ -3,7 +3,7 @@ package selftest
 import (
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/profile"
@@ -58,7 +58,7 @@ func TestTablesAgreeWithTheCatalogue(t *testing.T) {
 		if x.Tracked && x.Untouched {
 			t.Errorf("%s: tracked, and no rule counts", name)
 		}
-		if _, ok := x.Served[expect.PodSvcRemote]; p.Services == "none" && ok {
+		if _, ok := x.Served[dataplane.PodSvcRemote]; p.Services == "none" && ok {
 			t.Errorf("%s has no Services, and one is expected to work", name)
 		}
 	}

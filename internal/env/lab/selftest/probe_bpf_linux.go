@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -27,16 +27,16 @@ func programChecks(x expectation, path plan.Path) []check {
 			check{"dnat", path, "the translations in the nodes' conntrack", untranslated(path)},
 			check{"vip", path, "where the Service's own address is seen", seen})
 	}
-	if path == expect.PodPodSame || path == expect.PodPodCross {
+	if path == dataplane.PodPodSame || path == dataplane.PodPodCross {
 		step := x.Programs.Doorstep
-		if path == expect.PodPodSame && x.Programs.DoorstepSame != "" {
+		if path == dataplane.PodPodSame && x.Programs.DoorstepSame != "" {
 			step = x.Programs.DoorstepSame
 		}
 		list = append(list,
 			check{"doorstep", path, "the packets at the node's end of the receiving pod's device", doorstep(path, step)},
-			check{"forward", path, "whether the chains of FORWARD count packets", forwards(path, x.Programs.Forwards && path == expect.PodPodCross)})
+			check{"forward", path, "whether the chains of FORWARD count packets", forwards(path, x.Programs.Forwards && path == dataplane.PodPodCross)})
 	}
-	if path == expect.ExtPortRemote || path == expect.ExtBalanced && !x.local {
+	if path == dataplane.ExtPortRemote || path == dataplane.ExtBalanced && !x.local {
 		list = append(list,
 			check{"way", path, "the senders on the wire and the encapsulation, in both directions", way(path, x.Programs.Entered)},
 			check{"option", path, "the packets with the frontend in an IP option", option(path, x.Programs.Option)})
@@ -119,11 +119,11 @@ func doorstep(path plan.Path, want string) inspection {
 		case arrived == 0:
 			return "nothing arrived"
 		case passed == 0:
-			return expect.NoPackets
+			return dataplane.NoPackets
 		case passed == arrived:
-			return expect.AllPackets
+			return dataplane.AllPackets
 		case later == 0:
-			return expect.FirstPackets
+			return dataplane.FirstPackets
 		}
 		return fmt.Sprintf("%d of %d packets", passed, arrived)
 	})

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/dataplane/service"
 	"github.com/cnibench/cnibench/internal/env/lab"
@@ -212,11 +212,11 @@ func podGateway(_ context.Context, s *scene) finding {
 // gatewayOf returns the address of the gateway of a node's pods.
 func (x expectation) gatewayOf(n *lab.Node) netip.Addr {
 	switch {
-	case x.Attach.Gateway == expect.LinkLocal && n.Addr.Is6():
+	case x.Attach.Gateway == dataplane.LinkLocal && n.Addr.Is6():
 		return calicoGateway6
-	case x.Attach.Gateway == expect.LinkLocal, x.Attach.Gateway == expect.Pinned, x.Attach.Gateway == expect.Answered:
+	case x.Attach.Gateway == dataplane.LinkLocal, x.Attach.Gateway == dataplane.Pinned, x.Attach.Gateway == dataplane.Answered:
 		return linkLocalGateway
-	case x.Attach.Gateway == expect.RangeAddress:
+	case x.Attach.Gateway == dataplane.RangeAddress:
 		return n.PodCIDR.Masked().Addr()
 	}
 	return firstOf(n.PodCIDR)
@@ -227,7 +227,7 @@ func (x expectation) gatewayOf(n *lab.Node) netip.Addr {
 func gatewayMAC(_ context.Context, s *scene) finding {
 	pod := s.pod(0, 0)
 	want := calicoMAC
-	if s.want.Attach.Gateway != expect.LinkLocal {
+	if s.want.Attach.Gateway != dataplane.LinkLocal {
 		holder := s.want.Attach.Bridge
 		if holder == "" {
 			holder = pod.HostDevice
@@ -250,7 +250,7 @@ func gatewayMAC(_ context.Context, s *scene) finding {
 	for _, e := range entries {
 		if e.Addr == s.want.gatewayOf(pod.Node) {
 			got := e.MAC.String()
-			if s.want.Attach.Gateway == expect.Pinned {
+			if s.want.Attach.Gateway == dataplane.Pinned {
 				want += pinned
 				if e.Permanent {
 					got += pinned

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/conntrack"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -76,7 +76,7 @@ func refused(kind string, path plan.Path) inspection {
 }
 
 // source compares the clients that the server saw over TCP and UDP with the wanted ones.
-func source(path plan.Path, who [2]expect.Client) inspection {
+func source(path plan.Path, who [2]dataplane.Client) inspection {
 	both := func(s *scene, tcp, udp netip.Addr) string {
 		if tcp != udp {
 			return fmt.Sprintf("tcp %s, udp %s", s.describe(tcp), s.describe(udp))
@@ -91,16 +91,16 @@ func source(path plan.Path, who [2]expect.Client) inspection {
 }
 
 // witness returns the address of a kind of client in a trial.
-func (s *scene) witness(t *trial, who expect.Client) netip.Addr {
+func (s *scene) witness(t *trial, who dataplane.Client) netip.Addr {
 	node := s.inst.Nodes[t.entry]
 	switch who {
-	case expect.Node:
+	case dataplane.NodeAddress:
 		return node.Addr
-	case expect.TunnelEnd:
+	case dataplane.TunnelEnd:
 		return node.TunnelAddr
-	case expect.FirstOfRange:
+	case dataplane.FirstOfRange:
 		return firstOf(node.PodCIDR)
-	case expect.OfRange:
+	case dataplane.OfRange:
 		return node.PodCIDR.Masked().Addr()
 	default:
 		return t.client.Addr

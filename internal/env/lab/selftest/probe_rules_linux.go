@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/dataplane/service"
 	"github.com/cnibench/cnibench/internal/env/lab"
@@ -29,7 +29,7 @@ func policed(node int, chain, profile string, tracked bool) inspection {
 			want = onlyNew
 		}
 		pod := s.pod(node, 0)
-		counted, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", expect.PodPodCross)
+		counted, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", dataplane.PodPodCross)
 		if err != nil {
 			return failed(want, err)
 		}
@@ -58,7 +58,7 @@ func policed(node int, chain, profile string, tracked bool) inspection {
 func firewall(node int) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		const want = "new and established packets"
-		rules, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", expect.PodPodCross)
+		rules, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", dataplane.PodPodCross)
 		if err != nil {
 			return failed(want, err)
 		}
@@ -226,7 +226,7 @@ func (x expectation) deniedPaths() []plan.Path {
 	if x.policies == 0 || !x.policed && x.Programs == nil && !x.Firewall {
 		return nil
 	}
-	return slices.DeleteFunc([]plan.Path{expect.PodPodSame, expect.PodPodCross}, func(p plan.Path) bool {
+	return slices.DeleteFunc([]plan.Path{dataplane.PodPodSame, dataplane.PodPodCross}, func(p plan.Path) bool {
 		_, served := x.Served[p]
 		return !served
 	})
@@ -237,7 +237,7 @@ func (x expectation) deniedPaths() []plan.Path {
 func walked(node int, chain string) inspection {
 	return func(ctx context.Context, s *scene) finding {
 		want := strconv.Itoa(s.want.policies)
-		rules, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", expect.PodPodCross)
+		rules, err := s.counting(ctx, s.inst.Nodes[node:node+1], "filter", dataplane.PodPodCross)
 		if err != nil {
 			return failed(want, err)
 		}

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
 	"github.com/cnibench/cnibench/internal/kernel/link"
@@ -31,7 +31,7 @@ func sealedChecks(t *tunnel, path plan.Path) []check {
 		{"wire.frame", path, "the length of the frame with the largest packet of a pod, in bytes", sealedLength(path)},
 		{"wire.limit", path, "the largest frame of a bulk transfer, in bytes", largestFrame},
 		{"wire.mac", path, "the source MAC address on the wire", wireMAC(path)},
-		{"wire", expect.PodHostCross, "what crosses the wire", carriers(expect.PodHostCross, "plain")},
+		{"wire", dataplane.PodHostCross, "what crosses the wire", carriers(dataplane.PodHostCross, "plain")},
 		{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, t)},
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 	"github.com/cnibench/cnibench/internal/plan/condition"
@@ -53,7 +53,7 @@ var refusals = []string{"connection refused", "operation not permitted", "no rou
 // callsServices says whether pods call the Services for self-tests. They have backends on the client's node, which do not answer
 // with netfilter off on bridges.
 func (x expectation) callsServices() bool {
-	_, ok := x.Served[expect.PodSvcRemote]
+	_, ok := x.Served[dataplane.PodSvcRemote]
 	return x.testServices && ok && !x.unfiltered
 }
 

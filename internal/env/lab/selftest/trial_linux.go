@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/dataplane/expect"
+	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
 	"github.com/cnibench/cnibench/internal/env/lab"
 	"github.com/cnibench/cnibench/internal/kernel/capture"
@@ -179,9 +179,9 @@ func (s *scene) ipUDPHeaders() int {
 // crossPath returns the path for checks on the wire: between pods, or between hosts where pods have no network.
 func (x expectation) crossPath() plan.Path {
 	if x.Attach == nil {
-		return expect.HostHostCross
+		return dataplane.HostHostCross
 	}
-	return expect.PodPodCross
+	return dataplane.PodPodCross
 }
 
 func (s *scene) run(ctx context.Context, t *trial, size int) error {

@@ -1,6 +1,4 @@
-// Package expect has the types by which a profile's folder says what an observer of the lab must find. Package selftest
-// checks it. The profile's record has the encapsulation, the tunnel's device, and the engines of Services and policy.
-package expect
+package dataplane
 
 import (
 	"maps"
@@ -14,7 +12,7 @@ type Expectation struct {
 	// Attach is the connection of a pod to its node, nil if pods have no network of their own.
 	Attach *Attachment
 	// Programs describes the BPF programs, nil for none.
-	Programs *Programs
+	Programs *ExpectedPrograms
 	// Tracked says that conntrack tracks packets between pods, on every node that they cross. TrackedBetween says that it
 	// tracks only those between nodes. TunnelTracked says that it also tracks the tunnel's packets, in each direction by an
 	// entry without replies.
@@ -114,8 +112,8 @@ const (
 	ProtocolZebra = 17
 )
 
-// Programs says what BPF programs do with packets.
-type Programs struct {
+// ExpectedPrograms says what BPF programs do with packets.
+type ExpectedPrograms struct {
 	// VIP says where packets have a Service's address: "nowhere" if sockets translate it.
 	VIP string
 	// Doorstep says which packets to a pod pass the node's end of its device. DoorstepSame is the same for packets from a pod
@@ -146,18 +144,18 @@ type Client int
 
 // Clients that a backend can see.
 const (
-	// Own: the client's own address.
-	Own Client = iota
-	// Node: the address of the client's node, or of the node that the client entered.
-	Node
+	// OwnAddress: the client's own address.
+	OwnAddress Client = iota
+	// NodeAddress: the address of the client's node, or of the node that the client entered.
+	NodeAddress
 	// TunnelEnd: the address of that node's tunnel device.
 	TunnelEnd
 	// FirstOfRange: the first address of that node's pod range.
 	FirstOfRange
 	// OfRange: the address of that node's pod range itself.
 	OfRange
-	// Any: any address.
-	Any
+	// AnyAddress: any address.
+	AnyAddress
 )
 
 // Clients says for each path which client the backend sees.
@@ -196,8 +194,8 @@ func Paths(tables ...Clients) Clients {
 // Direct holds for every profile with pods behind their node: between pods, to the pod's own node and to Services the
 // client's address is not translated.
 var Direct = Clients{
-	HostHostSame: Own, HostHostCross: Own, PodHostSame: Own,
-	PodPodSame: Own, PodPodCross: Own, PodSvcLocal: Own, PodSvcRemote: Own,
+	HostHostSame: OwnAddress, HostHostCross: OwnAddress, PodHostSame: OwnAddress,
+	PodPodSame: OwnAddress, PodPodCross: OwnAddress, PodSvcLocal: OwnAddress, PodSvcRemote: OwnAddress,
 }
 
 // Entering returns the paths on which the outgoing device determines the source address: the node is the client or
@@ -211,11 +209,11 @@ func Entering(near, far Client) Clients {
 
 var (
 	// Masqueraded are a pod's paths out of the cluster, with the address of its node.
-	Masqueraded = Clients{PodHostCross: Node, PodExternal: Node}
+	Masqueraded = Clients{PodHostCross: NodeAddress, PodExternal: NodeAddress}
 	// Unmasqueraded: the underlay has routes to the pods, the external network does not.
-	Unmasqueraded = Clients{PodHostCross: Own}
+	Unmasqueraded = Clients{PodHostCross: OwnAddress}
 	// HairpinGateway and HairpinNode: a pod reaches itself through its Service, masqueraded with the node's address towards
 	// the pod.
 	HairpinGateway = Clients{PodSelf: FirstOfRange}
-	HairpinNode    = Clients{PodSelf: Node}
+	HairpinNode    = Clients{PodSelf: NodeAddress}
 )
