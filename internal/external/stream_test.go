@@ -10,7 +10,29 @@ import (
 	"testing/iotest"
 
 	"github.com/cnibench/cnibench/internal/measure/result"
+	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
+
+// TestOpenStream: what is no result is an error that names the file.
+func TestOpenStream(t *testing.T) {
+	for _, c := range []struct{ name, body, says, hint string }{
+		{"empty", "", "it is empty", ""},
+		{"other", "hello", "not a result of cnibench, nor the output of a supported tool", "cnibench-csv v1"},
+		{"version", `{"schema":"cnibench.result/v9"}` + "\n", "v9", "version"},
+		{"iperf3", `{"start":{"test_start":{"protocol":"TCP","num_streams":1,"blksize":10}},"intervals":[],"end":{"sum_received":{"seconds":1,"bytes":5}}}`, "profile or the path", "cnibench import"},
+	} {
+		name := filepath.Join(t.TempDir(), c.name)
+		if err := os.WriteFile(name, []byte(c.body), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenStream(name); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(advice.Of(err), c.hint) || !strings.Contains(err.Error(), c.name) {
+			t.Errorf("%s: %v (hint %q), want %q", c.name, err, advice.Of(err), c.says)
+		}
+	}
+	if _, err := OpenStream(filepath.Join(t.TempDir(), "nowhere")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+}
 
 // TestStream reads a result and a foreign output from a pipe, which cannot be read twice.
 func TestStream(t *testing.T) {

@@ -2,13 +2,14 @@ package report_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/external/externaltest"
+	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/judge/check"
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/findings"
@@ -53,11 +54,15 @@ func checked(t *testing.T, name string, h result.Header, records []result.Record
 // checkOf is what check finds in a file of examples/published.
 func checkOf(t *testing.T, name string) check.Report {
 	t.Helper()
-	c, err := externaltest.Load(filepath.Join(published, name))
+	s, err := external.OpenStream(filepath.Join(published, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return checked(t, name, c.Header, c.Records)
+	var all []result.Record
+	if err := errors.Join(s.Each(func(r *result.Record) error { all = append(all, *r); return nil }), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return checked(t, name, s.Header, all)
 }
 
 // TestCheckPublished holds what is said of each published result in a golden file.

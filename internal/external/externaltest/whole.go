@@ -1,3 +1,4 @@
+// Package externaltest reads result files whole, for tests.
 package externaltest
 
 import (

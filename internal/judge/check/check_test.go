@@ -2,6 +2,7 @@ package check
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -10,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cnibench/cnibench/internal/external/externaltest"
+	"github.com/cnibench/cnibench/internal/external"
 	"github.com/cnibench/cnibench/internal/measure/facts"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -35,11 +36,15 @@ func view(h result.Header, records []result.Record) *View {
 // load reads a file of examples/published.
 func load(t *testing.T, name string) Report {
 	t.Helper()
-	c, err := externaltest.Load(filepath.Join(published, name))
+	s, err := external.OpenStream(filepath.Join(published, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := view(c.Header, c.Records).Report(name, nil)
+	v := New(s.Header)
+	if err := errors.Join(s.Each(func(r *result.Record) error { return v.Add(*r) }), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := v.Report(name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
