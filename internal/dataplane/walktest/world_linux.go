@@ -157,6 +157,16 @@ func Service(name string, n byte, pods string) service.Service {
 	return s
 }
 
+// Services are one of each kind, at 10.43.0.10 and on.
+func Services() *service.Config {
+	local, far, sticky := Service("local", 15, "a"), Service("far", 16, ""), Service("sticky", 17, "abc")
+	local.ExternalTrafficPolicyLocal, far.ExternalTrafficPolicyLocal, sticky.SessionAffinity = true, true, true
+	far.Endpoints = []service.Endpoint{{Addr: netip.MustParseAddrPort("10.42.9.9:8080")}}
+	return &service.Config{ClusterCIDR: Cluster, Services: []service.Service{
+		Service("one", 10, "a"), Service("self", 11, "b"), Service("closed", 12, ""), Service("three", 13, "abc"), Service("routed", 14, "d"), local, far, sticky,
+	}}
+}
+
 // AddAddress gives eth0 of a namespace one more address.
 func (w World) AddAddress(t *testing.T, name, a string) {
 	t.Helper()

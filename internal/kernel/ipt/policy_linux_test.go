@@ -30,7 +30,7 @@ func calico(pods ...string) *policy.CalicoConfig {
 func underlay(pods ...string) policy.Node {
 	c := calico(pods...)
 	c.Pools = []netip.Prefix{walktest.Cluster}
-	return policy.Node{Services: services(), Calico: c}
+	return policy.Node{Services: walktest.Services(), Calico: c}
 }
 
 // targets lists where the rules of a chain lead.
@@ -54,8 +54,8 @@ func tableOf(tables []ipt.SavedTable, name string) ipt.SavedTable {
 // TestMasqueradeOfPods holds what an outside server sees of a pod, and that pods see each other, under each CNI.
 func TestMasqueradeOfPods(t *testing.T) {
 	nodes := map[string]policy.Node{
-		"flannel": {Services: services(), Flannel: flannel()},
-		"canal":   {Services: services(), Flannel: flannel(), Calico: calico("a", "b", "c")},
+		"flannel": {Services: walktest.Services(), Flannel: flannel()},
+		"canal":   {Services: walktest.Services(), Flannel: flannel(), Calico: calico("a", "b", "c")},
 		"calico":  underlay("a", "b", "c"),
 	}
 	for name, n := range nodes {

@@ -13,19 +13,10 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-func services() *service.Config {
-	local, far, sticky := walktest.Service("local", 15, "a"), walktest.Service("far", 16, ""), walktest.Service("sticky", 17, "abc")
-	local.ExternalTrafficPolicyLocal, far.ExternalTrafficPolicyLocal, sticky.SessionAffinity = true, true, true
-	far.Endpoints = []service.Endpoint{{Addr: netip.MustParseAddrPort("10.42.9.9:8080")}}
-	return &service.Config{ClusterCIDR: walktest.Cluster, Services: []service.Service{
-		walktest.Service("one", 10, "a"), walktest.Service("self", 11, "b"), walktest.Service("closed", 12, ""), walktest.Service("three", 13, "abc"), walktest.Service("routed", 14, "d"), local, far, sticky,
-	}}
-}
-
 // TestServices holds what a backend sees on every way to a Service.
 func TestServices(t *testing.T) {
 	eachWorld(t, func(t *testing.T, w *world) {
-		w.load(t, policy.Node{Services: services()})
+		w.load(t, policy.Node{Services: walktest.Services()})
 		tests := []struct {
 			way      string
 			from     string
@@ -56,7 +47,7 @@ func TestServices(t *testing.T) {
 
 func TestNobodyThere(t *testing.T) {
 	eachWorld(t, func(t *testing.T, w *world) {
-		w.load(t, policy.Node{Services: services()})
+		w.load(t, policy.Node{Services: walktest.Services()})
 		for _, way := range [][2]string{{"a", "10.43.0.12:80"}, {"node", "10.43.0.12:80"}, {"client", walktest.NodeIP + ":30012"}, {"a", walktest.NodeIP + ":30012"}} {
 			if _, _, err := w.Ask(way[0], way[1], walktest.Patient); !walktest.IsRefused(err) {
 				t.Errorf("%s to %s, a service without endpoints: %v, want refused", way[0], way[1], err)
@@ -81,7 +72,7 @@ func TestNobodyThere(t *testing.T) {
 func TestShares(t *testing.T) {
 	const n, bound = 300, 29.0
 	eachWorld(t, func(t *testing.T, w *world) {
-		w.load(t, policy.Node{Services: services()})
+		w.load(t, policy.Node{Services: walktest.Services()})
 		got := map[string]float64{}
 		for range n {
 			_, is, err := w.Ask("d", "10.43.0.13:80", walktest.Patient)
@@ -102,7 +93,7 @@ func TestShares(t *testing.T) {
 
 func TestAffinity(t *testing.T) {
 	eachWorld(t, func(t *testing.T, w *world) {
-		w.load(t, policy.Node{Services: services()})
+		w.load(t, policy.Node{Services: walktest.Services()})
 		_, first, err := w.Ask("d", "10.43.0.17:80", walktest.Patient)
 		must(t, err)
 		for range 20 {
@@ -141,7 +132,7 @@ func TestLoadingTime(t *testing.T) {
 // TestRoundTrip loads what every profile has at once, and compares what the kernel holds with what was asked for.
 func TestRoundTrip(t *testing.T) {
 	eachWorld(t, func(t *testing.T, w *world) {
-		n := policy.Node{Services: services(), Flannel: flannel(), Calico: calico("a", "b", "c")}
+		n := policy.Node{Services: walktest.Services(), Flannel: flannel(), Calico: calico("a", "b", "c")}
 		n.Calico.VXLAN, n.Calico.Policies, n.Calico.PoliciesUnselected = true, 3, 2
 		n.Calico.Pools = []netip.Prefix{walktest.Cluster}
 		w.load(t, n)

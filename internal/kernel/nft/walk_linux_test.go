@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/cnibench/cnibench/internal/dataplane/policy"
-	"github.com/cnibench/cnibench/internal/dataplane/service"
 	"github.com/cnibench/cnibench/internal/dataplane/walktest"
 	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
@@ -25,19 +24,12 @@ func newWorld(t *testing.T, n policy.Node) walktest.World {
 	return w
 }
 
-// services are one of each kind.
+// services are one of each kind, and one with a load balancer.
 func services() policy.Node {
-	local, far, sticky := walktest.Service("local", 15, "a"), walktest.Service("far", 16, ""), walktest.Service("sticky", 17, "abc")
-	local.ExternalTrafficPolicyLocal, far.ExternalTrafficPolicyLocal, sticky.SessionAffinity = true, true, true
-	far.Endpoints = []service.Endpoint{{Addr: netip.MustParseAddrPort("10.42.9.9:8080")}}
-	open := walktest.Service("open", 19, "a")
+	c, open := walktest.Services(), walktest.Service("open", 19, "a")
 	open.LoadBalancerIPs = []netip.Addr{netip.MustParseAddr("203.0.113.2")}
-	return policy.Node{ProxyNFT: true, Services: &service.Config{
-		ClusterCIDR: walktest.Cluster, ServiceCIDR: netip.MustParsePrefix("10.43.0.0/16"), NodePortAddr: netip.MustParseAddr(walktest.NodeIP),
-		Services: []service.Service{
-			walktest.Service("one", 10, "a"), walktest.Service("self", 11, "b"), walktest.Service("closed", 12, ""), walktest.Service("three", 13, "abc"), walktest.Service("routed", 14, "d"), local, far, sticky, open,
-		},
-	}}
+	c.ServiceCIDR, c.NodePortAddr, c.Services = netip.MustParsePrefix("10.43.0.0/16"), netip.MustParseAddr(walktest.NodeIP), append(c.Services, open)
+	return policy.Node{ProxyNFT: true, Services: c}
 }
 
 // underlay is a whole node of Calico without encapsulation, with the pods named.
