@@ -41,7 +41,7 @@ func (p *program) labUp(context.Context, string, plan.Plan, bool) error  { retur
 func (p *program) labExec(context.Context, string, []string) error       { return errNotLinux }
 
 func chooseLab(string) (string, error)        { return "", errNotLinux }
-func labVariant(string) (plan.Variant, error) { return "", errNotLinux }
+func labVariant(string) (plan.Variant, error) { return plan.Variant{}, errNotLinux }
 
 // open opens a cluster: there is no lab.
 func (a *diagnosis) open(ctx context.Context, want plan.Plan, _ string, say func(string, ...any)) (env.Environment, plan.Plan, error) {
