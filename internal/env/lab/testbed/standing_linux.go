@@ -91,11 +91,14 @@ func (e *Standing) between(from, to string) error {
 	if from == "" && to == "" {
 		return nil
 	}
+	if from == "" || to == "" {
+		return errors.New("--from and --to go together in a lab: name two places of cnibench lab exec")
+	}
 	ends := [2]map[plan.Role]string{}
 	for i, name := range []string{from, to} {
 		at := slices.IndexFunc(e.of.Hosts, func(h lab.HostDescription) bool { return h.Name == name && h.Node != "" })
 		if at < 0 {
-			return fmt.Errorf("the lab has no node or pod %q: --from and --to go together, and name two of cnibench lab exec", name)
+			return fmt.Errorf("the lab has no node or pod %q: name a place of cnibench lab exec", name)
 		}
 		node := e.of.Hosts[at].Node
 		ends[i] = map[plan.Role]string{plan.Host: node, plan.Pod: name}
