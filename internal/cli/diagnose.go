@@ -101,8 +101,8 @@ func diagnoseCommand(p *program) *cobra.Command {
 	formatFlag(cmd, &a.format, documentNames)
 	f := cmd.Flags()
 	f.StringVar(&a.lab, "lab", "", "`name` of the lab of lab up, if several are up")
-	f.StringVar(&a.from, "from", "", "node or pod where the paths begin: NAMESPACE/POD, in a lab NODE/POD")
-	f.StringVar(&a.to, "to", "", "node or pod or Service where they end: on another node; NAMESPACE/NAME, with :PORT for one of its ports")
+	f.StringVar(&a.from, "from", "", "`place` where the paths begin: a node or pod (NAMESPACE/POD, in a lab NODE/POD)")
+	f.StringVar(&a.to, "to", "", "`place` where they end: a node or pod or Service (NAMESPACE/NAME, :PORT for one of its ports) on another node")
 	f.StringVarP(&a.output, "output", "o", "", "keep the trials in `file`; default none")
 	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; default as for kubectl")
 	f.Lookup("explain").Usage = "sample where the CPU time of a request is spent: on the slow side, after the answer, in at most a minute"
