@@ -6,7 +6,7 @@
 #   scripts/e2e.sh                    all kinds of clusters, one after another; one that fails does not keep the others from it
 #   scripts/e2e.sh CNI PROXY [TESTS]  one of them: a CNI of the test cluster; iptables, nftables, or none with Cilium; and of
 #                                     the tests those that match a pattern; NetworkPolicies are enforced if it names
-#                                     TestPolicyEnforced
+#                                     TestPolicy
 #   scripts/e2e.sh none PROXY         CNIs in turn on one cluster
 #
 # Results and reports are left in e2e/results.
@@ -19,7 +19,7 @@ say() { echo "e2e: $*" >&2; }
 if [ $# -eq 0 ]; then
 	trap 'exit 130' INT TERM
 	failed= cilium='none TestDetect|TestCheckLiveConfig|TestPaths'
-	for kind in 'flannel-vxlan iptables .' 'flannel-host-gw nftables TestDetect|TestPaths|TestPolicyEnforced' \
+	for kind in 'flannel-vxlan iptables .' 'flannel-host-gw nftables TestDetect|TestPaths|TestPolicy' \
 		'bridge iptables TestDetect|TestPaths' "cilium-vxlan $cilium" "cilium-native $cilium" "cilium-native-legacy $cilium" \
 		"cilium-native-dsr $cilium" 'none iptables'; do
 		began=$(date +%s)
@@ -92,7 +92,7 @@ raise() { # raise CNI PROXY [FLAG]
 
 on() { # on CNI PROXY TESTS
 	policies=
-	case $1:$3 in cilium-*) ;; *TestPolicyEnforced*) policies=--policies ;; esac
+	case $1:$3 in cilium-*) ;; *TestPolicy*) policies=--policies ;; esac
 	raise "$1" "$2" $policies
 	objects >"$work/objects.before"
 	bin/cnibench cni detect --image "$CNIBENCH_IMAGE"
