@@ -57,8 +57,13 @@ machine() {
 		done
 	} | sort
 }
-# What of a run could be left in a cluster.
-objects() { kubectl get namespaces,pods,services,clusterroles,clusterrolebindings,persistentvolumes -A -o name | sort; }
+# What of a run could be left in a cluster. A pod that a test has replaced, as of the resolver, has another name and the same owner.
+objects() {
+	{
+		kubectl get namespaces,services,clusterroles,clusterrolebindings,persistentvolumes -A -o name
+		kubectl get pods -A --no-headers -o custom-columns=:metadata.generateName,:metadata.name | awk '{ print "pod/" ($1 == "<none>" ? $2 : $1) }'
+	} | sort
+}
 
 finish() {
 	status=$?
