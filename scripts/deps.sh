@@ -69,6 +69,8 @@ if [ "$want" = vm ]; then
 	need cpio cpio cpio
 	need xz xz-utils xz
 	need depmod kmod kmod
+	need ovs-vswitchd openvswitch-switch openvswitch
+	need jq jq jq
 fi
 # A go that is older than 1.21 cannot fetch the toolchain that go.mod names. The module proxy has that toolchain as a
 # module, which any go can download; the Makefile puts .toolchain/bin first in PATH.

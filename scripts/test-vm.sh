@@ -4,13 +4,13 @@
 # mode, the account of WireGuard's CPU time, and the kernel tests that are skipped elsewhere. The exit code is the guest's.
 # Emulation is slow, so this proves functions and measures nothing.
 #
-#	scripts/test-vm.sh [PROFILE...]
+#	scripts/test-vm.sh [PROFILE...]      a profile file by its path from the root of the repository
 #
 # KERNEL=file.deb takes another kernel than the newest of Debian backports; GUEST=command runs something else in the guest.
 # It needs apt-get (the kernel is a package), qemu-system-x86_64, busybox, cpio, xz and depmod; make test-vm installs them.
 set -eu
 cd "$(dirname "$0")/.."
-profiles="${*:-calico-ipip ipvlan macvlan flannel-wireguard cilium-netkit calico-vxlan(encryption=wireguard) cilium-native(encryption=wireguard) cilium-vxlan(encryption=wireguard) cilium-native(encryption=ipsec)}"
+profiles="${*:-calico-ipip ipvlan macvlan flannel-wireguard cilium-netkit calico-vxlan(encryption=wireguard) cilium-native(encryption=wireguard) cilium-vxlan(encryption=wireguard) cilium-native(encryption=ipsec) examples/profiles/antrea.yaml}"
 # Tests that need what few kernels have: the first of the package, the second by name.
 kernel_tests="kernel/link:. kernel/ipvs:. kernel/bpf/attach:. env/lab/selftest:TestBreakageIsNoticed/(encrypt|netkit|ipvs)"
 suite=${SUITE:-bookworm-backports}
@@ -46,10 +46,10 @@ dpkg-deb -x "$KERNEL" "$work/kernel"
 version=$(ls "$work/kernel/lib/modules")
 
 root=$work/root
-mkdir -p "$root/bin" "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/run" "$root/etc" "$root/var/lib" "$root/lib/modules/$version"
-# Of the modules, those of networking: the rest is drivers of hardware that the guest has not.
+mkdir -p "$root/bin" "$root/proc" "$root/sys" "$root/dev" "$root/tmp" "$root/run" "$root/etc" "$root/var/lib" "$root/usr/share" "$root/lib/modules/$version"
+# Of the modules, those of networking and overlayfs: the rest is drivers of hardware that the guest has not.
 (cd "$work/kernel/lib/modules/$version" && cp modules.builtin modules.builtin.modinfo modules.order "$root/lib/modules/$version/" &&
-	find kernel/net kernel/drivers/net kernel/lib kernel/crypto kernel/arch -name '*.ko*' | cpio -pdm --quiet "$root/lib/modules/$version")
+	find kernel/net kernel/drivers/net kernel/lib kernel/crypto kernel/arch kernel/fs/overlayfs -name '*.ko*' | cpio -pdm --quiet "$root/lib/modules/$version")
 find "$root/lib/modules" -name '*.ko.xz' -exec xz -d {} +
 depmod -b "$root" "$version"
 
@@ -67,7 +67,8 @@ install_program() {
 	[ -e "$root/usr/sbin/$1" ] || ln -s "$path" "$root/usr/sbin/$1"
 	install_libraries "$path"
 }
-for p in ip bridge ethtool iptables iptables-nft ip6tables-nft iptables-restore iptables-save ip6tables ip6tables-restore ip6tables-save ipset nft kmod; do
+for p in ip bridge ethtool iptables iptables-nft ip6tables-nft iptables-restore iptables-save ip6tables ip6tables-restore ip6tables-save ipset nft kmod \
+	ovs-vswitchd ovsdb-server ovsdb-tool ovs-vsctl ovs-ofctl ovs-appctl jq dash nsenter; do
 	command -v "$p" >/dev/null && install_program "$p"
 done
 for d in /usr/lib/*/xtables /usr/lib/xtables; do
@@ -80,12 +81,16 @@ cp -L "$(command -v busybox)" "$root/bin/busybox"
 make -s build
 cp bin/cnibench "$root/bin/cnibench"
 cp /etc/os-release "$root/etc/os-release"
+cp -r /usr/share/openvswitch "$root/usr/share/"
+ln -s ../run "$root/var/run"
+git ls-files -co --exclude-standard examples/profiles | cpio -pdm --quiet "$root"
 printf 'root:x:0:0::/:/bin/sh\n' > "$root/etc/passwd"
 printf 'tcp 6 TCP\nudp 17 UDP\n' > "$root/etc/protocols" # by which ipset knows them
 
 cat > "$root/init" <<'INIT'
 #!/bin/busybox sh
 /bin/busybox --install -s /bin
+ln -sf /usr/sbin/dash /bin/sh # busybox prefers its own ip
 export PATH=/usr/sbin:/sbin:/bin:/usr/bin
 mount -t proc none /proc
 mount -t sysfs none /sys
@@ -93,7 +98,7 @@ mount -t devtmpfs none /dev
 mount -t tmpfs none /tmp
 mkdir -p /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup
 echo 3 > /proc/sys/kernel/printk
-for m in veth bridge br_netfilter vxlan ipip wireguard ipvlan macvlan tun sch_ingress cls_bpf nf_conntrack_netlink ip_vs ip_vs_rr; do
+for m in veth bridge br_netfilter vxlan ipip wireguard ipvlan macvlan tun sch_ingress cls_bpf nf_conntrack_netlink ip_vs ip_vs_rr geneve openvswitch overlay; do
 	modprobe "$m" 2>/dev/null || echo "guest: no module $m"
 done
 echo "guest: Linux $(uname -r)"

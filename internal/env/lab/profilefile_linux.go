@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/dataplane/service"
@@ -184,6 +185,14 @@ func (s instanceSpec) TunnelMTU() int {
 		return s.PodMTU()
 	}
 	return s.Lab.MTU - s.Profile.ReservedOn(s.Lab.Family)
+}
+
+// AffinityAfter returns how long after a client's first connection to a Service session affinity holds.
+func (s instanceSpec) AffinityAfter() time.Duration {
+	if s.file == nil {
+		return 0
+	}
+	return time.Duration(s.file.Expect.AffinityAfter)
 }
 
 // Plugged reports whether CNI plugins connect the pods.

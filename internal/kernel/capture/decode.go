@@ -30,7 +30,8 @@ type Frame struct {
 	TCP      *TCP
 	ICMP     *ICMP
 	VXLAN    *VXLAN
-	// Inner is the frame inside VXLAN, or the packet inside IP in IP (which has no Ethernet header).
+	Geneve   *Geneve
+	// Inner is the frame inside VXLAN or Geneve, or the packet inside IP in IP (which has no Ethernet header).
 	Inner *Frame
 }
 
@@ -76,6 +77,9 @@ type ICMP struct{ Type, Code uint8 }
 // VXLAN is a tunnel header.
 type VXLAN struct{ VNI uint32 }
 
+// Geneve is a tunnel header.
+type Geneve struct{ VNI uint32 }
+
 const (
 	etherIPv4 = 0x0800
 	etherIPv6 = 0x86dd
@@ -104,6 +108,12 @@ const snapLength = 256
 
 // vxlanPorts are the destination ports taken for VXLAN: the one assigned by IANA and the one that Linux had before.
 var vxlanPorts = []uint16{4789, 8472}
+
+// genevePort is the destination port taken for Geneve, and etherBridged its protocol for Ethernet frames.
+const (
+	genevePort   = 6081
+	etherBridged = 0x6558
+)
 
 // Decode takes the first bytes of an Ethernet frame of length bytes apart. It never fails: what cannot be read is
 // absent from the Frame. A length below len(b) is taken for len(b).
@@ -270,12 +280,21 @@ func (d decoder) udp(f *Frame, b []byte) {
 	}
 	f.UDP = &UDP{SourcePort: binary.BigEndian.Uint16(b), DestinationPort: binary.BigEndian.Uint16(b[2:])}
 	b = b[8:]
-	// The I flag says that there is a VNI; without it the datagram only shares a port with VXLAN.
-	if !slices.Contains(vxlanPorts, f.UDP.DestinationPort) || len(b) < 8 || b[0]&0x08 == 0 {
+	if len(b) < 8 {
 		return
 	}
-	f.VXLAN = &VXLAN{VNI: binary.BigEndian.Uint32(b[4:]) >> 8}
-	b = b[8:]
+	header, vni := 8, binary.BigEndian.Uint32(b[4:])>>8
+	switch port := f.UDP.DestinationPort; {
+	// The I flag says that there is a VNI; without it the datagram only shares a port with VXLAN.
+	case slices.Contains(vxlanPorts, port) && b[0]&0x08 != 0:
+		f.VXLAN = &VXLAN{VNI: vni}
+	case port == genevePort && binary.BigEndian.Uint16(b[2:]) == etherBridged:
+		f.Geneve = &Geneve{VNI: vni}
+		header += 4 * int(b[0]&0x3f) // its options
+	default:
+		return
+	}
+	b = b[min(header, len(b)):]
 	if f.Inner = d.inner(b); f.Inner != nil {
 		d.under().ethernet(f.Inner, b)
 	}

@@ -84,6 +84,11 @@ func TestDecode(t *testing.T) {
 	vxlan := func(port uint16, flags byte) []byte {
 		return eth(0x0800, v4{proto: 17, ttl: 64}.packet(udpHeader(41000, port, vxlanHeader(flags, 4096, innerFrame))))
 	}
+	geneve := func(port, protocol uint16) []byte {
+		header := vxlanHeader(1, 4096, append(make([]byte, 4), innerFrame...)) // with an option of 4 bytes
+		binary.BigEndian.PutUint16(header[2:], protocol)
+		return eth(0x0800, v4{proto: 17, ttl: 64}.packet(udpHeader(41000, port, header)))
+	}
 	fragmented := ip(17, 64, 28)
 	fragmented.Fragment = true
 	later := ip(17, 64, 28)
@@ -123,6 +128,9 @@ func TestDecode(t *testing.T) {
 		{"cut TCP", eth(0x0800, v4{proto: 6, ttl: 64}.packet(tcpHeader(1, 2, 0)[:13])), Frame{Length: 47, Ethernet: ether(0x0800), IP: ip(6, 64, 33)}},
 		{"VXLAN", vxlan(4789, 8), Frame{Length: 104, Ethernet: ether(0x0800), IP: ip(17, 64, 90), UDP: &UDP{41000, 4789}, VXLAN: &VXLAN{4096}, Inner: inner}},
 		{"VXLAN, old port", vxlan(8472, 8), Frame{Length: 104, Ethernet: ether(0x0800), IP: ip(17, 64, 90), UDP: &UDP{41000, 8472}, VXLAN: &VXLAN{4096}, Inner: inner}},
+		{"Geneve with an option", geneve(6081, 0x6558), Frame{Length: 108, Ethernet: ether(0x0800), IP: ip(17, 64, 94), UDP: &UDP{41000, 6081}, Geneve: &Geneve{4096}, Inner: inner}},
+		{"Geneve without Ethernet", geneve(6081, 0x0800), Frame{Length: 108, Ethernet: ether(0x0800), IP: ip(17, 64, 94), UDP: &UDP{41000, 6081}}},
+		{"Geneve on another port", geneve(6082, 0x6558), Frame{Length: 108, Ethernet: ether(0x0800), IP: ip(17, 64, 94), UDP: &UDP{41000, 6082}}},
 		{"VXLAN without a VNI", vxlan(4789, 0), Frame{Length: 104, Ethernet: ether(0x0800), IP: ip(17, 64, 90), UDP: &UDP{41000, 4789}}},
 		{"VXLAN on another port", vxlan(4790, 8), Frame{Length: 104, Ethernet: ether(0x0800), IP: ip(17, 64, 90), UDP: &UDP{41000, 4790}}},
 		{"IP in IP", eth(0x0800, v4{proto: 4, ttl: 64}.packet(v4{proto: 17, ttl: 63}.packet(datagram))), Frame{
@@ -219,5 +227,5 @@ func FuzzDecode(f *testing.F) {
 func withdrawn(cut, whole *Frame) bool {
 	return cut.Ethernet != nil && whole.Ethernet == nil || cut.IP != nil && whole.IP == nil ||
 		cut.UDP != nil && whole.UDP == nil || cut.TCP != nil && whole.TCP == nil ||
-		cut.VXLAN != nil && whole.VXLAN == nil
+		cut.VXLAN != nil && whole.VXLAN == nil || cut.Geneve != nil && whole.Geneve == nil
 }

@@ -4,7 +4,7 @@
 // It has two halves that know nothing of each other.
 //
 //	Decode    bytes -> Frame; pure, total, fuzzed. It reads Ethernet, IPv4, IPv6 with its extension headers, UDP, TCP, ICMP,
-//	          VXLAN on the two ports in use and IP in IP, and follows a tunnel into the frame inside.
+//	          VXLAN on the two ports in use, Geneve on its port and IP in IP, and follows a tunnel into the frame inside.
 //	Capture   a packet socket in a namespace, which hands its frames to Decode
 //
 // The package is for proofs, not for measuring: a packet socket costs every frame a copy, so nothing may be timed while

@@ -44,8 +44,11 @@ func (h *Handle) Devices() ([]Device, error) {
 		d.SuperPacket = int(min(a.GSOMaxSize, a.GSOIPv4MaxSize))
 		d.Name, d.Kind, d.MTU, d.Master = a.Name, l.Type(), a.MTU, names[a.MasterIndex]
 		d.Up = a.Flags&net.FlagUp != 0
-		if v, ok := l.(*netlink.Vxlan); ok {
+		switch v := l.(type) {
+		case *netlink.Vxlan:
 			d.VNI, d.Port, d.Learning, d.External = v.VxlanId, v.Port, v.Learning, v.FlowBased
+		case *netlink.Geneve:
+			d.VNI, d.Port, d.External = int(v.ID), int(v.Dport), v.FlowBased
 		}
 		addrs, err := h.nl.AddrList(l, unix.AF_UNSPEC)
 		if err != nil {

@@ -35,7 +35,7 @@ type Merge struct {
 
 // receives says whether a device receives from the wire. No device does without m.
 func (m *Merge) receives(l netlink.Link) bool {
-	return m != nil && (slices.Contains(m.NICs, l.Attrs().Name) || slices.Contains([]string{"vxlan", "ipip", "wireguard", "ip6tnl"}, l.Type()))
+	return m != nil && (slices.Contains(m.NICs, l.Attrs().Name) || slices.Contains([]string{"vxlan", "geneve", "ipip", "wireguard", "ip6tnl"}, l.Type()))
 }
 
 // leaves says whether a feature of a device stays as it is.

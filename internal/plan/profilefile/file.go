@@ -120,14 +120,15 @@ type pod struct {
 
 // Expect has what the self-test must find, as data.
 type Expect struct {
-	Paths     map[string]string `yaml:"paths" help:"paths that work, with the client that the server sees: any, own, node, tunnel or first-of-range"`
-	Datagrams map[string]string `yaml:"datagrams" help:"the same for UDP, where it differs"`
-	Refused   []string          `yaml:"refused" help:"paths that must not work; they are not measured"`
-	Attach    *attachment       `yaml:"attach" help:"connection of a pod to its node"`
-	Tracked   *bool             `yaml:"tracked" help:"conntrack tracks connections between pods on every node that they cross"`
-	Untouched *bool             `yaml:"untouched" help:"the nodes' iptables rules count no packets between pods"`
-	Route     *expectedRoute    `yaml:"route" help:"route of a node to the pods of another node"`
-	Tunnel    *expectedTunnel   `yaml:"tunnel" help:"device that encapsulates packets between nodes; without it they cross the wire plain"`
+	Paths         map[string]string `yaml:"paths" help:"paths that work, with the client that the server sees: any, own, node, tunnel or first-of-range"`
+	Datagrams     map[string]string `yaml:"datagrams" help:"the same for UDP, where it differs"`
+	Refused       []string          `yaml:"refused" help:"paths that must not work; they are not measured"`
+	Attach        *attachment       `yaml:"attach" help:"connection of a pod to its node"`
+	Tracked       *bool             `yaml:"tracked" help:"conntrack tracks connections between pods on every node that they cross"`
+	Untouched     *bool             `yaml:"untouched" help:"the nodes' iptables rules count no packets between pods"`
+	AffinityAfter span              `yaml:"affinity-after" help:"time from which session affinity holds after a client's first connection to a Service; those before may reach another endpoint"`
+	Route         *expectedRoute    `yaml:"route" help:"route of a node to the pods of another node"`
+	Tunnel        *expectedTunnel   `yaml:"tunnel" help:"device that encapsulates packets between nodes; without it they cross the wire plain"`
 }
 
 // attachment is the connection of a pod to its node.
@@ -150,9 +151,9 @@ type expectedRoute struct {
 // expectedTunnel is a device that encapsulates.
 type expectedTunnel struct {
 	Dev      string `yaml:"dev" help:"device" need:"yes"`
-	Kind     string `yaml:"kind" help:"kind of the device" words:"vxlan,ipip" need:"yes"`
-	Port     int    `yaml:"port" help:"UDP destination port, for vxlan"`
-	VNI      int    `yaml:"vni" help:"network identifier, for vxlan"`
+	Kind     string `yaml:"kind" help:"kind of the device" words:"vxlan,geneve,ipip" need:"yes"`
+	Port     int    `yaml:"port" help:"UDP destination port, for vxlan and geneve"`
+	VNI      int    `yaml:"vni" help:"network identifier, for vxlan and geneve"`
 	Overhead int    `yaml:"overhead" help:"bytes that the headers add to each packet" need:"yes"`
 	Tracked  *bool  `yaml:"tracked" help:"conntrack tracks the packets of the tunnel on the nodes at both ends"`
 }

@@ -164,7 +164,7 @@ func wireChecks(x expectation) []check {
 	if x.Attach == nil {
 		list = append(list, check{"conntrack.inner", path, "the nodes that track the connection", innerTracked(path, x.Tracked)})
 	}
-	if t := x.wireTunnel(); t != nil && !t.ipip {
+	if t := x.wireTunnel(); t != nil && t.kind != "ipip" {
 		list = append(list, check{"conntrack.outer", path, "the entries for packets of the tunnel", outerTracked(path, t)})
 	}
 	return append(list, policedChecks(x, path)...)
@@ -204,10 +204,10 @@ func (x expectation) carrier() string {
 	switch {
 	case t == nil:
 		return "plain"
-	case t.ipip:
+	case t.kind == "ipip":
 		return "ip protocol 4"
 	}
-	return fmt.Sprintf("vxlan udp %d vni %d", t.port, t.vni)
+	return fmt.Sprintf("%s udp %d vni %d", t.kind, t.port, t.vni)
 }
 
 // nodeChecks are the checks of nodes and pods without traffic.
@@ -235,7 +235,7 @@ func nodeChecks(x expectation) []check {
 			list = append(list, check{kind: "tunnel.states", what: "the states and policies of IPsec on each node", probe: ipsecStates})
 		} else if t.sealed {
 			list = append(list, check{kind: "tunnel.peers", what: "the peers of the tunnel device", probe: tunnelPeers(t)})
-		} else if !t.ipip {
+		} else if t.kind == "vxlan" {
 			list = append(list,
 				check{kind: "tunnel.fdb", what: "forwarding entries of the tunnel device", probe: tunnelForwarding(t)},
 				check{kind: "tunnel.neighbour", what: "ARP entries of the tunnel device", probe: tunnelNeighbours(t)})

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cnibench/cnibench/internal/dataplane"
 	"github.com/cnibench/cnibench/internal/plan"
@@ -43,6 +44,8 @@ type expectation struct {
 	merges bool
 	// long says that super-packets are longer than 64 KiB.
 	long bool
+	// affinityAfter is how long after a client's first connection to a Service session affinity holds.
+	affinityAfter time.Duration
 	// policies is the number of policies that select every pod.
 	policies int
 }
@@ -55,9 +58,10 @@ type tunnel struct {
 	tracked bool
 	// inside is the length of the headers of an encapsulation within it.
 	inside int
-	// ipip says that it is IP in IP, sealed that it encrypts: the wire shows no inner addresses and ports. esp is sealed by IPsec,
+	// kind is that of profile.Tunnel. sealed says that it encrypts: the wire shows no inner addresses and ports. esp is sealed by IPsec,
 	// which has no device: the ends are the pods' gateways.
-	ipip, sealed, esp bool
+	kind        string
+	sealed, esp bool
 	// external says that VNI and addresses come with each packet; routed is dataplane.Expectation.RouteMTU.
 	external, routed bool
 	// spare says that packets between nodes do not use it.
@@ -73,7 +77,7 @@ func expected(p profile.Profile, x dataplane.Expectation) expectation {
 	if t := p.Tunnel; t != nil {
 		full.tunnel = &tunnel{
 			device: slices.Concat(t.Devices, []string{""})[0], device6: t.Device6, port: t.Port, vni: t.VNI, tracked: x.TunnelTracked,
-			ipip: t.Kind == "ipip", sealed: t.Kind == "wireguard" || t.Kind == "ipsec", esp: t.Kind == "ipsec", external: t.External, routed: x.RouteMTU, spare: t.Spare > 0, inside: t.Inside,
+			kind: t.Kind, sealed: t.Kind == "wireguard" || t.Kind == "ipsec", esp: t.Kind == "ipsec", external: t.External, routed: x.RouteMTU, spare: t.Spare > 0, inside: t.Inside,
 		}
 	}
 	return full

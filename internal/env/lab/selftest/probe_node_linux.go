@@ -326,6 +326,8 @@ func tunnelDevice(t *tunnel) inspection {
 	return func(_ context.Context, s *scene) finding {
 		describe := func(d link.Device) string {
 			switch {
+			case d.Kind == "geneve":
+				return fmt.Sprintf("geneve %s external %v port %d", d.Name, d.External, d.Port)
 			case d.Kind != "vxlan":
 				return fmt.Sprintf("%s %s mtu %d", d.Kind, d.Name, d.MTU)
 			case d.External:
@@ -340,7 +342,9 @@ func tunnelDevice(t *tunnel) inspection {
 			model.MTU = s.inst.Spec.Lab.MTU
 		}
 		switch {
-		case t.ipip:
+		case t.kind == "geneve":
+			model.Kind, model.External = t.kind, true
+		case t.kind == "ipip":
 			model.Kind = s.ipipKind()
 		case t.sealed:
 			model.Kind, model.MTU = wireGuardKind(s), model.MTU+t.inside

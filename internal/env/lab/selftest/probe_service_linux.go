@@ -25,6 +25,10 @@ func serviceChecks(x expectation) []check {
 	if !x.callsServices() {
 		return nil
 	}
+	client := "a client"
+	if x.affinityAfter > 0 {
+		client += ", from " + x.affinityAfter.String() + " after its first connection,"
+	}
 	var list []check
 	if x.Programs != nil && x.Programs.Maglev && !x.local {
 		list = append(list, check{kind: "maglev", what: "the backends of an external client that enters by each node", probe: maglev})
@@ -32,7 +36,7 @@ func serviceChecks(x expectation) []check {
 	return append(list, []check{
 		{kind: "none.udp", what: "a datagram to a Service without endpoints", probe: unserved("udp")},
 		{kind: "none.tcp", what: "a connection to a Service without endpoints", probe: unserved("tcp")},
-		{kind: "sticky", what: "the backends of a client of a Service with session affinity", probe: sticky},
+		{kind: "sticky", what: "the backends of " + client + " of a Service with session affinity", probe: sticky},
 		{kind: "shared.even", what: "the backends of connections to a Service with several backends", probe: evenly},
 		// The last check, because it changes the Service.
 		{kind: "shared.removed", what: "the backends of connections after one backend was removed", probe: removed},
@@ -149,10 +153,15 @@ func (s *scene) dialTest(ctx context.Context, network string, svc *lab.Service) 
 // backend.
 const serviceCalls = 60
 
-// sticky calls a Service with session affinity several times.
+// sticky calls a Service with session affinity several times. Calls before affinity holds do not count.
 func sticky(ctx context.Context, s *scene) finding {
 	const want = "one of 2"
 	svc := s.inst.Service(lab.StickyService)
+	for began := time.Now(); time.Since(began) < s.want.affinityAfter; {
+		if _, err := s.census(ctx, svc, svc.Backends, 1); err != nil {
+			return failed(want, err)
+		}
+	}
 	counts, err := s.census(ctx, svc, svc.Backends, serviceCalls/4)
 	if err != nil {
 		return failed(want, err)

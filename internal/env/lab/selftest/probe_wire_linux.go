@@ -34,6 +34,8 @@ func carrier(f capture.Frame) string {
 	switch {
 	case f.VXLAN != nil:
 		return fmt.Sprintf("vxlan udp %d vni %d", f.UDP.DestinationPort, f.VXLAN.VNI)
+	case f.Geneve != nil:
+		return fmt.Sprintf("geneve udp %d vni %d", f.UDP.DestinationPort, f.Geneve.VNI)
 	case f.Inner != nil:
 		return fmt.Sprintf("ip protocol %d", f.IP.Protocol)
 	}
