@@ -27,19 +27,19 @@ import (
 const agentVerb = "agent"
 
 // hiddenCommands are those that cnibench calls itself with.
-func (p *program) hiddenCommands() []*cobra.Command {
-	return []*cobra.Command{p.agentCommand(), p.samplerCommand(), p.janitorCommand(), p.socketsCommand(), wireGuardCommand(p), p.fidelityCommand(), p.containedCommand(), p.lookCommand(), p.leftoversCommand(), p.plantCommand()}
+func hiddenCommands(p *program) []*cobra.Command {
+	return []*cobra.Command{agentCommand(p), samplerCommand(p), janitorCommand(p), socketsCommand(p), wireGuardCommand(p), fidelityCommand(p), containedCommand(p), lookCommand(), leftoversCommand(), plantCommand()}
 }
 
 // agentOf returns the command of an agent if args start one, else nil.
-func (p *program) agentOf(args []string) *cobra.Command {
+func agentOf(p *program, args []string) *cobra.Command {
 	if len(args) == 0 || args[0] != agentVerb {
 		return nil
 	}
-	return p.agentCommand()
+	return agentCommand(p)
 }
 
-func (p *program) agentCommand() *cobra.Command {
+func agentCommand(p *program) *cobra.Command {
 	var lifeline time.Duration
 	var lacks []string
 	cmd := &cobra.Command{
@@ -66,7 +66,7 @@ func (p *program) agentCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *program) samplerCommand() *cobra.Command {
+func samplerCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use: control.SamplerArgs[1], Short: "Sample the CPUs of a node for a controller on stdin and stdout", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return record.Serve(cmd.Context(), p.stdin, p.stdout) },
@@ -87,7 +87,7 @@ func firstRequest(ctx context.Context, to netip.AddrPort, limit time.Duration, r
 	r.Connected, r.Answered = now.UnixNano()+seen.Connected-begin, now.UnixNano()+seen.Answered-begin
 }
 
-func (p *program) janitorCommand() *cobra.Command {
+func janitorCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use: lab.JanitorVerb + " CGROUP", Short: "Remove a tree of cgroups when stdin ends", Hidden: true, Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -97,7 +97,7 @@ func (p *program) janitorCommand() *cobra.Command {
 	}
 }
 
-func (p *program) socketsCommand() *cobra.Command {
+func socketsCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use: lab.SocketsVerb, Short: "Connect sockets for the lab at the other end of stdin", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

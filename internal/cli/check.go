@@ -14,11 +14,18 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/finding"
 )
 
-type checkArgs struct {
+// checking is one invocation of check.
+type checking struct {
+	*program
 	format string
 	only   []string
 	list   bool
-	config configArgs
+	// config asks for the check of a configuration. The flags below require it.
+	config   bool
+	chart    string
+	sets     []string
+	version  string
+	underlay int
 }
 
 const checkLong = `Check whether results can be true: results of cnibench, outputs of other tools, and published numbers.
@@ -38,42 +45,40 @@ It is 4 if a document could not be judged: no rule reads its CNI, or values need
 
 ` + inputs
 
-func (p *program) checkCommand() *cobra.Command {
-	var a checkArgs
+func checkCommand(p *program) *cobra.Command {
+	a := checking{program: p}
 	cmd := &cobra.Command{
 		Use:     "check [FILE...]",
 		Short:   "Find impossible or doubtful numbers in results",
 		Long:    checkLong,
 		Example: "  cnibench check result.jsonl\n  cnibench check --config examples/configs/calico-ebpf-dsr.yaml",
-		RunE: func(cmd *cobra.Command, files []string) error {
-			return p.check(cmd, files, a)
-		},
+		RunE:    a.run,
 	}
 	f := cmd.Flags()
 	formatFlag(cmd, &a.format, documentNames)
 	f.StringSliceVar(&a.only, "only", nil, "`ids` of the rules to ask instead of all")
 	f.BoolVar(&a.list, "list", false, "print the rules and end")
-	a.config.declare(cmd)
+	a.declareConfig(cmd)
 	complete(cmd, "only", func() []string { return each.Of(check.Rules(), func(r finding.Rule) string { return r.ID }) })
 	return cmd
 }
 
-func (p *program) check(cmd *cobra.Command, files []string, a checkArgs) error {
-	if a.config.asked(cmd) {
-		return p.checkConfig(cmd, files, a)
+func (a *checking) run(cmd *cobra.Command, files []string) error {
+	if a.config || slices.ContainsFunc(configFlags, cmd.Flags().Changed) {
+		return a.checkConfig(cmd, files)
 	}
 	if err := check.Known(a.only); err != nil {
 		return usage(advice.With(err, "cnibench check --list names the rules"))
 	}
 	if a.list {
-		return p.listRules(check.Rules())
+		return a.listRules(check.Rules())
 	}
 	if len(files) == 0 {
 		files = []string{DefaultResult}
 	}
-	reports, unread := readAll(files, func(name string) (check.Report, error) { return p.checkFile(name, a.only) })
+	reports, unread := readAll(files, a.checkFile)
 	if len(reports) > 0 {
-		if err := p.write(a.format, report.BuildCheck(reports)); err != nil {
+		if err := a.write(a.format, report.BuildCheck(reports)); err != nil {
 			return err
 		}
 	}
@@ -86,23 +91,23 @@ func (p *program) check(cmd *cobra.Command, files []string, a checkArgs) error {
 	return nil
 }
 
-func (p *program) checkFile(name string, only []string) (check.Report, error) {
-	s, err := p.open(name)
+func (a *checking) checkFile(name string) (check.Report, error) {
+	s, err := a.open(name)
 	if err != nil {
 		return check.Report{}, err
 	}
 	v := check.New(s.Header)
-	err = p.each(s, true, func(rec *result.Record) error { return v.Add(*rec) })
+	err = a.each(s, true, func(rec *result.Record) error { return v.Add(*rec) })
 	if err != nil {
 		return check.Report{}, err
 	}
-	return v.Report(called(name), only)
+	return v.Report(called(name), a.only)
 }
 
 // listRules prints what each rule finds.
-func (p *program) listRules(rules []finding.Rule) error {
+func (a *checking) listRules(rules []finding.Rule) error {
 	for _, r := range rules {
-		if _, err := fmt.Fprintf(p.stdout, "%-22s  %-10s  %s\n", r.ID, r.Severity, r.Title); err != nil {
+		if _, err := fmt.Fprintf(a.stdout, "%-22s  %-10s  %s\n", r.ID, r.Severity, r.Title); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,34 +19,21 @@ import (
 	"github.com/cnibench/cnibench/internal/report"
 )
 
-// configArgs are the flags of check that are about configurations.
-type configArgs struct {
-	on       bool
-	chart    string
-	sets     []string
-	version  string
-	underlay int
-}
-
-func (a *configArgs) declare(cmd *cobra.Command) {
+// declareConfig declares the flags of check that are about configurations.
+func (a *checking) declareConfig(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.BoolVar(&a.on, "config", false, "the files configure a cluster's network: show what is in force (- is stdin)")
+	f.BoolVar(&a.config, "config", false, "the files configure a cluster's network: show what is in force (- is stdin)")
 	f.StringVar(&a.chart, "chart", "", "with --config: the `chart` that decides what values do: a directory, an archive, or the name of one that cni install uses")
 	f.StringVar(&a.version, "cni-version", "", "with --config: the `version` of Cilium's agent, as 1.16 (default what chart, image or options show)")
 	f.IntVar(&a.underlay, "underlay-mtu", 0, "with --config: the MTU of the nodes' NICs in `bytes` (default 1500 is assumed)")
 	f.StringArrayVar(&a.sets, "set", nil, "with --config: a `key=value` of the chart as helm --set takes it, after the files")
 }
 
-// configFlags are the flags that require --config.
+// configFlags are the flags that require --config. Each makes check judge a configuration, to say so.
 var configFlags = []string{"chart", "set", "cni-version", "underlay-mtu"}
 
-// asked reports whether check judges a configuration. It does for the flags that require it too, to say so.
-func (a *configArgs) asked(cmd *cobra.Command) bool {
-	return a.on || slices.ContainsFunc(configFlags, cmd.Flags().Changed)
-}
-
 // known returns what the flags say beside the files, without the chart.
-func (a *configArgs) known(cmd *cobra.Command) (config.Known, error) {
+func (a *checking) known(cmd *cobra.Command) (config.Known, error) {
 	known := config.Known{Version: a.version, Underlay: a.underlay}
 	_, ok := config.Minor(a.version)
 	switch {
@@ -60,30 +46,30 @@ func (a *configArgs) known(cmd *cobra.Command) (config.Known, error) {
 }
 
 // checkConfig judges the files together: they configure one cluster.
-func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) error {
+func (a *checking) checkConfig(cmd *cobra.Command, files []string) error {
 	switch {
-	case !a.config.on:
+	case !a.config:
 		return usageOf(cmd, errors.New("--chart, --set, --cni-version and --underlay-mtu require --config"))
 	case len(a.only) > 0:
 		return usageOf(cmd, errors.New("--only names rules about results: omit it with --config"))
 	case a.list:
-		return p.listRules(config.Rules())
-	case len(files) == 0 && a.config.chart == "":
+		return a.listRules(config.Rules())
+	case len(files) == 0 && a.chart == "":
 		return usageOf(cmd, errors.New("--config requires a file or --chart"))
 	}
-	known, mistaken := a.config.known(cmd)
-	inputs, unread := readAll(files, p.readConfig)
-	sets, wrong := readAll(a.config.sets, setInput)
+	known, mistaken := a.known(cmd)
+	inputs, unread := readAll(files, a.readConfig)
+	sets, wrong := readAll(a.sets, setInput)
 	inputs = append(inputs, sets...)
-	source := a.config.chart
+	source := a.chart
 	for _, in := range inputs {
 		source = cmp.Or(source, recipe.ShownChart(in.Text))
 	}
 	var missing error
 	if source != "" {
 		known.Chart, missing = recipe.ConfigChart(cmd.Context(), source)
-		if missing != nil && a.config.chart == "" {
-			p.say("the values are not judged: %s", missing)
+		if missing != nil && a.chart == "" {
+			a.say("the values are not judged: %s", missing)
 			missing = nil
 		}
 	}
@@ -92,14 +78,14 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 	}
 	r, err := config.Check(inputs, known)
 	if err == nil && source == "" && len(r.Needs) > 0 {
-		if known.Chart = p.neededChart(cmd.Context(), r.Needs[0]); known.Chart != nil {
+		if known.Chart = a.neededChart(cmd.Context(), r.Needs[0]); known.Chart != nil {
 			r, err = config.Check(inputs, known)
 		}
 	}
 	if err != nil {
 		return usage(err)
 	}
-	if err := p.write(a.format, report.BuildConfig(r)); err != nil {
+	if err := a.write(a.format, report.BuildConfig(r)); err != nil {
 		return err
 	}
 	switch {
@@ -115,7 +101,7 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 const downloadTime = 20 * time.Second
 
 // neededChart downloads the chart whose values were given without it. It returns nil, and says why, if it cannot.
-func (p *program) neededChart(ctx context.Context, of config.Needed) *config.Chart {
+func (a *checking) neededChart(ctx context.Context, of config.Needed) *config.Chart {
 	ctx, stop := context.WithTimeout(ctx, downloadTime)
 	defer stop()
 	c, err := recipe.DownloadChart(ctx, of.Name, of.Version)
@@ -123,14 +109,14 @@ func (p *program) neededChart(ctx context.Context, of config.Needed) *config.Cha
 	case errors.Is(err, recipe.ErrNoChart): // the report says that the values require it
 		return nil
 	case err != nil:
-		p.say("values of chart %s require the chart: %s", of.Name, err)
+		a.say("values of chart %s require the chart: %s", of.Name, err)
 		return nil
 	}
 	whose := "the version that cni install uses"
 	if of.Version != "" {
 		whose = "the version that the file names or shows"
 	}
-	p.say("the values are judged by %s, %s; --chart gives another", c, whose)
+	a.say("the values are judged by %s, %s; --chart gives another", c, whose)
 	return c
 }
 
@@ -147,8 +133,8 @@ func setInput(expression string) (config.Input, error) {
 }
 
 // readConfig reads one file, or stdin for "-". One byte over the limit is enough to be refused.
-func (p *program) readConfig(name string) (config.Input, error) {
-	in := p.stdin
+func (a *checking) readConfig(name string) (config.Input, error) {
+	in := a.stdin
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {

@@ -17,43 +17,43 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-func (p *program) cniCommand() *cobra.Command {
+func cniCommand(p *program) *cobra.Command {
 	return parent(&cobra.Command{
 		Use: "cni", Short: "Detect, install and uninstall the CNI of a cluster",
 		Example: "  cnibench cni detect\n  cnibench cni show cilium-native --api-server 192.168.7.11:6443",
-	}, p.cniDetectCommand(), p.cniShowCommand(), p.cniInstallCommand(), p.cniUninstallCommand())
+	}, cniDetectCommand(p), cniShowCommand(p), cniInstallCommand(p), cniUninstallCommand(p))
 }
 
-// recipeArgs are the flags that fill a recipe in.
-type recipeArgs struct {
+// installation is one invocation of cni show, install or uninstall.
+type installation struct {
+	*program
 	where kube.Location
 	// own are the pods of this program on the nodes.
-	own                                                  podArgs
-	variant, api, podCIDR, device, subnet, gateway, pods string
-	cluster                                              string
-	mtu                                                  int
-	sets                                                 []string
+	own     podArgs
+	options recipe.Options
+	// texts of Params.
+	podCIDR, subnet, pods, gateway string
 }
 
-func (a *recipeArgs) bind(cmd *cobra.Command) {
+func (a *installation) bind(cmd *cobra.Command) {
 	locate(cmd, &a.where)
 	f := cmd.Flags()
-	f.StringVar(&a.variant, "for", "", "`way` to install it: helm, operator, manifest, conflist, rke2 or kind (default the recipe's first)")
-	f.StringArrayVar(&a.sets, "set", nil, "`key=value` as helm --set takes it, over the recipe's values of the chart")
+	f.StringVar(&a.options.For, "for", "", "`way` to install it: helm, operator, manifest, conflist, rke2 or kind (default the recipe's first)")
+	f.StringArrayVar(&a.options.Sets, "set", nil, "`key=value` as helm --set takes it, over the recipe's values of the chart")
 	f.StringVar(&a.podCIDR, "pod-cidr", "", "IPv4 `range` of all pods (default what the cluster says; 10.244.0.0/16 where none is asked)")
-	f.StringVar(&a.api, "api-server", "", "`host:port` where the API server answers without any Service's help (default what the cluster says)")
-	f.IntVar(&a.mtu, "mtu", 0, "`bytes` of the nodes' devices; 0 lets the CNI find it out")
-	f.StringVar(&a.device, "device", "", "`name` of the nodes' device towards one another, for macvlan, ipvlan and sriov")
+	f.StringVar(&a.options.Params.APIServer, "api-server", "", "`host:port` where the API server answers without any Service's help (default what the cluster says)")
+	f.IntVar(&a.options.Params.MTU, "mtu", 0, "`bytes` of the nodes' devices; 0 lets the CNI find it out")
+	f.StringVar(&a.options.Params.Device, "device", "", "`name` of the nodes' device towards one another, for macvlan, ipvlan and sriov")
 	f.StringVar(&a.subnet, "node-subnet", "", "`range` of the nodes' own addresses, for macvlan, ipvlan and sriov")
 	f.StringVar(&a.pods, "pod-range", "", "`range` in the nodes' subnet that pods get, for macvlan, ipvlan and sriov")
 	f.StringVar(&a.gateway, "gateway", "", "`address` of the router of the nodes' subnet, for macvlan, ipvlan and sriov")
-	f.StringVar(&a.cluster, "cluster", "", "`name` of the kind cluster (default kind)")
+	f.StringVar(&a.options.Params.Cluster, "cluster", "", "`name` of the kind cluster (default kind)")
 	complete(cmd, "for", fixed(recipe.Helm, recipe.Operator, recipe.ByFile, recipe.Conflist, recipe.RKE2, recipe.Kind))
 }
 
-// params reads the flags and returns every fault.
-func (a *recipeArgs) params() (recipe.Params, error) {
-	p := recipe.Params{APIServer: a.api, MTU: a.mtu, Device: a.device, Cluster: a.cluster}
+// read reads the texts of Params and returns every fault of what the flags say of the cluster.
+func (a *installation) read() error {
+	p := &a.options.Params
 	var errs []error
 	for _, f := range []struct {
 		flag, text, want string
@@ -68,12 +68,12 @@ func (a *recipeArgs) params() (recipe.Params, error) {
 			errs = append(errs, fmt.Errorf("%s %q: want %s", f.flag, f.text, f.want))
 		}
 	}
-	return p, errors.Join(append(errs, p.Check())...)
+	return errors.Join(append(errs, p.Check())...)
 }
 
 // lookup returns the recipe of the profile, if one is named, with the other flags seen through as well, and what is wrong
 // beside them: every fault is reported before a cluster is asked.
-func (a *recipeArgs) lookup(profile []string, faults ...error) (r recipe.Recipe, err error) {
+func (a *installation) lookup(profile []string, faults ...error) (r recipe.Recipe, err error) {
 	for _, name := range profile {
 		// The name of none is judged as in a plan, which knows the nearest one.
 		err = advice.With(plan.VariantOf(name).CheckProfile(), "cnibench list recipes names those that can be installed")
@@ -81,44 +81,37 @@ func (a *recipeArgs) lookup(profile []string, faults ...error) (r recipe.Recipe,
 			r, err = recipe.Lookup(name)
 		}
 		if err == nil {
-			_, err = r.Variant(a.variant)
+			_, err = r.Variant(a.options.For)
 		}
 	}
-	_, wrong := a.params()
-	faults = append([]error{err, wrong}, append(faults, a.own.check()...)...)
+	faults = append([]error{err, a.read()}, append(faults, a.own.check()...)...)
 	return r, usage(errors.Join(faults...))
 }
 
-// installFaults returns what is wrong with how to install, which only flags say.
-func installFaults(o recipe.Options) []error {
+// faults returns what is wrong with how to install, which only flags say.
+func (a *installation) faults() []error {
 	var faults []error
-	if o.Timeout <= 0 {
-		faults = append(faults, fmt.Errorf("--timeout %v: want more than 0", o.Timeout))
+	if a.options.Timeout <= 0 {
+		faults = append(faults, fmt.Errorf("--timeout %v: want more than 0", a.options.Timeout))
 	}
-	if o.Source != "" {
-		if _, err := os.Stat(o.Source); err != nil {
+	if a.options.Source != "" {
+		if _, err := os.Stat(a.options.Source); err != nil {
 			faults = append(faults, fmt.Errorf("--chart: %w", err))
 		}
 	}
 	return faults
 }
 
-// installer returns one for the cluster that the flags name.
-func (p *program) installer(a recipeArgs, o recipe.Options) (*recipe.Installer, error) {
-	var err error
-	if o.Params, err = a.params(); err != nil {
-		return nil, usage(err)
-	}
-	if err := errors.Join(a.own.check()...); err != nil {
-		return nil, usage(err)
-	}
-	reach := p.reach(a.where)
+// installer returns one for the cluster that the flags name. lookup comes before it.
+func (a *installation) installer() (*recipe.Installer, error) {
+	reach := a.reach(a.where)
 	reach.PullSecrets = a.own.pull
 	c, err := kube.Connect(reach)
 	if err != nil {
 		return nil, err
 	}
-	o.For, o.Sets, o.Say, o.Image, o.PullSecrets = a.variant, a.sets, p.say, a.own.image, c.PullSecrets()
+	o := a.options
+	o.Say, o.Image, o.PullSecrets = a.say, a.own.image, c.PullSecrets()
 	i, err := recipe.NewInstaller(c.Config(), o)
 	if err != nil {
 		return nil, usage(err)
@@ -134,14 +127,14 @@ changed.
 
 "cnibench check --config --chart CHART" shows which settings of the output are in force.`
 
-func (p *program) cniShowCommand() *cobra.Command {
-	var a recipeArgs
+func cniShowCommand(p *program) *cobra.Command {
+	a := installation{program: p}
 	cmd := &cobra.Command{
 		Use: "show PROFILE", Short: "Print what would be applied to install a profile", Long: cniShowLong, Args: oneProfile,
 		ValidArgsFunction: recipeNames,
 		Example:           "  cnibench cni show flannel-host-gw\n  cnibench cni show calico-ebpf --for operator | cnibench check --config -",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			out, err := p.rendered(cmd.Context(), a, args[0])
+			out, err := a.rendered(cmd.Context(), args[0])
 			if err != nil {
 				return recipeError(err)
 			}
@@ -153,23 +146,19 @@ func (p *program) cniShowCommand() *cobra.Command {
 }
 
 // rendered fills a recipe in from the flags, or with the help of the cluster that they name.
-func (p *program) rendered(ctx context.Context, a recipeArgs, profile string) (recipe.Rendered, error) {
+func (a *installation) rendered(ctx context.Context, profile string) (recipe.Rendered, error) {
 	r, err := a.lookup([]string{profile})
 	if err != nil {
 		return recipe.Rendered{}, err
 	}
 	if a.where != (kube.Location{}) {
-		i, err := p.installer(a, recipe.Options{})
+		i, err := a.installer()
 		if err != nil {
 			return recipe.Rendered{}, err
 		}
 		return i.Prepare(ctx, profile)
 	}
-	given, err := a.params()
-	if err != nil {
-		return recipe.Rendered{}, err
-	}
-	out, err := recipe.Render(r, a.variant, given.WithDefaults(), a.sets)
+	out, err := recipe.Render(r, a.options.For, a.options.Params.WithDefaults(), a.options.Sets)
 	var missing *recipe.MissingError
 	switch {
 	case err == nil:
@@ -179,13 +168,13 @@ func (p *program) rendered(ctx context.Context, a recipeArgs, profile string) (r
 	case !missing.Learnable:
 		return out, err
 	}
-	return p.learned(ctx, a, profile, err)
+	return a.learned(ctx, profile, err)
 }
 
 // learned fills a recipe in with the help of the cluster that kubectl would ask. Its error also names what is missing.
-func (p *program) learned(ctx context.Context, a recipeArgs, profile string, missing error) (recipe.Rendered, error) {
+func (a *installation) learned(ctx context.Context, profile string, missing error) (recipe.Rendered, error) {
 	var out recipe.Rendered
-	i, err := p.installer(a, recipe.Options{})
+	i, err := a.installer()
 	if err == nil {
 		out, err = i.Prepare(ctx, profile)
 	}
@@ -238,19 +227,19 @@ Refused, with all reasons at once (exit code 2): another CNI that is installed o
 something behind, a kube-proxy that the profile replaces or in another mode than it wants, an old kernel, nodes without a
 podCIDR. What is on the nodes themselves is only seen with --image, an image of this program (see cnibench image).`
 
-func (p *program) cniInstallCommand() *cobra.Command {
-	var a recipeArgs
-	var o recipe.Options
+func cniInstallCommand(p *program) *cobra.Command {
+	a := installation{program: p}
+	o := &a.options
 	cmd := &cobra.Command{
 		Use: "install PROFILE", Short: "Install a profile's CNI on a cluster", Long: cniInstallLong, Args: oneProfile,
 		ValidArgsFunction: recipeNames,
 		Example:           "  cnibench cni install flannel-vxlan --dry-run server\n  cnibench cni install cilium-native --stop-kube-proxy",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Out = p.stdout
-			if _, err := a.lookup(args, installFaults(o)...); err != nil {
+			if _, err := a.lookup(args, a.faults()...); err != nil {
 				return err
 			}
-			i, err := p.installer(a, o)
+			i, err := a.installer()
 			if err != nil {
 				return err
 			}

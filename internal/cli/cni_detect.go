@@ -16,8 +16,9 @@ import (
 // detectLimit bounds a detection, with pods that are waited for.
 const detectLimit = 5 * time.Minute
 
-// detectArgs are the flags of cni detect.
-type detectArgs struct {
+// detection is one invocation of cni detect.
+type detection struct {
+	*program
 	where  kube.Location
 	format string
 	pods   podArgs
@@ -33,26 +34,13 @@ nodes from inside, prove the findings on packets, and are removed.
 
 The exit code is 1 if a claim was disproved, and 4 if the CNI is unknown.`
 
-func (p *program) cniDetectCommand() *cobra.Command {
-	var a detectArgs
+func cniDetectCommand(p *program) *cobra.Command {
+	a := detection{program: p}
 	cmd := &cobra.Command{
 		Use: "detect", Short: "Find out which CNI a cluster runs, and in which mode", Long: cniDetectLong,
 		Example: "  cnibench cni detect\n  cnibench cni detect --context prod -f json",
 		Args:    takesNone,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var faults []error
-			if len(a.nodes) > 2 {
-				faults = append(faults, fmt.Errorf("--nodes has %d names: want one or two", len(a.nodes)))
-			}
-			if len(a.nodes) > 0 && a.pods.image == "" {
-				faults = append(faults, errors.New("--nodes goes with --image"))
-			}
-			faults = append(faults, a.pods.check()...)
-			if err := errors.Join(faults...); err != nil {
-				return usageOf(cmd, err)
-			}
-			return p.cniDetect(cmd.Context(), a)
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
 	locate(cmd, &a.where)
 	f := cmd.Flags()
@@ -62,17 +50,28 @@ func (p *program) cniDetectCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *program) cniDetect(parent context.Context, a detectArgs) error {
-	ctx, stop := context.WithTimeout(parent, detectLimit)
+func (a *detection) run(cmd *cobra.Command) error {
+	var faults []error
+	if len(a.nodes) > 2 {
+		faults = append(faults, fmt.Errorf("--nodes has %d names: want one or two", len(a.nodes)))
+	}
+	if len(a.nodes) > 0 && a.pods.image == "" {
+		faults = append(faults, errors.New("--nodes goes with --image"))
+	}
+	faults = append(faults, a.pods.check()...)
+	if err := errors.Join(faults...); err != nil {
+		return usageOf(cmd, err)
+	}
+	ctx, stop := context.WithTimeout(cmd.Context(), detectLimit)
 	defer stop()
 	f, err := clusters.Detect(ctx, clusters.DetectOptions{
 		Location: a.where, PullSecrets: a.pods.pull,
 		Lookouts: detect.LookoutOptions{Image: a.pods.image, Nodes: a.nodes, Pods: true, TTL: 2 * detectLimit},
-	}, p.clusterOptions(p.say))
+	}, a.clusterOptions(a.say))
 	if err != nil {
 		return err
 	}
-	if err := p.write(a.format, f.Document()); err != nil {
+	if err := a.write(a.format, f.Document()); err != nil {
 		return err
 	}
 	switch {

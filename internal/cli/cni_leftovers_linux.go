@@ -18,14 +18,14 @@ import (
 )
 
 // leftoversCommand prints what of this node may be left of an earlier CNI.
-func (p *program) leftoversCommand() *cobra.Command {
+func leftoversCommand() *cobra.Command {
 	var root string
 	var commands []string
 	cmd := &cobra.Command{
 		Use: recipe.Leftovers, Short: "Say what of a CNI's things is visible on this node", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(commands) > 0 {
-				return runIn(cmd.Context(), root, commands, p.stdout)
+				return runIn(cmd.Context(), root, commands, cmd.OutOrStdout())
 			}
 			seen, err := inspect.Gather(cmd.Context(), inspect.Options{CNI: root + "/etc/cni/net.d"})
 			if err != nil {
@@ -33,7 +33,7 @@ func (p *program) leftoversCommand() *cobra.Command {
 			}
 			n := residue.Node{Looked: true, Sight: seen}
 			n.Files, n.Unseen = residue.Files(root)
-			return json.NewEncoder(p.stdout).Encode(n)
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(n)
 		},
 	}
 	cmd.Flags().StringVar(&root, "root", "/", "`directory` where the root of the node is mounted")

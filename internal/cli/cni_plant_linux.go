@@ -17,7 +17,7 @@ import (
 )
 
 // plantCommand puts a CNI configuration and routes onto the node of its pod, until a signal ends it.
-func (p *program) plantCommand() *cobra.Command {
+func plantCommand() *cobra.Command {
 	specs, dir, ready := recipe.PlantSpecs, recipe.PlantDir, recipe.PlantReady
 	check := false
 	cmd := &cobra.Command{

@@ -19,23 +19,22 @@ deleting a CNI does not remove. The nodes are inspected only with --image, by a 
 
 Objects of the installed CNI are not listed. The exit code is 3 if anything is left. --remove runs the commands.`
 
-func (p *program) cniUninstallCommand() *cobra.Command {
-	var a recipeArgs
-	var o recipe.Options
+func cniUninstallCommand(p *program) *cobra.Command {
+	a := installation{program: p}
 	var format string
 	var remove bool
 	cmd := &cobra.Command{
 		Use: "uninstall [PROFILE]", Short: "Uninstall what install applied, and list what CNIs left", Long: cniUninstallLong, Args: takes(0, 1, "one profile or none"),
 		ValidArgsFunction: recipeNames, Example: "  cnibench cni uninstall flannel-vxlan\n  cnibench cni uninstall --image registry.example/cnibench:1 --remove",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			faults := installFaults(o)
+			faults := a.faults()
 			if remove && a.own.image == "" {
 				faults = append(faults, errors.New("--remove needs --image, an image of this program: cleaning nodes requires a pod on each"))
 			}
 			if _, err := a.lookup(args, faults...); err != nil {
 				return err
 			}
-			i, err := p.installer(a, o)
+			i, err := a.installer()
 			if err != nil {
 				return err
 			}
@@ -64,7 +63,7 @@ func (p *program) cniUninstallCommand() *cobra.Command {
 	a.own.bind(cmd, "`image` of this program, for pods that look at the nodes")
 	formatFlag(cmd, &format, documentNames)
 	f := cmd.Flags()
-	f.DurationVar(&o.Timeout, "timeout", 10*time.Minute, "bound of each wait")
+	f.DurationVar(&a.options.Timeout, "timeout", 10*time.Minute, "bound of each wait")
 	f.BoolVar(&remove, "remove", false, "run the commands in the root of each node, and remove the rest through the API")
 	return cmd
 }

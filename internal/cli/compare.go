@@ -44,7 +44,9 @@ const compareExample = `  cnibench compare old.jsonl new.jsonl \
     --fail-on 'rr.p99 > +5%' --fail-on 'stream.goodput < 900Mbit/s'
   cnibench compare --history old.jsonl result.jsonl new.jsonl`
 
-type compareArgs struct {
+// comparison is one invocation of compare.
+type comparison struct {
+	*program
 	format  string
 	metrics []string
 	only    []string
@@ -52,18 +54,14 @@ type compareArgs struct {
 	mapped  []string
 	history bool
 	margin  float64
-}
-
-// asked is the arguments, with what they say read.
-type asked struct {
-	*compareArgs
+	// filters, budgets and names are what only, failOn and mapped say.
 	filters []compare.Filter
 	budgets []compare.Budget
 	names   map[plan.Variant]plan.Variant
 }
 
-func (p *program) compareCommand() *cobra.Command {
-	var a compareArgs
+func compareCommand(p *program) *cobra.Command {
+	a := comparison{program: p, names: map[plan.Variant]plan.Variant{}}
 	cmd := &cobra.Command{
 		Use:     "compare A B",
 		Short:   "Set two result files side by side, or follow many through time",
@@ -78,16 +76,7 @@ func (p *program) compareCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, files []string) error {
-			want, err := a.read(cmd)
-			if err != nil {
-				return usage(err)
-			}
-			if a.history {
-				return p.history(files, want)
-			}
-			return p.compare(files, want)
-		},
+		RunE: a.run,
 	}
 	f := cmd.Flags()
 	formatFlag(cmd, &a.format, documentNames)
@@ -102,9 +91,8 @@ func (p *program) compareCommand() *cobra.Command {
 }
 
 // read checks everything that the arguments say and returns all faults at once.
-func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
+func (a *comparison) read(cmd *cobra.Command) error {
 	var errs []error
-	out := asked{compareArgs: a, names: map[plan.Variant]plan.Variant{}}
 	fault := func(flag string, err error) {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
@@ -118,30 +106,27 @@ func (a *compareArgs) read(cmd *cobra.Command) (asked, error) {
 	for _, s := range a.only {
 		f, err := compare.ParseFilter(s)
 		fault("only", err)
-		out.filters = append(out.filters, f)
+		a.filters = append(a.filters, f)
 	}
 	for _, s := range a.failOn {
 		b, err := compare.ParseBudget(s)
 		fault("fail-on", err)
-		out.budgets = append(out.budgets, b)
+		a.budgets = append(a.budgets, b)
 	}
 	for _, s := range a.mapped {
 		from, to, ok := strings.Cut(s, "=")
 		if !ok || from == "" || to == "" {
 			fault("map", fmt.Errorf("%q: want x=y, a profile of A and one of B", s))
 		}
-		if !out.names[plan.VariantOf(from)].IsZero() {
+		if !a.names[plan.VariantOf(from)].IsZero() {
 			fault("map", fmt.Errorf("%q: profile %s is mapped twice", s, from))
 		}
-		out.names[plan.VariantOf(from)] = plan.VariantOf(to)
+		a.names[plan.VariantOf(from)] = plan.VariantOf(to)
 	}
 	if a.history && len(a.failOn)+len(a.mapped) > 0 {
 		fault("history", errors.New("--fail-on and --map are for two files"))
 	}
-	if len(errs) == 0 {
-		return out, nil
-	}
-	return out, advice.With(errors.Join(errs...), "see "+cmd.CommandPath()+" --help")
+	return advice.With(errors.Join(errs...), "see "+cmd.CommandPath()+" --help")
 }
 
 // side reads one result file.
@@ -162,35 +147,36 @@ func (p *program) side(name string, margin float64) (compare.Side, error) {
 }
 
 // shows reports whether to show a metric.
-func (w asked) shows(name string) bool {
-	if w.metrics == nil {
+func (a *comparison) shows(name string) bool {
+	if a.metrics == nil {
 		m, _ := metric.Lookup(name)
 		return m.Headline
 	}
-	return slices.Contains(w.metrics, name)
+	return slices.Contains(a.metrics, name)
 }
 
-// sides reads all result files. The error has the faults of all.
-func (p *program) sides(files []string, margin float64) ([]compare.Side, error) {
-	sides, err := readAll(files, func(name string) (compare.Side, error) { return p.side(name, margin) })
-	return sides, usage(err)
-}
-
-func (p *program) compare(files []string, want asked) error {
-	sides, err := p.sides(files, want.margin)
-	if err != nil {
-		return err
+// run sets two files side by side, or follows the cells of all.
+func (a *comparison) run(cmd *cobra.Command, files []string) error {
+	if err := a.read(cmd); err != nil {
+		return usage(err)
 	}
-	pair, err := compare.NewPair(sides[0], sides[1], want.names)
+	sides, err := readAll(files, func(name string) (compare.Side, error) { return a.side(name, a.margin) })
+	switch {
+	case err != nil:
+		return usage(err)
+	case a.history:
+		return a.follow(sides)
+	}
+	pair, err := compare.NewPair(sides[0], sides[1], a.names)
 	if err != nil {
 		return usage(err)
 	}
-	held, kept, err := hold(pair, want)
+	held, kept, err := hold(pair, a.budgets, a.filters)
 	if err != nil {
 		return usage(err)
 	}
 	shown := pair.Only(func(k compare.Key) bool {
-		return compare.Chosen(want.filters, k) && (k.Metric == "" || want.shows(k.Metric))
+		return compare.Chosen(a.filters, k) && (k.Metric == "" || a.shows(k.Metric))
 	})
 	if len(shown.Matches) == 0 && len(held) == 0 {
 		return usage(advice.With(fmt.Errorf("no cell that %s and %s share is chosen", files[0], files[1]), "leave out --only or --metrics to see all that there are"))
@@ -199,7 +185,7 @@ func (p *program) compare(files []string, want asked) error {
 	if len(held) > 0 {
 		state = kept
 	}
-	if err := p.write(want.format, report.BuildPair(report.PairResult{Pair: shown, Held: held, State: state})); err != nil {
+	if err := a.write(a.format, report.BuildPair(report.PairResult{Pair: shown, Held: held, State: state})); err != nil {
 		return err
 	}
 	return stateError(state)
@@ -207,11 +193,11 @@ func (p *program) compare(files []string, want asked) error {
 
 // hold applies the budgets to the cells that are chosen, and says what comes of all together. One that reaches no cell is a
 // mistake: it would always be kept.
-func hold(pair *compare.Pair, want asked) ([]report.Held, compare.State, error) {
+func hold(pair *compare.Pair, budgets []compare.Budget, chosen []compare.Filter) ([]report.Held, compare.State, error) {
 	var held []report.Held
 	var errs []error
-	all := pair.Hold(want.budgets, func(k compare.Key) bool { return compare.Chosen(want.filters, k) })
-	for i, b := range want.budgets {
+	all := pair.Hold(budgets, func(k compare.Key) bool { return compare.Chosen(chosen, k) })
+	for i, b := range budgets {
 		if len(all[i]) == 0 {
 			errs = append(errs, fmt.Errorf("--fail-on: %q reaches no cell that the two results share", b.Text))
 		}
@@ -221,12 +207,9 @@ func hold(pair *compare.Pair, want asked) ([]report.Held, compare.State, error) 
 	return held, compare.Outcome(slices.Concat(all...)), advised
 }
 
-func (p *program) history(files []string, want asked) error {
-	h := compare.Historian{Metrics: want.metrics, Filters: want.filters}
-	sides, err := p.sides(files, want.margin)
-	if err != nil {
-		return err
-	}
+// follow follows the cells of all files through time.
+func (a *comparison) follow(sides []compare.Side) error {
+	h := compare.Historian{Metrics: a.metrics, Filters: a.filters}
 	for _, s := range sides {
 		h.Add(s)
 	}
@@ -234,5 +217,5 @@ func (p *program) history(files []string, want asked) error {
 	if err != nil {
 		return usage(err)
 	}
-	return p.write(want.format, report.BuildHistory(out))
+	return a.write(a.format, report.BuildHistory(out))
 }

@@ -48,8 +48,8 @@ func claimGroups(ctx context.Context) (path string, remove func() error, err err
 }
 
 // containedCommand takes the tree, "" for none.
-func (p *program) containedCommand() *cobra.Command {
-	agent := p.agentCommand()
+func containedCommand(p *program) *cobra.Command {
+	agent := agentCommand(p)
 	serve := agent.RunE
 	agent.Use, agent.Args = containedVerb+" TREE", cobra.ExactArgs(1)
 	agent.Short = "Run one end of a trial in the surroundings of a pod"

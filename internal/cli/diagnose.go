@@ -135,27 +135,24 @@ func (a *diagnosis) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	s := p.newStory(false, a.quiet)
 	p.shared, p.settle = true, settleTime
 	var evidence diagnose.Evidence
 	began := time.Now()
-	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
-		e, found, err := a.open(ctx, want, lab, s.step)
+	open := func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
+		e, found, err := a.open(ctx, want, lab, say)
 		if err != nil {
 			return nil, found, err
 		}
 		if cni, ok := profile.Lookup(found.Profiles[0].Profile()); ok {
 			evidence.Encapsulation = cni.Encapsulation
 		}
-		x := examination{start: time.Now().Add(-spent(time.Since(began))), named: a.named, evidence: &evidence, say: s.step}
+		x := examination{start: time.Now().Add(-spent(time.Since(began))), named: a.named, evidence: &evidence, say: say}
 		e, met := x.begin(ctx, e, found)
 		want = fitted(found, met)
 		want.Budget = x.start.Sub(began) + budget(time.Since(x.start))
 		return e, want, nil
 	}
-	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: began, Progress: s.event}, s)
-	s.clear()
-	err = errors.Join(err, out.Close())
+	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: began}, p.newStory(false, a.quiet))
 	switch {
 	case end.Reason == result.Interrupted:
 		return &exitError{code: exitInterrupted, err: errors.Join(errors.New("interrupted; nothing is diagnosed"), err)}
@@ -205,10 +202,10 @@ func (a *diagnosis) explained(cmd *cobra.Command, want plan.Plan, lab string, v 
 	open := func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
 		return a.open(ctx, want, lab, say)
 	}
-	if err := a.sampleInto(cmd, open, name, a.quiet); err != nil {
+	if err := a.sampleInto(cmd.Context(), open, name, a.quiet); err != nil {
 		return nil, err
 	}
-	_, an, sides, err := readSampled(a.program, name, false)
+	_, an, sides, err := a.readSampled(name, false)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ type raisability struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-func (p *program) doctor(ctx context.Context, format string) error {
+func doctor(ctx context.Context, p *program, format string) error {
 	found, err := probe.Check(ctx)
 	if err != nil {
 		return err

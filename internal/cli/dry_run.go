@@ -21,35 +21,35 @@ import (
 // other work (docs/results/aa.md).
 const quietScatter, busyScatter = 0.02, 0.05
 
-// dryRun prints what a plan comes to. Which paths a profile does not serve is found out when it stands, so the numbers
+// preview prints what a plan comes to. Which paths a profile does not serve is found out when it stands, so the numbers
 // are upper bounds.
-func (p *program) dryRun(cmd *cobra.Command, a *runArgs) error {
+func (a *measurement) preview(cmd *cobra.Command) error {
 	want, there, err := a.wanted(cmd)
 	if err != nil {
 		return err
 	}
 	cases := want.Trials(len(want.Cases()))
 	want = want.Fit(cases)
-	if err := writeMatrix(p.stdout, want); err != nil {
+	if err := writeMatrix(a.stdout, want); err != nil {
 		return err
 	}
 	if a.verbose {
-		fmt.Fprintln(p.stdout, "\nfirst repetition:")
+		fmt.Fprintln(a.stdout, "\nfirst repetition:")
 		for _, c := range want.Order(1) {
-			fmt.Fprintln(p.stdout, c.Key())
+			fmt.Fprintln(a.stdout, c.Key())
 		}
 	}
 	for _, n := range append(there, a.notes(want, cases)...) {
-		fmt.Fprintf(p.stderr, "cnibench: %s\n", n)
+		fmt.Fprintf(a.stderr, "cnibench: %s\n", n)
 	}
 	return nil
 }
 
 // wanted returns the plan of a run, and what it finds in the file that it resumes. The file stays as it is.
-func (a *runArgs) wanted(cmd *cobra.Command) (want plan.Plan, there []string, err error) {
+func (a *measurement) wanted(cmd *cobra.Command) (want plan.Plan, there []string, err error) {
 	if !a.resume {
 		if want, err = a.plan.plan(cmd); err == nil {
-			_, err = a.budgets(cmd, want)
+			err = a.readBudgets(cmd, want)
 		}
 		return want, nil, err
 	}
@@ -70,7 +70,7 @@ func (a *runArgs) wanted(cmd *cobra.Command) (want plan.Plan, there []string, er
 }
 
 // notes are remarks on a plan that its author may want to act on.
-func (a *runArgs) notes(want plan.Plan, cases int) []string {
+func (a *measurement) notes(want plan.Plan, cases int) []string {
 	notes := append(slices.Clip(a.plan.left), want.Notes(cases)...)
 	switch n := max(want.Repetitions, want.MaxRepetitions); {
 	case n < 2:

@@ -19,7 +19,7 @@ func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(
 	}
 	tools := want.Tools()
 	if want.OnCluster() && len(tools) > 0 && want.Environment != plan.EnvKind {
-		if err := p.findTools(ctx, want.Cluster.Image, tools, say); err != nil {
+		if err := findTools(ctx, want.Cluster.Image, tools, say); err != nil {
 			return nil, want, err
 		}
 	}
@@ -53,7 +53,7 @@ func (p *program) openEnvironment(ctx context.Context, want plan.Plan, say func(
 
 // findTools refuses an image that is known not to have all tools of a plan, before anything is made. What neither the tag nor
 // a registry says, the pods are asked.
-func (p *program) findTools(ctx context.Context, agents string, tools []string, say func(string, ...any)) error {
+func findTools(ctx context.Context, agents string, tools []string, say func(string, ...any)) error {
 	if agents == "" {
 		say("the pods need an image with %s: bring %s to the nodes by cnibench image --with %s --load, or give --image", strings.Join(tools, ", "),
 			image.ToolsName(buildVersion(), tools), strings.Join(tools, ","))

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cnibench/cnibench/internal/conduct/run"
-	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/judge/explain"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -41,7 +40,9 @@ var (
 	explainNames = append(slices.Clone(documentNames), "pprof", "folded")
 )
 
-type explainArgs struct {
+// explanation is one invocation of explain.
+type explanation struct {
+	*program
 	plan   planArgs
 	format string
 	output string
@@ -49,10 +50,12 @@ type explainArgs struct {
 	whatIf string
 	// without is what whatIf removes, nil for nothing.
 	without *explain.Removal
+	// names are the two variants that are compared.
+	names []plan.Variant
 }
 
-func (p *program) explainCommand() *cobra.Command {
-	var a explainArgs
+func explainCommand(p *program) *cobra.Command {
+	a := explanation{program: p}
 	cmd := &cobra.Command{
 		Use: "explain [FILE] A [B]", Short: "Split the difference between two profiles into parts", Long: explainLong, Example: explainExample,
 		ValidArgsFunction: arguments(profile.Names, cobra.ShellCompDirectiveDefault), // a file, too
@@ -64,7 +67,7 @@ func (p *program) explainCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return p.explain(cmd, &a, args) },
+		RunE: a.run,
 	}
 	a.plan.declare(cmd)
 	formatFlag(cmd, &a.format, explainNames)
@@ -77,9 +80,9 @@ func (p *program) explainCommand() *cobra.Command {
 	return cmd
 }
 
-// explain measures two profiles, or reads a result, and explains their difference.
-func (p *program) explain(cmd *cobra.Command, a *explainArgs, args []string) error {
-	names, file, err := a.asksAbout(args)
+// run measures two profiles, or reads a result, and explains their difference.
+func (a *explanation) run(cmd *cobra.Command, args []string) error {
+	file, err := a.read(args)
 	if err != nil {
 		return usage(err)
 	}
@@ -90,7 +93,7 @@ func (p *program) explain(cmd *cobra.Command, a *explainArgs, args []string) err
 		if a.plan.said(cmd) || a.output != "" {
 			return usageOf(cmd, errors.New("a result file is not measured again: leave out the flags of a plan and --output"))
 		}
-		return p.explanation(file, a, names)
+		return a.print(file)
 	}
 	name := a.output
 	if name == "" {
@@ -101,21 +104,18 @@ func (p *program) explain(cmd *cobra.Command, a *explainArgs, args []string) err
 		defer os.RemoveAll(dir)
 		name = filepath.Join(dir, DefaultResult)
 	}
-	want, err := a.asked(cmd, names)
+	want, err := a.asked(cmd)
 	if err != nil {
 		return err
 	}
-	open := func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
-		return p.openEnvironment(ctx, want, say)
-	}
-	if err := p.sampleInto(cmd, open, name, a.quiet); err != nil {
+	if err := a.sampleInto(cmd.Context(), a.opener(want), name, a.quiet); err != nil {
 		return err
 	}
-	names[0], names[1] = want.Profiles[0], want.Profiles[len(want.Profiles)-1] // a profile file has a name of its own
-	if names[0] == names[1] {
-		names[1] = names[0].Twin()
+	a.names[0], a.names[1] = want.Profiles[0], want.Profiles[len(want.Profiles)-1] // a profile file has a name of its own
+	if a.names[0] == a.names[1] {
+		a.names[1] = a.names[0].Twin()
 	}
-	return p.explanation(name, a, names)
+	return a.print(name)
 }
 
 // whatIfs are the values of --what-if.
@@ -124,7 +124,7 @@ func whatIfs() []string {
 }
 
 // removal is what --what-if removes, nil without it.
-func (a *explainArgs) removal() (*explain.Removal, error) {
+func (a *explanation) removal() (*explain.Removal, error) {
 	if a.whatIf == "" {
 		return nil, nil
 	}
@@ -135,8 +135,8 @@ func (a *explainArgs) removal() (*explain.Removal, error) {
 	return &explain.Removals()[i], nil
 }
 
-// asksAbout returns the two variants that are compared, and the result file if one is given.
-func (a *explainArgs) asksAbout(args []string) (names []plan.Variant, file string, err error) {
+// read reads the arguments and --what-if, and returns the result file if one is given.
+func (a *explanation) read(args []string) (file string, err error) {
 	a.without, err = a.removal()
 	errs, want := []error{err}, 2
 	if a.whatIf != "" {
@@ -147,16 +147,17 @@ func (a *explainArgs) asksAbout(args []string) (names []plan.Variant, file strin
 	}
 	for _, text := range args {
 		name, err := plan.ParseVariant(text)
-		names, errs = append(names, name), append(errs, err)
+		a.names, errs = append(a.names, name), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil || a.without == nil {
-		return names, file, err
+		return file, err
 	}
-	rest, err := a.without.From(names[0])
-	if err == nil && rest == names[0] {
+	rest, err := a.without.From(a.names[0])
+	if err == nil && rest == a.names[0] {
 		err = fmt.Errorf("%s has this change already", rest)
 	}
-	return append(names, rest), file, err
+	a.names = append(a.names, rest)
+	return file, err
 }
 
 // explainBudget and explainRepetitions are those of an explanation that is measured.
@@ -166,7 +167,7 @@ const (
 )
 
 // asked is the plan of two profiles.
-func (a *explainArgs) asked(cmd *cobra.Command, names []plan.Variant) (plan.Plan, error) {
+func (a *explanation) asked(cmd *cobra.Command) (plan.Plan, error) {
 	set := func(flag, value string) error {
 		if cmd.Flags().Changed(flag) {
 			return nil
@@ -174,7 +175,7 @@ func (a *explainArgs) asked(cmd *cobra.Command, names []plan.Variant) (plan.Plan
 		return cmd.Flags().Set(flag, value)
 	}
 	paths, workloads := cmd.Flags().Changed("paths"), cmd.Flags().Changed("workloads")
-	errs := []error{set("profiles", strings.Join(plan.Texts(slices.Compact(slices.Clone(names))), ",")), set("baseline", names[0].String()), set("explain", "true")}
+	errs := []error{set("profiles", strings.Join(plan.Texts(slices.Compact(slices.Clone(a.names))), ",")), set("baseline", a.names[0].String()), set("explain", "true")}
 	if !paths {
 		errs = append(errs, set("paths", "pod-to-pod/cross-node"))
 	}
@@ -187,28 +188,19 @@ func (a *explainArgs) asked(cmd *cobra.Command, names []plan.Variant) (plan.Plan
 	if err := errors.Join(errs...); err != nil {
 		return plan.Plan{}, usage(err)
 	}
-	if names[0] != names[1] {
+	if a.names[0] != a.names[1] {
 		a.plan.noTwin = true
 	}
 	return a.plan.plan(cmd)
 }
 
-// opening opens the environment of a plan, and returns the plan with what was found there.
-type opening = func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error)
-
 // sampleInto measures the plan of an environment with samples into a result file.
-func (p *program) sampleInto(cmd *cobra.Command, at opening, name string, quiet bool) error {
+func (p *program) sampleInto(ctx context.Context, open opener, name string, quiet bool) error {
 	out, err := createResult(name, false)
 	if err != nil {
 		return err
 	}
-	s := p.newStory(false, quiet)
-	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
-		return at(ctx, s.step)
-	}
-	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: time.Now(), Progress: s.event}, s)
-	s.clear()
-	err = errors.Join(err, out.Close())
+	end, err := p.measure(ctx, open, out, run.Options{Began: time.Now()}, p.newStory(false, quiet))
 	switch {
 	case end.Reason == result.Interrupted:
 		return &exitError{code: exitInterrupted, err: errors.Join(errors.New("interrupted; nothing is explained"), err)}
@@ -224,7 +216,7 @@ func (p *program) sampleInto(cmd *cobra.Command, at opening, name string, quiet 
 }
 
 // readSampled reads a result with samples: its header, its analysis, and where the CPU time of each case goes. stacks keeps whole stacks.
-func readSampled(p *program, name string, stacks bool) (*result.Header, *compare.Analysis, []explain.Side, error) {
+func (p *program) readSampled(name string, stacks bool) (*result.Header, *compare.Analysis, []explain.Side, error) {
 	s, err := p.open(name)
 	if err != nil {
 		return nil, nil, nil, err
@@ -244,13 +236,13 @@ func readSampled(p *program, name string, stacks bool) (*result.Header, *compare
 	return &s.Header, an, in.Sides(an), nil
 }
 
-// explanation explains the difference between two profiles of a result file.
-func (p *program) explanation(name string, a *explainArgs, names []plan.Variant) error {
-	header, an, sides, err := readSampled(p, name, slices.Contains(stackNames, a.format))
+// print explains the difference between the two variants of a result file.
+func (a *explanation) print(name string) error {
+	header, an, sides, err := a.readSampled(name, slices.Contains(stackNames, a.format))
 	if err != nil {
 		return usage(err)
 	}
-	x, err := report.Explain(an, sides, names[0], names[1])
+	x, err := report.Explain(an, sides, a.names[0], a.names[1])
 	if err != nil {
 		return usage(err)
 	}
@@ -262,5 +254,5 @@ func (p *program) explanation(name string, a *explainArgs, names []plan.Variant)
 	if len(x.Differences) == 0 {
 		return fmt.Errorf("nothing is explained:\n%s", strings.Join(x.Without, "\n"))
 	}
-	return p.write(a.format, report.BuildExplanation(x, report.Run{Plan: header.Plan, Created: header.Created}))
+	return a.write(a.format, report.BuildExplanation(x, report.Run{Plan: header.Plan, Created: header.Created}))
 }

@@ -25,23 +25,25 @@ context of the kubeconfig. The lab raises the profile that is detected there, wi
 are ratios to the bare node of each side. Absolute numbers compare only where the nodes run on this machine. A cluster
 that cannot be compared is refused before anything is made there. With a result file it measures nothing.`
 
-type fidelityArgs struct {
+// assessment is one invocation of fidelity.
+type assessment struct {
+	*program
 	plan           planArgs
 	output, format string
 	verbose, quiet bool
 	force          bool
 }
 
-func (p *program) fidelityCommand() *cobra.Command {
-	var a fidelityArgs
+func fidelityCommand(p *program) *cobra.Command {
+	a := assessment{program: p}
 	cmd := &cobra.Command{
 		Use: "fidelity [RESULT]", Short: "Compare the lab with real clusters", Long: fidelityLong, Args: takes(0, 1, "one result file or none"),
 		Example: "  sudo cnibench fidelity --context staging --workloads rr,crr -o fidelity.jsonl\n  cnibench fidelity --format markdown fidelity.jsonl",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				return p.fidelityOf(a.format, args[0])
+				return a.print(args[0])
 			}
-			return p.fidelity(cmd, &a)
+			return a.run(cmd)
 		},
 	}
 	a.plan.declare(cmd)
@@ -57,7 +59,7 @@ func (p *program) fidelityCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
+func (a *assessment) run(cmd *cobra.Command) error {
 	began := time.Now()
 	if err := cmd.Flags().Set("env", plan.EnvKubernetes); err != nil {
 		return err
@@ -74,25 +76,23 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 	if err != nil {
 		return err
 	}
-	s := p.newStory(a.verbose, a.quiet)
-	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
-		return env.Combine(ctx, want, p.parts(s.step))
+	open := func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
+		return env.Combine(ctx, want, a.parts(say))
 	}
-	end, err := p.measure(cmd.Context(), open, out, run.Options{Began: began, Progress: s.event}, s)
-	s.clear()
+	end, err := a.measure(cmd.Context(), open, out, run.Options{Began: began}, a.newStory(a.verbose, a.quiet))
 	if cannotCompare(err) {
 		if errors.Is(err, os.ErrPermission) && advice.Of(err) == "" {
 			err = advice.With(err, "run it as root: the lab needs namespaces and CPU groups of this machine")
 		}
 		err = usage(err)
 	}
-	if err := errors.Join(err, out.Close()); err != nil {
+	if err != nil {
 		return err
 	}
 	if end.Reason == result.Interrupted {
 		return &exitError{code: exitInterrupted, err: fmt.Errorf("interrupted; finished trials are in %s", a.output)}
 	}
-	return p.fidelityOf(a.format, a.output)
+	return a.print(a.output)
 }
 
 // cannotCompare reports whether err says that this machine or a cluster does not allow the comparison. Nothing was made then.
@@ -102,8 +102,8 @@ func cannotCompare(err error) bool {
 	return errors.As(err, &refused) || errors.As(err, &access) || errors.Is(err, os.ErrPermission)
 }
 
-// fidelityOf prints the comparison in a result.
-func (p *program) fidelityOf(format, name string) error {
+// print prints the comparison in a result.
+func (a *assessment) print(name string) error {
 	c, err := result.Load(name)
 	if err != nil {
 		return usage(err)
@@ -112,14 +112,14 @@ func (p *program) fidelityOf(format, name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	return p.write(format, report.BuildFidelity(page))
+	return a.write(a.format, report.BuildFidelity(page))
 }
 
 // parts are real clusters, and the lab of this machine with its agents in the surroundings of a pod.
-func (p *program) parts(say func(string, ...any)) env.Parts {
+func (a *assessment) parts(say func(string, ...any)) env.Parts {
 	return env.Parts{
 		Clusters: func(ctx context.Context, want plan.Plan, beside func(context.Context, plan.Plan) error) (env.Environment, plan.Plan, error) {
-			o := p.clusterOptions(say)
+			o := a.clusterOptions(say)
 			o.Beside = beside
 			return opened(clusters.Open(ctx, want, o))
 		},

@@ -243,7 +243,7 @@ func TestBothInterrupted(t *testing.T) {
 
 // measureBoth measures a plan in both environments as fidelity does.
 func measureBoth(ctx context.Context, want plan.Plan, parts env.Parts, out *result.Writer, o run.Options) (result.End, error) {
-	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
+	open := func(ctx context.Context, _ func(string, ...any)) (env.Environment, plan.Plan, error) {
 		return env.Combine(ctx, want, parts)
 	}
 	return (&program{}).measure(ctx, open, out, o, &story{quiet: true})
@@ -268,7 +268,7 @@ func TestFidelity(t *testing.T) {
 		t.Fatal(err)
 	}
 	end, err := measureBoth(t.Context(), fidelityPlan("a"), s.parts(), out, run.Options{})
-	if err := errors.Join(err, out.Close()); err != nil || end.Reason != result.Complete {
+	if err != nil || end.Reason != result.Complete {
 		t.Fatalf("%s: %v", end.Reason, err)
 	}
 	if want := []string{"lab closed", "groups removed", "clusters closed"}; !slices.Equal(s.diary[len(s.diary)-3:], want) {
@@ -303,7 +303,7 @@ func TestFidelity(t *testing.T) {
 		t.Errorf("facts %v", f)
 	}
 	var page bytes.Buffer
-	if err := (&program{stdout: &page}).fidelityOf("markdown", name); err != nil {
+	if err := (&assessment{program: &program{stdout: &page}, format: "markdown"}).print(name); err != nil {
 		t.Fatal(err)
 	}
 	// The script knows canal by its name in the lab alone, so the cluster's is faster, which the page has to show.

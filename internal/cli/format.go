@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -112,19 +111,6 @@ func (c choice) Set(s string) error {
 	}
 	*c.at = s
 	return nil
-}
-
-// writeTo writes d to the file called name, or to stdout if name is "".
-func (p *program) writeTo(name, format string, d report.Document) (err error) {
-	if name == "" {
-		return p.write(format, d)
-	}
-	f, err := os.Create(name)
-	if err != nil {
-		return usage(fmt.Errorf("create the report: %w", err))
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	return formats[format](f, d)
 }
 
 // write writes d to stdout.

@@ -16,9 +16,8 @@ import (
 
 const failOnRun = "`budget` that every profile but the baseline must keep, such as 'rr.p99 > +5%', a change from the baseline (may be repeated: all of them); exit code 3 if one is broken, 4 if one is undecided"
 
-// budgets reads --fail-on, and returns all faults at once: of its texts, and of budgets that no case of the plan has.
-func (a *runArgs) budgets(cmd *cobra.Command, want plan.Plan) ([]compare.Budget, error) {
-	var out []compare.Budget
+// readBudgets reads --fail-on, and returns all faults at once: of its texts, and of budgets that no case of the plan has.
+func (a *measurement) readBudgets(cmd *cobra.Command, want plan.Plan) error {
 	var errs []error
 	for _, s := range a.failOn {
 		b, err := compare.ParseBudget(s)
@@ -28,12 +27,9 @@ func (a *runArgs) budgets(cmd *cobra.Command, want plan.Plan) ([]compare.Budget,
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--fail-on: %w", err))
 		}
-		out = append(out, b)
+		a.report.budgets = append(a.report.budgets, b)
 	}
-	if len(errs) == 0 {
-		return out, nil
-	}
-	return nil, usageOf(cmd, errors.Join(errs...))
+	return usageOf(cmd, errors.Join(errs...))
 }
 
 // reaches returns an error if a plan has no case that a budget could judge.
@@ -52,7 +48,7 @@ func reaches(b compare.Budget, want plan.Plan) error {
 // gate holds the profiles of a report to budgets, and returns the error that the exit code stands for.
 func gate(d *report.Document, name string, budgets []compare.Budget) error {
 	pair := compare.Within(compare.Side{Name: name, Analysis: d.Analysis})
-	held, state, err := hold(pair, asked{compareArgs: &compareArgs{}, budgets: budgets})
+	held, state, err := hold(pair, budgets, nil)
 	for _, p := range d.Profiles {
 		if err != nil && p.Skipped != "" {
 			return fmt.Errorf("no verdict: %s was not measured: %s", p.Name, p.Skipped)

@@ -25,7 +25,7 @@ func TestHelpIsGrouped(t *testing.T) {
 		t.Error("conditions are on the first page")
 	}
 	p := &program{}
-	run := p.runCommand()
+	run := runCommand(p)
 	run.Flags().VisitAll(func(f *pflag.Flag) {
 		if !strings.Contains(all, "--"+f.Name+" ") && !strings.Contains(all, "--"+f.Name+"\n") {
 			t.Errorf("--%s is not in the help of run", f.Name)
@@ -119,7 +119,7 @@ func TestOneLetterOneMeaning(t *testing.T) {
 	}
 	file := "../../examples/demo.yaml"
 	for _, flags := range [][]string{{"--file", file}, {"-f", file}, {"-f", file, "-f", "json"}} {
-		cmd := (&program{stdout: io.Discard, stderr: io.Discard}).runCommand()
+		cmd := runCommand(&program{stdout: io.Discard, stderr: io.Discard})
 		if err := cmd.ParseFlags(flags); err != nil {
 			t.Fatal(err)
 		}

@@ -14,8 +14,10 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube"
 )
 
-// holdArgs are the flags of the hold command.
-type holdArgs struct {
+// holding is one invocation of hold.
+type holding struct {
+	*program
+	begin  time.Time
 	span   time.Duration
 	listen string
 	// free, reach and answer are other errands than to hold.
@@ -23,32 +25,11 @@ type holdArgs struct {
 }
 
 // holdCommand is the main process of a pod of a run: it keeps the pod there.
-func (p *program) holdCommand() *cobra.Command {
-	var a holdArgs
-	begin := time.Now()
+func holdCommand(p *program) *cobra.Command {
+	a := holding{program: p, begin: time.Now()}
 	cmd := &cobra.Command{
 		Use: "hold", Short: "Keep a pod of a run alive until a signal ends it", Hidden: true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case a.free:
-				ports, err := readAll(args, portOf)
-				if err != nil {
-					return usage(err)
-				}
-				return kube.FreePorts(cmd.Context(), ports, p.stdout)
-			case a.reach:
-				return kube.Reach(cmd.Context(), args, a.span, p.stdout)
-			case a.answer:
-				return kube.Answer(cmd.Context(), args, p.stdin, p.stdout)
-			case a.clock:
-				return kube.Clock(p.stdin, p.stdout)
-			case a.first && len(args) == 1:
-				return kube.ReportFirst(cmd.Context(), begin, args[0], a.span, firstRequest)
-			case len(args) > 0:
-				return usageOf(cmd, fmt.Errorf("hold takes no %q", args[0]))
-			}
-			return p.hold(cmd.Context(), a)
-		},
+		RunE: a.run,
 	}
 	cmd.Flags().DurationVar(&a.span, "for", 0, "end after this `time`; 0 is never")
 	cmd.Flags().StringVar(&a.listen, "listen", "", "serve agents on this `address` with the token in "+kube.TokenVariable)
@@ -61,40 +42,63 @@ func (p *program) holdCommand() *cobra.Command {
 	return cmd
 }
 
+// run holds, or does another errand.
+func (a *holding) run(cmd *cobra.Command, args []string) error {
+	switch {
+	case a.free:
+		ports, err := readAll(args, portOf)
+		if err != nil {
+			return usage(err)
+		}
+		return kube.FreePorts(cmd.Context(), ports, a.stdout)
+	case a.reach:
+		return kube.Reach(cmd.Context(), args, a.span, a.stdout)
+	case a.answer:
+		return kube.Answer(cmd.Context(), args, a.stdin, a.stdout)
+	case a.clock:
+		return kube.Clock(a.stdin, a.stdout)
+	case a.first && len(args) == 1:
+		return kube.ReportFirst(cmd.Context(), a.begin, args[0], a.span, firstRequest)
+	case len(args) > 0:
+		return usageOf(cmd, fmt.Errorf("hold takes no %q", args[0]))
+	}
+	return a.hold(cmd.Context())
+}
+
 // hold returns at a signal or when its time is up. Neither is an error.
-func (p *program) hold(ctx context.Context, a holdArgs) error {
+func (a *holding) hold(ctx context.Context) error {
 	if a.span > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, a.span)
 		defer stop()
 	}
 	if token := os.Getenv(kube.TokenVariable); a.listen != "" && token != "" {
-		if err := p.serveAgents(ctx, a.listen, token); err != nil {
+		if err := a.serveAgents(ctx, token); err != nil {
 			// Exec does not need it.
-			fmt.Fprintln(p.stderr, "cnibench:", err)
+			fmt.Fprintln(a.stderr, "cnibench:", err)
 		}
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// serveAgents serves agents at an address until ctx ends.
-func (p *program) serveAgents(ctx context.Context, address, token string) error {
+// serveAgents serves agents at the address until ctx ends.
+func (a *holding) serveAgents(ctx context.Context, token string) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
 	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", address)
+	l, err := config.Listen(ctx, "tcp", a.listen)
 	if err != nil {
 		return fmt.Errorf("listen for port-forward: %w", err)
 	}
 	return kube.ServeForwarded(ctx, l, token, func(ctx context.Context, conn net.Conn) {
 		cmd := exec.CommandContext(ctx, program, kube.AgentArguments()...)
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = conn, conn, p.stderr
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = conn, conn, a.stderr
 		cmd.WaitDelay = time.Second
 		if err := cmd.Run(); err != nil && ctx.Err() == nil {
-			fmt.Fprintln(p.stderr, "cnibench: agent by port-forward:", err)
+			fmt.Fprintln(a.stderr, "cnibench: agent by port-forward:", err)
 		}
 	})
 }

@@ -39,7 +39,9 @@ each, of the same version: CGO_ENABLED=0 GOOS=linux GOARCH=arm64 make build.`
 const imageExample = `  cnibench image --push registry.example/team/cnibench
   cnibench image --with iperf3,ping --load ctr`
 
-type imageArgs struct {
+// packaging is one invocation of image.
+type packaging struct {
+	*program
 	output, name, push string
 	platforms, loads   []string
 	with               []string
@@ -49,11 +51,11 @@ type imageArgs struct {
 	pushed  image.Name
 }
 
-func (p *program) imageCommand() *cobra.Command {
-	var a imageArgs
+func imageCommand(p *program) *cobra.Command {
+	a := packaging{program: p}
 	cmd := &cobra.Command{
 		Use: "image", Short: "Make the container image for a cluster", Long: imageLong, Example: imageExample, Args: takesNone,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.makeImage(cmd.Context(), a) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", "", "archive `file`, - for stdout (default "+DefaultImage+")")
@@ -71,7 +73,7 @@ func (p *program) imageCommand() *cobra.Command {
 // DefaultImage is the archive that image writes.
 const DefaultImage = "cnibench-image.tar"
 
-func (p *program) makeImage(ctx context.Context, a imageArgs) error {
+func (a *packaging) run(ctx context.Context) error {
 	spec, err := a.spec()
 	if err != nil {
 		return usage(err)
@@ -83,11 +85,11 @@ func (p *program) makeImage(ctx context.Context, a imageArgs) error {
 	reference := i.Reference()
 	// Without a name, a file is written when nothing else is asked for.
 	if a.output != "" || len(a.loads) == 0 && a.push == "" {
-		if err := p.writeImage(i, a); err != nil {
+		if err := a.writeArchive(i); err != nil {
 			return err
 		}
 	}
-	story := p.newStory(false, false)
+	story := a.newStory(false, false)
 	defer story.clear()
 	for _, t := range a.targets {
 		story.step("loading %s into %s", i.Name(), t.Kind)
@@ -107,10 +109,10 @@ func (p *program) makeImage(ctx context.Context, a imageArgs) error {
 		story.note("%s is pushed", a.pushed)
 	}
 	if a.output == "-" { // stdout is the archive
-		fmt.Fprintf(p.stderr, "cnibench: %s\n", reference)
+		fmt.Fprintf(a.stderr, "cnibench: %s\n", reference)
 		return nil
 	}
-	_, err = fmt.Fprintln(p.stdout, reference)
+	_, err = fmt.Fprintln(a.stdout, reference)
 	return err
 }
 
@@ -127,7 +129,7 @@ func loadImage(ctx context.Context, i *image.Image, t image.Target) (where strin
 }
 
 // spec reads the flags and names all faults.
-func (a *imageArgs) spec() (image.Spec, error) {
+func (a *packaging) spec() (image.Spec, error) {
 	s := image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion()}
 	var errs []error
 	var err error
@@ -168,17 +170,17 @@ func ownBinary() (image.Binary, error) {
 	return image.ParseBinary("linux/" + runtime.GOARCH + "=/proc/self/exe")
 }
 
-// writeImage writes the archive, under its name only once it is whole.
-func (p *program) writeImage(i *image.Image, a imageArgs) error {
+// writeArchive writes the archive, under its name only once it is whole.
+func (a *packaging) writeArchive(i *image.Image) error {
 	if a.output == "-" {
-		return i.WriteOCI(p.stdout)
+		return i.WriteOCI(a.stdout)
 	}
 	file := cmp.Or(a.output, DefaultImage)
 	size, err := writeWhole(file, i.WriteOCI)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "cnibench: %s: %s, %s\n", file, i.Name(), fileSize(size))
+	fmt.Fprintf(a.stderr, "cnibench: %s: %s, %s\n", file, i.Name(), fileSize(size))
 	return nil
 }
 

@@ -32,14 +32,16 @@ const importExample = `  cnibench import examples/published/*.csv -o published.j
   iperf3 -c 10.42.1.5 -J |
     cnibench import --profile canal --path pod-to-pod/cross-node -`
 
-type importArgs struct {
+// importing is one invocation of import.
+type importing struct {
+	*program
 	from, profile, path, workload string
 	baseline, output              string
 	force                         bool
 }
 
-func (p *program) importCommand() *cobra.Command {
-	var a importArgs
+func importCommand(p *program) *cobra.Command {
+	a := importing{program: p}
 	names, about := external.Formats()
 	var listing strings.Builder
 	for i := range names {
@@ -48,7 +50,7 @@ func (p *program) importCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "import [PROFILE[:PATH]=]FILE...", Short: "Convert other tools' output to a result file",
 		Long: fmt.Sprintf(importLong, listing.String()), Example: importExample, Args: takes(1, math.MaxInt, "one or more files"),
-		RunE: func(_ *cobra.Command, args []string) error { return p.importFiles(args, a) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.run(args) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&a.from, "from", "", "`format` of the files, instead of the one that their contents tell")
@@ -72,12 +74,12 @@ type source struct {
 	label external.Label
 }
 
-func (p *program) importFiles(args []string, a importArgs) error {
+func (a *importing) run(args []string) error {
 	sources, err := a.sources(args)
 	if err != nil {
 		return usage(err)
 	}
-	c, err := p.gather(sources, a.from)
+	c, err := a.gather(sources)
 	if err != nil {
 		return usage(err)
 	}
@@ -88,15 +90,15 @@ func (p *program) importFiles(args []string, a importArgs) error {
 		return usage(advice.With(fmt.Errorf("baseline %q is not among the profiles of the files", b),
 			"choose one of: "+strings.Join(plan.Texts(c.Header.Plan.Profiles), ", ")))
 	}
-	if err := a.write(c); err != nil {
+	if err := a.create(c); err != nil {
 		return err
 	}
-	p.sayImported(c, a.output)
+	a.sayImported(c)
 	return nil
 }
 
 // sources reads the arguments and puts the labels of the flags under those of each file.
-func (a importArgs) sources(args []string) ([]source, error) {
+func (a *importing) sources(args []string) ([]source, error) {
 	var errs []error
 	var all external.Label
 	check := func(err error) { errs = append(errs, err) }
@@ -137,11 +139,11 @@ func exists(name string) bool {
 }
 
 // gather reads all sources into one result. It names every file that cannot be read.
-func (p *program) gather(sources []source, from string) (result.Contents, error) {
+func (a *importing) gather(sources []source) (result.Contents, error) {
 	var batches []external.Batch
 	var errs []error
 	for _, s := range sources {
-		b, err := p.readSource(s, from)
+		b, err := a.readSource(s)
 		batches, errs = append(batches, b), append(errs, err)
 	}
 	external.ShareWorkload(batches)
@@ -156,15 +158,15 @@ func (p *program) gather(sources []source, from string) (result.Contents, error)
 	return external.Contents(batches...)
 }
 
-func (p *program) readSource(s source, from string) (external.Batch, error) {
+func (a *importing) readSource(s source) (external.Batch, error) {
 	if s.file == "-" {
-		return external.Read(p.stdin, "stdin", from)
+		return external.Read(a.stdin, "stdin", a.from)
 	}
-	return external.Open(s.file, from)
+	return external.Open(s.file, a.from)
 }
 
-// write makes the result file. One that could not be written whole is removed.
-func (a importArgs) write(c result.Contents) error {
+// create makes the result file. One that could not be written whole is removed.
+func (a *importing) create(c result.Contents) error {
 	w, err := createResult(a.output, a.force)
 	if errors.Is(err, os.ErrExist) {
 		return advice.With(err, "replace it by --force, or name another by -o")
@@ -190,16 +192,16 @@ func (a importArgs) write(c result.Contents) error {
 }
 
 // sayImported says on stderr what was imported.
-func (p *program) sayImported(c result.Contents, file string) {
-	say := func(format string, args ...any) { fmt.Fprintf(p.stderr, "cnibench: "+format+"\n", args...) }
+func (a *importing) sayImported(c result.Contents) {
+	say := func(format string, args ...any) { fmt.Fprintf(a.stderr, "cnibench: "+format+"\n", args...) }
 	end := c.Records[len(c.Records)-1].End
 	pl := c.Header.Plan
-	say("%s: %s of %s, %d failed; profiles %s; paths %s", file, number.Counted(end.Trials, "trial"), number.Clean(c.Header.Origin), end.Failed,
+	say("%s: %s of %s, %d failed; profiles %s; paths %s", a.output, number.Counted(end.Trials, "trial"), number.Clean(c.Header.Origin), end.Failed,
 		strings.Join(plan.Texts(pl.Profiles), ", "), strings.Join(plan.Texts(pl.Paths), ", "))
 	if left := c.Header.Facts[external.FactLeftOut]; left != "" {
 		say("left out: %s", number.Clean(left))
 	}
 	if pl.Baseline.IsZero() && len(pl.Profiles) > 1 {
-		io.WriteString(p.stderr, "hint: name the baseline by --baseline, here or in report\n")
+		io.WriteString(a.stderr, "hint: name the baseline by --baseline, here or in report\n")
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,13 +30,20 @@ import (
 // How many transactions can be followed: enough for a median, and no more than fit into a buffer of the kernel.
 const leastTransactions, mostTransactions = 20, 2000
 
-type journeyArgs struct {
+// following is one invocation of journey: one pass over profiles, paths and workloads.
+type following struct {
+	*program
 	plan         planArgs
 	format       string
 	events       string
 	transactions int
 	verbose      bool
 	quiet        bool
+	story        *story
+	page         report.JourneyPage
+	traces       []journey.Trace
+	// failed is why profiles could not be followed that serve the path; the others are reported all the same.
+	failed error
 }
 
 const journeyLong = `Follow transactions through the lab and show where each packet is, when: sockets, netfilter hooks, BPF programs,
@@ -46,8 +54,8 @@ const journeyExample = `  sudo cnibench journey flannel-vxlan canal cilium-nativ
   sudo cnibench journey calico-vxlan \
     --paths pod-to-service/remote --workloads crr`
 
-func (p *program) journeyCommand() *cobra.Command {
-	var a journeyArgs
+func journeyCommand(p *program) *cobra.Command {
+	f := following{program: p}
 	cmd := &cobra.Command{
 		Use: "journey PROFILE...", Short: "Show a packet's position over time", Long: journeyLong, Example: journeyExample,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -57,25 +65,25 @@ func (p *program) journeyCommand() *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: arguments(profile.Names, cobra.ShellCompDirectiveNoFileComp),
-		RunE:              func(cmd *cobra.Command, args []string) error { return p.journey(cmd, &a, args) },
+		RunE:              f.run,
 	}
-	a.plan.declareSome(cmd, func(s plan.Setting) bool {
+	f.plan.declareSome(cmd, func(s plan.Setting) bool {
 		return s.Group() == plan.GroupLab || slices.Contains([]string{"paths", "workloads", "duration"}, s.Flag)
 	})
-	f := cmd.Flags()
-	f.IntVar(&a.transactions, "transactions", 400, fmt.Sprintf("`number` of transactions to follow on each path, %d to %d", leastTransactions, mostTransactions))
-	formatFlag(cmd, &a.format, append(slices.Clone(documentNames), "svg"))
-	f.StringVar(&a.events, "events", "", "also write every event to this `file`, as JSON")
-	f.BoolVarP(&a.verbose, "verbose", "v", false, "if the kernel refuses a BPF program, print its verifier's whole log to stderr")
-	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
+	flags := cmd.Flags()
+	flags.IntVar(&f.transactions, "transactions", 400, fmt.Sprintf("`number` of transactions to follow on each path, %d to %d", leastTransactions, mostTransactions))
+	formatFlag(cmd, &f.format, append(slices.Clone(documentNames), "svg"))
+	flags.StringVar(&f.events, "events", "", "also write every event to this `file`, as JSON")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "if the kernel refuses a BPF program, print its verifier's whole log to stderr")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only errors to stderr")
 	group(cmd, plan.GroupWhat, true, "transactions")
 	group(cmd, groupOutput, true, "format", "events", "quiet", "verbose")
 	return cmd
 }
 
 // want returns the plan that the flags and arguments mean. Every fault is reported, before anything is raised.
-func (a *journeyArgs) want(cmd *cobra.Command, names []string) (plan.Plan, error) {
-	want, err := a.plan.plan(cmd)
+func (f *following) want(cmd *cobra.Command, names []string) (plan.Plan, error) {
+	want, err := f.plan.plan(cmd)
 	if err != nil {
 		return want, err
 	}
@@ -113,10 +121,10 @@ func (a *journeyArgs) want(cmd *cobra.Command, names []string) (plan.Plan, error
 			fault("--workloads", "%s: %s", w, why)
 		}
 	}
-	if a.transactions < leastTransactions || a.transactions > mostTransactions {
-		fault("--transactions", "%d: want %d to %d", a.transactions, leastTransactions, mostTransactions)
+	if f.transactions < leastTransactions || f.transactions > mostTransactions {
+		fault("--transactions", "%d: want %d to %d", f.transactions, leastTransactions, mostTransactions)
 	}
-	if a.format == "svg" && len(want.Paths)*len(want.Workloads) > 1 {
+	if f.format == "svg" && len(want.Paths)*len(want.Workloads) > 1 {
 		fault("--format", "svg is one picture, of one path and one workload: want html for several")
 	}
 	var more position.Faults
@@ -129,18 +137,18 @@ func (a *journeyArgs) want(cmd *cobra.Command, names []string) (plan.Plan, error
 	return want, nil
 }
 
-func (p *program) journey(cmd *cobra.Command, a *journeyArgs, names []string) error {
-	want, err := a.want(cmd, names)
+func (f *following) run(cmd *cobra.Command, names []string) error {
+	want, err := f.want(cmd, names)
 	if err != nil {
 		return err
 	}
-	if a.events != "" {
-		if _, err := os.Stat(filepath.Dir(a.events)); err != nil {
-			return usage(fmt.Errorf("write %s: %w", a.events, err))
+	if f.events != "" {
+		if _, err := os.Stat(filepath.Dir(f.events)); err != nil {
+			return usage(fmt.Errorf("write %s: %w", f.events, err))
 		}
 	}
-	f := following{args: a, story: p.newStory(a.verbose, a.quiet)}
-	err = f.all(cmd.Context(), p, want)
+	f.story = f.newStory(f.verbose, f.quiet)
+	err = f.all(cmd.Context(), want)
 	f.story.clear()
 	if err != nil {
 		return err
@@ -151,13 +159,13 @@ func (p *program) journey(cmd *cobra.Command, a *journeyArgs, names []string) er
 	if len(f.page.Journeys) == 0 && f.failed != nil {
 		return f.failed
 	}
-	if a.format == "svg" {
+	if f.format == "svg" {
 		if len(f.page.Journeys) == 0 {
 			return errors.New(strings.Join(each.Of(f.page.Left, report.Left.String), "\n"))
 		}
-		err = plot.WriteSVG(p.stdout, plot.Framed(f.page.Figures()[0].Drawing))
+		err = plot.WriteSVG(f.stdout, plot.Framed(f.page.Figures()[0].Drawing))
 	} else {
-		err = p.write(a.format, report.BuildJourney(f.page))
+		err = f.write(f.format, report.BuildJourney(f.page))
 	}
 	switch {
 	case err != nil:
@@ -170,28 +178,15 @@ func (p *program) journey(cmd *cobra.Command, a *journeyArgs, names []string) er
 	return nil
 }
 
-// following is one pass over profiles, paths and workloads.
-type following struct {
-	args   *journeyArgs
-	story  *story
-	page   report.JourneyPage
-	traces []journey.Trace
-	// failed is why profiles could not be followed that serve the path; the others are reported all the same.
-	failed error
-}
-
 // all raises the lab and follows every workload on every path of every profile.
-func (f *following) all(ctx context.Context, p *program, want plan.Plan) (err error) {
-	e, want, err := p.openEnvironment(ctx, want, f.story.step)
+func (f *following) all(ctx context.Context, want plan.Plan) (err error) {
+	e, want, err := f.openEnvironment(ctx, want, f.story.step)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		return err
+		return cmp.Or(context.Cause(ctx), err)
 	}
 	defer func() { err = env.Close(ctx, e, err) }()
 	if lab, ok := e.At(want.Baseline).(env.Verifier); ok {
-		printVerifierLogs(p.stderr, lab.VerifierLogs(), f.args.verbose)
+		printVerifierLogs(f.stderr, lab.VerifierLogs(), f.verbose)
 	}
 	lab, ok := e.At(want.Baseline).(env.Follower)
 	if !ok {
@@ -204,7 +199,7 @@ func (f *following) all(ctx context.Context, p *program, want plan.Plan) (err er
 	if err != nil {
 		return err
 	}
-	f.page.Plan, f.page.Transactions = want, f.args.transactions
+	f.page.Plan, f.page.Transactions = want, f.transactions
 	for _, path := range want.Paths {
 		for _, w := range want.Workloads {
 			for _, v := range profiles {
@@ -213,7 +208,7 @@ func (f *following) all(ctx context.Context, p *program, want plan.Plan) (err er
 					continue
 				}
 				f.story.step("following %s on %s of %s", w, path, v.Name)
-				o := journey.Options{Workload: w, Transactions: f.args.transactions, Warmup: want.Warmup, Window: want.Duration}
+				o := journey.Options{Workload: w, Transactions: f.transactions, Warmup: want.Warmup, Window: want.Duration}
 				t, err := lab.Follow(ctx, plan.Single(v.Name, path), o)
 				if cause := context.Cause(ctx); cause != nil {
 					return cause
@@ -249,15 +244,15 @@ func (f *following) take(t journey.Trace, err error, left report.Left) {
 
 // writeEvents writes every event, if that is wanted: one trace a line.
 func (f *following) writeEvents() error {
-	if f.args.events == "" {
+	if f.events == "" {
 		return nil
 	}
 	var b bytes.Buffer
 	encode := json.NewEncoder(&b)
 	for _, t := range f.traces {
 		if err := encode.Encode(t); err != nil {
-			return fmt.Errorf("write %s: %w", f.args.events, err)
+			return fmt.Errorf("write %s: %w", f.events, err)
 		}
 	}
-	return os.WriteFile(f.args.events, b.Bytes(), 0o666)
+	return os.WriteFile(f.events, b.Bytes(), 0o666)
 }

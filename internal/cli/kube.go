@@ -54,46 +54,50 @@ func (p *program) say(format string, args ...any) {
 	fmt.Fprintf(p.stderr, format+"\n", args...)
 }
 
-func (p *program) kubeCommand() *cobra.Command {
+func kubeCommand(p *program) *cobra.Command {
 	return parent(&cobra.Command{
 		Use: "kube", Short: "Check permissions in a cluster, clean up after runs",
 		Example: "  cnibench kube access\n  cnibench kube clean",
-	}, p.kubeAccessCommand(), p.kubeCleanCommand())
+	}, kubeAccessCommand(p), kubeCleanCommand(p))
 }
 
 const kubeAccessLong = `Ask a cluster for each right that a run needs there, and say what it is for. The exit code is 1 if one is missing that
 is not optional. Nothing is made in the cluster. With --manifest no cluster is asked.`
 
-func (p *program) kubeAccessCommand() *cobra.Command {
-	var where kube.Location
-	var manifest, idle bool
-	var pull []string
+// accessCheck is one invocation of kube access.
+type accessCheck struct {
+	*program
+	where          kube.Location
+	manifest, idle bool
+	pull           []string
+}
+
+func kubeAccessCommand(p *program) *cobra.Command {
+	a := accessCheck{program: p}
 	cmd := &cobra.Command{
 		Use: "access", Short: "Say which rights a run needs on a cluster, and which are missing", Long: kubeAccessLong,
 		Example: "  cnibench kube access\n  cnibench kube access --manifest | kubectl apply -f -", Args: takesNone,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(kubetext.SecretFaults(pull)...); err != nil {
-				return usageOf(cmd, err)
-			}
-			if manifest {
-				_, err := p.stdout.Write(kube.Manifest(idle, pull...))
-				return err
-			}
-			return p.kubeAccess(cmd.Context(), where, idle, pull)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
-	locate(cmd, &where)
-	cmd.Flags().BoolVar(&manifest, "manifest", false, "print a ClusterRole with these rights instead")
-	cmd.Flags().BoolVar(&idle, "idle", false, "the right that the workload idle needs, too")
-	cmd.Flags().StringSliceVar(&pull, "pull-secrets", nil, "`names` of Secrets that a run pulls its image with: the rights for them, too")
+	locate(cmd, &a.where)
+	cmd.Flags().BoolVar(&a.manifest, "manifest", false, "print a ClusterRole with these rights instead")
+	cmd.Flags().BoolVar(&a.idle, "idle", false, "the right that the workload idle needs, too")
+	cmd.Flags().StringSliceVar(&a.pull, "pull-secrets", nil, "`names` of Secrets that a run pulls its image with: the rights for them, too")
 	return cmd
 }
 
-func (p *program) kubeAccess(ctx context.Context, where kube.Location, idle bool, pull []string) error {
-	ctx, stop := context.WithTimeout(ctx, kubeLimit)
+func (a *accessCheck) run(cmd *cobra.Command) error {
+	if err := errors.Join(kubetext.SecretFaults(a.pull)...); err != nil {
+		return usageOf(cmd, err)
+	}
+	if a.manifest {
+		_, err := a.stdout.Write(kube.Manifest(a.idle, a.pull...))
+		return err
+	}
+	ctx, stop := context.WithTimeout(cmd.Context(), kubeLimit)
 	defer stop()
-	o := p.reach(where)
-	o.PullSecrets, o.Rests = pull, idle
+	o := a.reach(a.where)
+	o.PullSecrets, o.Rests = a.pull, a.idle
 	c, err := kube.Connect(o)
 	if err != nil {
 		return err
@@ -107,7 +111,7 @@ func (p *program) kubeAccess(ctx context.Context, where kube.Location, idle bool
 		lacks[r.String()] = true
 	}
 	needed := 0
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, r := range c.Rights() {
 		state := "yes"
 		if lacks[r.String()] {
@@ -132,28 +136,32 @@ func (p *program) kubeAccess(ctx context.Context, where kube.Location, idle bool
 const kubeCleanLong = `Find the namespaces that runs left in a cluster, by their label, and delete those whose time is up: a run that was
 killed could not do it. With --all those go too whose run may still be under way. Nothing else is touched.`
 
-func (p *program) kubeCleanCommand() *cobra.Command {
-	var where kube.Location
-	var what kube.CleanOptions
+// cleaning is one invocation of kube clean.
+type cleaning struct {
+	*program
+	where kube.Location
+	what  kube.CleanOptions
+}
+
+func kubeCleanCommand(p *program) *cobra.Command {
+	a := cleaning{program: p}
 	cmd := &cobra.Command{
 		Use: "clean", Short: "Remove what killed runs left in a cluster", Long: kubeCleanLong,
 		Example: "  cnibench kube clean --dry-run\n  cnibench kube clean --all", Args: takesNone,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.kubeClean(cmd.Context(), where, what)
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd.Context()) },
 	}
-	locate(cmd, &where)
-	cmd.Flags().BoolVar(&what.All, "all", false, "also what has not expired: a run that is under way fails")
-	cmd.Flags().StringVar(&what.Run, "run", "", "what the run of this `id` left, expired or not")
-	cmd.Flags().BoolVar(&what.DryRun, "dry-run", false, "say what would be removed, and remove nothing")
+	locate(cmd, &a.where)
+	cmd.Flags().BoolVar(&a.what.All, "all", false, "also what has not expired: a run that is under way fails")
+	cmd.Flags().StringVar(&a.what.Run, "run", "", "what the run of this `id` left, expired or not")
+	cmd.Flags().BoolVar(&a.what.DryRun, "dry-run", false, "say what would be removed, and remove nothing")
 	cmd.MarkFlagsMutuallyExclusive("all", "run")
 	return cmd
 }
 
-func (p *program) kubeClean(ctx context.Context, where kube.Location, what kube.CleanOptions) error {
+func (a *cleaning) run(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, kubeLimit)
 	defer stop()
-	found, err := kube.Clean(ctx, p.reach(where), what)
+	found, err := kube.Clean(ctx, a.reach(a.where), a.what)
 	if err != nil {
 		return err
 	}
@@ -168,16 +176,16 @@ func (p *program) kubeClean(ctx context.Context, where kube.Location, what kube.
 		case r.Kept != "":
 			done = "kept: " + r.Kept
 			kept++
-		case what.DryRun:
+		case a.what.DryRun:
 			done = "would be removed"
 		}
-		fmt.Fprintf(p.stdout, "%s\t%s\n", r.Namespace, done)
+		fmt.Fprintf(a.stdout, "%s\t%s\n", r.Namespace, done)
 	}
 	if len(found) == 0 {
-		p.say("no run left anything in this cluster")
+		a.say("no run left anything in this cluster")
 	}
-	if kept > 0 && what.Run == "" {
-		p.say("kept %s; --all removes them too", number.Counted(kept, "namespace"))
+	if kept > 0 && a.what.Run == "" {
+		a.say("kept %s; --all removes them too", number.Counted(kept, "namespace"))
 	}
 	return errors.Join(faults...)
 }

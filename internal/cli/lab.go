@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -12,26 +13,26 @@ import (
 	"github.com/cnibench/cnibench/internal/profile"
 )
 
-// labArgs are the conditions of a lab that is raised by hand.
-type labArgs struct {
+// byHand is a lab that is raised by hand.
+type byHand struct {
+	*program
 	plan    planArgs
-	name    string
 	verbose bool
 }
 
 // declare declares the flags of both commands, with those of the settings that matter without a measurement.
-func (a *labArgs) declare(cmd *cobra.Command, profiles bool) {
+func (a *byHand) declare(cmd *cobra.Command, profiles bool) {
 	a.plan.declareSome(cmd, func(s plan.Setting) bool {
 		return s.Group() == plan.GroupLab || profiles && s.Key == "profiles"
 	})
 	cmd.Flags().BoolVarP(&a.verbose, "verbose", "v", false, "if the kernel refuses a BPF program, print its verifier's whole log to stderr")
 }
 
-func (p *program) labCommand() *cobra.Command {
+func labCommand(p *program) *cobra.Command {
 	return parent(&cobra.Command{
 		Use: "lab", Short: "Raise the lab by hand, test it, look into it",
 		Example: "  sudo cnibench lab test\n  sudo cnibench lab up calico-vxlan",
-	}, p.labTestCommand(), p.labUpCommand(), p.labExecCommand())
+	}, labTestCommand(p), labUpCommand(p), labExecCommand())
 }
 
 const labTestLong = `Raise profiles and let each prove on real packets that it is what it claims: what is on the wire between nodes,
@@ -39,8 +40,15 @@ which connections are tracked, what source address a backend sees. Prints the ta
 if any does not hold or a profile cannot be raised. Both versions of IP are tested, one after the other, unless --family
 says which.`
 
-func (p *program) labTestCommand() *cobra.Command {
-	var a labArgs
+// labTest is one invocation of lab test, with its table of assertions as it grows.
+type labTest struct {
+	byHand
+	table             *tabwriter.Writer
+	all, bad, skipped int
+}
+
+func labTestCommand(p *program) *cobra.Command {
+	a := labTest{byHand: byHand{program: p}}
 	cmd := &cobra.Command{
 		Use: "test [PROFILE...]", Short: "Let profiles prove that they are what they claim", Long: labTestLong,
 		Example:           "  sudo cnibench lab test\n  sudo cnibench lab test --profiles calico-vxlan,macvlan --mtu 9000",
@@ -59,7 +67,7 @@ func (p *program) labTestCommand() *cobra.Command {
 			if cmd.Flags().Changed("family") {
 				families = []int{want.Lab.Family}
 			}
-			return p.labTest(cmd.Context(), want, families, a.verbose)
+			return a.run(cmd.Context(), want, families)
 		},
 	}
 	a.declare(cmd, true)
@@ -70,8 +78,14 @@ const labUpLong = `Raise one profile, print its topology and what its rules and 
 stdin. Meanwhile "cnibench lab exec" runs commands in its nodes and pods from another terminal, such as ip, nft and tcpdump.
 Nothing is left afterwards.`
 
-func (p *program) labUpCommand() *cobra.Command {
-	var a labArgs
+// labUp is one invocation of lab up.
+type labUp struct {
+	byHand
+	name string
+}
+
+func labUpCommand(p *program) *cobra.Command {
+	a := labUp{byHand: byHand{program: p}}
 	cmd := &cobra.Command{
 		Use: "up PROFILE", Short: "Raise a profile and keep it until Ctrl-C", Long: labUpLong,
 		Example:           "  sudo cnibench lab up calico-vxlan\n  sudo cnibench lab up canal --name second --mtu 9000",
@@ -97,7 +111,7 @@ func (p *program) labUpCommand() *cobra.Command {
 			if a.name == "" {
 				a.name = want.Profiles[0].String()
 			}
-			return p.labUp(cmd.Context(), a.name, want, a.verbose)
+			return a.run(cmd.Context(), want)
 		},
 	}
 	a.declare(cmd, false)
@@ -112,7 +126,7 @@ called run-PID and its places PROFILE/PLACE; a command there disturbs the measur
 through. Without arguments it prints the places. A place has a network of its own and the files of the host: "ip link"
 lists its devices, /sys/class/net those of the host.`
 
-func (p *program) labExecCommand() *cobra.Command {
+func labExecCommand() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use: "exec [PLACE -- COMMAND...]", Short: "Run a command in a node or pod of a lab that is up", Long: labExecLong,
@@ -121,7 +135,7 @@ func (p *program) labExecCommand() *cobra.Command {
 			if len(args) == 1 {
 				return usageOf(cmd, fmt.Errorf("%s: which command?", args[0]))
 			}
-			return p.labExec(cmd.Context(), name, args)
+			return labExec(cmd.OutOrStdout(), name, args)
 		},
 	}
 	cmd.Flags().StringVar(&name, "lab", "", "`name` of the lab, if several are up")

@@ -24,60 +24,51 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// labTest raises the profiles of p in each of the given versions of IP and prints what their self-tests found.
-func (p *program) labTest(ctx context.Context, want plan.Plan, families []int, verbose bool) error {
-	table := labTable{stderr: p.stderr, verbose: verbose, w: tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)}
-	fmt.Fprintln(table.w, "\tIP\tPROFILE\tASSERTION\tWHAT\tWANT\tGOT")
+// run raises the profiles of a plan in each of the given versions of IP and prints what their self-tests found.
+func (a *labTest) run(ctx context.Context, want plan.Plan, families []int) error {
+	a.table = tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(a.table, "\tIP\tPROFILE\tASSERTION\tWHAT\tWANT\tGOT")
 	for _, want.Lab.Family = range families {
-		if err := table.add(ctx, want); err != nil {
+		if err := a.add(ctx, want); err != nil {
 			return err
 		}
 	}
-	if err := table.w.Flush(); err != nil {
+	if err := a.table.Flush(); err != nil {
 		return err
 	}
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	fmt.Fprintf(p.stderr, "cnibench: %d assertions, %d failed; %d profiles skipped\n", table.all, table.bad, table.skipped)
-	if table.bad > 0 || table.all == 0 {
+	fmt.Fprintf(a.stderr, "cnibench: %d assertions, %d failed; %d profiles skipped\n", a.all, a.bad, a.skipped)
+	if a.bad > 0 || a.all == 0 {
 		return failed(exitFailed)
 	}
 	return nil
 }
 
-// labTable is the table of assertions as it grows.
-type labTable struct {
-	w *tabwriter.Writer
-	// stderr gets what fits into no table.
-	stderr            io.Writer
-	verbose           bool
-	all, bad, skipped int
-}
-
 // add raises a lab and adds what it proved.
-func (t *labTable) add(ctx context.Context, want plan.Plan) (err error) {
+func (a *labTest) add(ctx context.Context, want plan.Plan) (err error) {
 	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Own: want.Own, TestServices: true, Program: []string{thisProgram, agentVerb}})
 	if err != nil {
 		return err
 	}
 	defer func() { err = env.Close(ctx, l, err) }()
-	printVerifierLogs(t.stderr, l.VerifierLogs(), t.verbose)
+	printVerifierLogs(a.stderr, l.VerifierLogs(), a.verbose)
 	for _, tested := range testbed.SelfTests(ctx, l.Instances()) {
 		if why := missing(ctx, tested.Instance); why != "" {
-			t.skipped++
-			fmt.Fprintf(t.w, "skip\t%d\t%s\t-\t%s\t-\t%s\n", want.Lab.Family, tested.Instance.Name, why, flat(tested.Instance.Err.Error()))
+			a.skipped++
+			fmt.Fprintf(a.table, "skip\t%d\t%s\t-\t%s\t-\t%s\n", want.Lab.Family, tested.Instance.Name, why, flat(tested.Instance.Err.Error()))
 			continue
 		}
-		for _, a := range tested.Assertions {
+		for _, s := range tested.Assertions {
 			mark := "ok"
-			if !a.OK {
+			if !s.OK {
 				mark = "FAIL"
-				t.bad++
+				a.bad++
 			}
-			t.all++
-			row := []string{mark, strconv.Itoa(want.Lab.Family), a.Profile, a.ID, flat(a.What), flat(a.Want), flat(a.Got)}
-			fmt.Fprintln(t.w, strings.Join(row, "\t"))
+			a.all++
+			row := []string{mark, strconv.Itoa(want.Lab.Family), s.Profile, s.ID, flat(s.What), flat(s.Want), flat(s.Got)}
+			fmt.Fprintln(a.table, strings.Join(row, "\t"))
 		}
 	}
 	return nil
@@ -113,9 +104,9 @@ func upBackends(l plan.Lab) []int {
 	return []int{2}
 }
 
-// labUp raises one profile, shows it, and serves lab exec until it is to end.
-func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbose bool) (err error) {
-	socket, err := testbed.Listen(name)
+// run raises one profile, shows it, and serves lab exec until it is to end.
+func (a *labUp) run(ctx context.Context, want plan.Plan) (err error) {
+	socket, err := testbed.Listen(a.name)
 	if errors.Is(err, testbed.ErrNameTaken) {
 		return usage(err)
 	}
@@ -128,7 +119,7 @@ func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbos
 		return err
 	}
 	defer func() { err = env.Close(ctx, l, err) }()
-	printVerifierLogs(p.stderr, l.VerifierLogs(), verbose)
+	printVerifierLogs(a.stderr, l.VerifierLogs(), a.verbose)
 	inst := l.Instances()[0]
 	if inst.Err != nil {
 		return fmt.Errorf("raise %s: %w", inst.Name, inst.Err)
@@ -137,14 +128,14 @@ func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbos
 		return fmt.Errorf("raise %s: %w", inst.Name, err)
 	}
 	inst.Impair()
-	if err := errors.Join(inst.Spec.Draw(p.stdout), printState(p.stdout, inst.Raised)); err != nil {
+	if err := errors.Join(inst.Spec.Draw(a.stdout), printState(a.stdout, inst.Raised)); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "cnibench: the lab is up until Ctrl-C; from another terminal: cnibench lab exec --lab %s node-1 -- ip addr\n", name)
+	fmt.Fprintf(a.stderr, "cnibench: the lab is up until Ctrl-C; from another terminal: cnibench lab exec --lab %s node-1 -- ip addr\n", a.name)
 	go socket.Serve(l.Instances)
 	select {
 	case <-ctx.Done():
-	case <-ended(p.stdin):
+	case <-ended(a.stdin):
 	}
 	return nil
 }
@@ -180,7 +171,7 @@ func ended(r io.Reader) <-chan struct{} {
 }
 
 // labExec runs a command in a host of a lab of another process.
-func (p *program) labExec(_ context.Context, name string, args []string) error {
+func labExec(out io.Writer, name string, args []string) error {
 	name, err := chooseLab(name)
 	if err != nil {
 		return err
@@ -198,7 +189,7 @@ func (p *program) labExec(_ context.Context, name string, args []string) error {
 	}
 	if host == "" {
 		for _, line := range answer.Hosts {
-			fmt.Fprintln(p.stdout, line)
+			fmt.Fprintln(out, line)
 		}
 		return nil
 	}

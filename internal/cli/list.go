@@ -39,7 +39,7 @@ REAL CLUSTER is how much CPU time a real cluster needed beyond the lab's model: 
 median of the cases, and the farthest one. A dash: it was never compared.
 docs/results/fidelity.md has each case.`
 
-func (p *program) listCommand() *cobra.Command {
+func listCommand() *cobra.Command {
 	list := parent(&cobra.Command{
 		Use: "list", Short: "List profiles, recipes, CNIs, paths, workloads, metrics, schemas",
 		Example: "  cnibench list profiles\n  cnibench list metrics",
@@ -47,10 +47,10 @@ func (p *program) listCommand() *cobra.Command {
 	for _, l := range listings {
 		list.AddCommand(&cobra.Command{
 			Use: l.noun, Short: "List " + l.short, Long: "List " + l.short + "." + l.more, Example: "  cnibench list " + l.noun + "\n  cnibench list " + l.noun + " | less", Args: takesNone,
-			RunE: func(*cobra.Command, []string) error { return l.write(p.stdout) },
+			RunE: func(cmd *cobra.Command, _ []string) error { return l.write(cmd.OutOrStdout()) },
 		})
 	}
-	list.AddCommand(p.recipesCommand(), &cobra.Command{
+	list.AddCommand(recipesCommand(), &cobra.Command{
 		Use: "schema plan|profile|result|report", Short: "Print the JSON Schema of a file format",
 		Long: `Print a JSON Schema (draft 2020-12): of plans, profile files, result lines, or report -f json.
 Editors complete and check a plan file whose first line names the schema:
@@ -58,21 +58,23 @@ Editors complete and check a plan file whose first line names the schema:
   # yaml-language-server: $schema=plan.json`,
 		Example: "  cnibench list schema plan > plan.json\n  cnibench list schema report",
 		Args:    takes(1, 1, "one of "+strings.Join(schema.Names, ", ")), ValidArgs: schema.Names,
-		RunE: func(cmd *cobra.Command, args []string) error { return usageOf(cmd, schema.Write(p.stdout, args[0])) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return usageOf(cmd, schema.Write(cmd.OutOrStdout(), args[0]))
+		},
 	})
 	return list
 }
 
-func (p *program) recipesCommand() *cobra.Command {
+func recipesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "recipes", Short: "List how to install each profile on clusters, and what it needs", Args: takesNone,
 		Example: "  cnibench list recipes\n  cnibench list recipes | grep calico",
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, err := recipe.All()
 			if err != nil {
 				return err
 			}
-			return writeRecipes(p.stdout, all)
+			return writeRecipes(cmd.OutOrStdout(), all)
 		},
 	}
 }

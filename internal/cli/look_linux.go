@@ -14,8 +14,8 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/inspect"
 )
 
-// lookArgs are the flags of look.
-type lookArgs struct {
+// look is one invocation of look.
+type look struct {
 	options    inspect.Options
 	echo, port uint16
 	mtu, send  string
@@ -40,11 +40,11 @@ what they are wrapped. With
 --count it prints what the kernel has counted here, and what limits or drops packets; --serve accepts connections, --dial
 connects.`
 
-func (p *program) lookCommand() *cobra.Command {
-	var a lookArgs
+func lookCommand() *cobra.Command {
+	var a look
 	cmd := &cobra.Command{
 		Use: "look", Short: "Say what is visible of the network here", Long: lookLong, Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.look(cmd, a) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.run(cmd) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&a.options.CNI, "cni", "/etc/cni/net.d", "`directory` of CNI configuration")
@@ -67,7 +67,7 @@ func (p *program) lookCommand() *cobra.Command {
 // errEnough ends what runs for a given time.
 var errEnough = errors.New("enough")
 
-func (p *program) look(cmd *cobra.Command, a lookArgs) error {
+func (a *look) run(cmd *cobra.Command) error {
 	ctx := cmd.Context()
 	limit, stop := context.WithTimeoutCause(ctx, a.during, errEnough)
 	defer stop()
@@ -108,5 +108,5 @@ func (p *program) look(cmd *cobra.Command, a lookArgs) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(p.stdout).Encode(seen)
+	return json.NewEncoder(cmd.OutOrStdout()).Encode(seen)
 }

@@ -1,8 +1,9 @@
 // Package cli is the command line: one file for each command, and the only place that knows arguments, exit codes,
 // signals, terminals and the process's environment.
 //
-// Main builds the tree of commands and runs one. A command reads its flags into a struct of its own, calls the package
-// that does the work, and prints: the product to stdout, the story to stderr. Errors come back here and are printed
+// Main builds the tree of commands and runs one. A command with several steps has a type: a value is one invocation, with the
+// flags as fields, the steps as methods, and the program, which has what commands share. A command calls the package that does
+// the work, and prints: the product to stdout, the story to stderr. Errors come back here and are printed
 // once, with their hint, and become an exit code (exit.go). run.go is the command that everything else is about;
 // plan_flags.go turns its flags into a plan; environment.go opens the environment of a plan.
 package cli
@@ -143,14 +144,14 @@ func (p *program) root(args []string) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageOf(cmd, nearestFlag(cmd, err))
 	})
-	if own := p.agentOf(args); own != nil {
+	if own := agentOf(p, args); own != nil {
 		root.AddCommand(own)
 		p.watch(root)
 		return root
 	}
-	root.AddCommand(p.runCommand(), p.explainCommand(), p.reportCommand(), p.compareCommand(), p.checkCommand(), p.reproduceCommand(), p.importCommand(), p.listCommand(), p.versionCommand(), p.doctorCommand(), p.labCommand(), p.journeyCommand(), diagnoseCommand(p))
-	root.AddCommand(p.imageCommand(), p.kubeCommand(), p.cniCommand(), p.holdCommand())
-	root.AddCommand(p.hiddenCommands()...)
+	root.AddCommand(runCommand(p), explainCommand(p), reportCommand(p), compareCommand(p), checkCommand(p), reproduceCommand(p), importCommand(p), listCommand(), versionCommand(), doctorCommand(p), labCommand(p), journeyCommand(p), diagnoseCommand(p))
+	root.AddCommand(imageCommand(p), kubeCommand(p), cniCommand(p), holdCommand(p))
+	root.AddCommand(hiddenCommands(p)...)
 	root.InitDefaultCompletionCmd(args...)
 	if completion, _, err := root.Find([]string{"completion"}); err == nil && completion != root {
 		parent(completion)

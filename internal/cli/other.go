@@ -5,6 +5,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"net/netip"
 	"time"
 
@@ -24,7 +25,7 @@ func openLab(context.Context, plan.Plan, func(string, ...any)) (env.Environment,
 }
 
 // hiddenCommands are those that cnibench calls itself with; there are none where it has no lab.
-func (p *program) hiddenCommands() []*cobra.Command { return nil }
+func hiddenCommands(*program) []*cobra.Command { return nil }
 
 // firstRequest fails: pods run Linux.
 func firstRequest(_ context.Context, _ netip.AddrPort, _ time.Duration, r *kube.First) {
@@ -32,13 +33,13 @@ func firstRequest(_ context.Context, _ netip.AddrPort, _ time.Duration, r *kube.
 }
 
 // agentOf returns nil: agents run on Linux.
-func (p *program) agentOf([]string) *cobra.Command { return nil }
+func agentOf(*program, []string) *cobra.Command { return nil }
 
-func (p *program) doctor(context.Context, string) error { return errNotLinux }
+func doctor(context.Context, *program, string) error { return errNotLinux }
 
-func (p *program) labTest(context.Context, plan.Plan, []int, bool) error { return errNotLinux }
-func (p *program) labUp(context.Context, string, plan.Plan, bool) error  { return errNotLinux }
-func (p *program) labExec(context.Context, string, []string) error       { return errNotLinux }
+func (*labTest) run(context.Context, plan.Plan, []int) error { return errNotLinux }
+func (*labUp) run(context.Context, plan.Plan) error          { return errNotLinux }
+func labExec(io.Writer, string, []string) error              { return errNotLinux }
 
 func chooseLab(string) (string, error)        { return "", errNotLinux }
 func labVariant(string) (plan.Variant, error) { return plan.Variant{}, errNotLinux }

@@ -80,9 +80,9 @@ func (s series) prune(keep int) error {
 	return errors.Join(failed...)
 }
 
-// dated runs a with the time in the name of its output, if that asks for it, and removes the results of the same name
+// dated measures with the time in the name of its output, if that asks for it, and removes the results of the same name
 // beyond the number to keep.
-func (p *program) dated(cmd *cobra.Command, a *runArgs) error {
+func (a *measurement) dated(cmd *cobra.Command) error {
 	s, marked, err := seriesOf(a.output)
 	switch {
 	case err != nil:
@@ -94,13 +94,13 @@ func (p *program) dated(cmd *cobra.Command, a *runArgs) error {
 	case marked && a.resume:
 		return usageOf(cmd, fmt.Errorf("--resume needs the name of one file, and %q is that of a new one", a.output))
 	case !marked:
-		return p.run(cmd, a)
+		return a.run(cmd)
 	}
 	a.output = s.at(time.Now())
-	err = p.run(cmd, a)
+	err = a.run(cmd)
 	if a.keep > 0 && !a.dryRun {
 		if err := s.prune(a.keep); err != nil {
-			fmt.Fprintf(p.stderr, "cnibench: %v\n", err)
+			fmt.Fprintf(a.stderr, "cnibench: %v\n", err)
 		}
 	}
 	return err

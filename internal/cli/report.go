@@ -31,7 +31,11 @@ const DefaultResult = "result.jsonl"
 
 const allUsage = "with -f text: print every table, not the answer alone"
 
-type reportArgs struct {
+// reporting is one invocation of report.
+type reporting struct {
+	*program
+	// file is the result, output where the report goes.
+	file     string
 	format   string
 	output   string
 	metrics  []string
@@ -46,8 +50,8 @@ type reportArgs struct {
 	budgets []compare.Budget
 }
 
-func (p *program) reportCommand() *cobra.Command {
-	var a reportArgs
+func reportCommand(p *program) *cobra.Command {
+	a := reporting{program: p}
 	cmd := &cobra.Command{
 		Use:     "report [FILE]",
 		Short:   "Print the report of a result file",
@@ -60,7 +64,8 @@ func (p *program) reportCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, files []string) error {
-			return p.report(cmd, append(files, DefaultResult)[0], a)
+			a.file = append(files, DefaultResult)[0]
+			return a.run(cmd)
 		},
 	}
 	f := cmd.Flags()
@@ -82,7 +87,7 @@ func metricNames() []string {
 	return each.Of(metric.All(), func(m metric.Metric) string { return m.Name })
 }
 
-func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
+func (a *reporting) run(cmd *cobra.Command) error {
 	if a.samples && a.format != "csv" {
 		return usageOf(cmd, fmt.Errorf("--samples needs -f csv, not -f %s", a.format))
 	}
@@ -91,16 +96,12 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 		return err
 	}
 	if a.samples {
-		return p.samples(name)
-	}
-	o := report.Options{
-		Metrics: a.metrics, File: name,
-		Baseline: plan.VariantOf(a.baseline), Impact: works, Margin: a.margin,
+		return a.writeSamples()
 	}
 	if a.output != "" && a.format == "markdown" && a.pictures == "" {
 		a.pictures = strings.TrimSuffix(a.output, filepath.Ext(a.output)) + "-pictures"
 	}
-	d, err := p.document(name, o, a.format == "html" || a.pictures != "", slices.Contains(stackNames, a.format))
+	d, err := a.document(works)
 	if err != nil {
 		return usage(err)
 	}
@@ -108,32 +109,45 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 		if d.Pictures, err = writePictures(a.pictures, filepath.Dir(a.output), d); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.stderr, "cnibench: pictures in %s: %d\n", a.pictures, len(d.Pictures))
+		fmt.Fprintf(a.stderr, "cnibench: pictures in %s: %d\n", a.pictures, len(d.Pictures))
 	}
 	if a.format == "text" && (a.all || a.metrics != nil) {
 		a.format = allText
 	}
 	var outcome error
 	if len(a.budgets) > 0 {
-		outcome = gate(&d, name, a.budgets)
+		outcome = gate(&d, a.file, a.budgets)
 	}
-	return errors.Join(p.writeTo(a.output, a.format, d), outcome)
+	return errors.Join(a.print(d), outcome)
 }
 
-// document reads the result called name once, with the details that pictures need if detailed, and with the stacks of samples
-// if stacks.
-func (p *program) document(name string, o report.Options, detailed, stacks bool) (report.Document, error) {
-	s, err := p.open(name)
+// print writes d to the file of --output, or to stdout without it.
+func (a *reporting) print(d report.Document) (err error) {
+	if a.output == "" {
+		return a.write(a.format, d)
+	}
+	f, err := os.Create(a.output)
+	if err != nil {
+		return usage(fmt.Errorf("create the report: %w", err))
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return formats[a.format](f, d)
+}
+
+// document reads the result once, with the details that pictures need and the stacks of samples if the report shows them.
+func (a *reporting) document(works []impact.Work) (report.Document, error) {
+	s, err := a.open(a.file)
 	if err != nil {
 		return report.Document{}, err
 	}
-	in := report.Collector{Stacks: stacks, Detailed: detailed}
+	o := report.Options{Metrics: a.metrics, File: a.file, Baseline: plan.VariantOf(a.baseline), Impact: works, Margin: a.margin}
+	in := report.Collector{Stacks: slices.Contains(stackNames, a.format), Detailed: a.format == "html" || a.pictures != ""}
 	plausible := check.New(s.Header)
-	err = p.each(s, detailed, func(rec *result.Record) error {
+	err = a.each(s, in.Detailed, func(rec *result.Record) error {
 		return errors.Join(in.Add(rec), plausible.Add(*rec))
 	})
 	if err == nil {
-		o.Checked, err = plausible.Report(called(name), nil)
+		o.Checked, err = plausible.Report(called(a.file), nil)
 	}
 	if err != nil {
 		return report.Document{}, err
@@ -141,18 +155,18 @@ func (p *program) document(name string, o report.Options, detailed, stacks bool)
 	return in.Build(s.Header, o)
 }
 
-// samples writes the trials of the result file called name as numbers that import reads.
-func (p *program) samples(name string) error {
-	s, err := p.open(name)
+// writeSamples writes the trials of the result as numbers that import reads.
+func (a *reporting) writeSamples() error {
+	s, err := a.open(a.file)
 	if err != nil {
 		return usage(err)
 	}
-	out, err := spreadsheet.NewSamples(p.stdout, s.Header)
+	out, err := spreadsheet.NewSamples(a.stdout, s.Header)
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
 	var written error
-	err = p.each(s, false, func(rec *result.Record) error {
+	err = a.each(s, false, func(rec *result.Record) error {
 		written = out.Add(rec)
 		return written
 	})
@@ -166,7 +180,7 @@ func (p *program) samples(name string) error {
 }
 
 // works reads what --impact says; nil if it was not given.
-func (a reportArgs) works(cmd *cobra.Command) ([]impact.Work, error) {
+func (a *reporting) works(cmd *cobra.Command) ([]impact.Work, error) {
 	if !cmd.Flags().Changed("impact") {
 		return nil, nil
 	}

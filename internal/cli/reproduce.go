@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -37,42 +38,27 @@ holds and the size does not, or not all was measured.
 
 Exit codes: 0 if it was judged, whatever came out. With --fail-on, 3 if something is contradicted, 4 if inconclusive.`
 
-// reproduceArgs are the flags of the command reproduce.
-type reproduceArgs struct {
-	run            runArgs
+// reproduction is one invocation of reproduce: a measurement that ends with another report.
+type reproduction struct {
+	measurement
 	result, claims string
-	failOn         []string
-	source         findings.Source
+	// failing are the outcomes that fail the command.
+	failing []string
+	source  findings.Source
 }
 
-func (p *program) reproduceCommand() *cobra.Command {
-	var a reproduceArgs
+func reproduceCommand(p *program) *cobra.Command {
+	a := reproduction{measurement: measurement{program: p}}
 	var article articlePlan
 	cmd := &cobra.Command{
 		Use: "reproduce [ARTICLE]", Short: "Repeat a published comparison, its numbers beside yours", Long: reproduceLong, Args: takes(0, 1, "one article or none"),
 		Example:           "  sudo cnibench reproduce rke2\n  cnibench reproduce --result result.jsonl",
 		ValidArgsFunction: arguments(func() []string { return sourceIDs(findings.Published()) }, cobra.ShellCompDirectiveNoFileComp),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case a.claims != "" && (len(args) > 0 || a.result == ""):
-				return usageOf(cmd, errors.New("--claims judges a file by claims of your own: add --result FILE, leave out the article"))
-			case len(args) == 0 && a.result == "":
-				return p.listArticles()
-			case len(args) == 0:
-				return p.reproduce(cmd, &a)
-			}
-			source, err := sourceCalled(args[0])
-			if err != nil {
-				return usage(err)
-			}
-			a.source, article.name = source, source.Plan
-			return p.reproduce(cmd, &a)
-		},
+		RunE:              a.run,
 	}
-	r := &a.run
-	r.plan.article = &article
+	a.plan.article = &article
 	// What of the article is measured may change, for how long, and on which nodes. The conditions are the article's.
-	r.plan.declareSome(cmd, func(s plan.Setting) bool {
+	a.plan.declareSome(cmd, func(s plan.Setting) bool {
 		return s.Group() != plan.GroupLab && !slices.Contains(chosenByArticle, s.Flag)
 	})
 	f := cmd.Flags()
@@ -80,16 +66,12 @@ func (p *program) reproduceCommand() *cobra.Command {
 	f.BoolVar(&article.own, "own", false, "send with the engine of cnibench alone, not with the article's tools")
 	f.StringVar(&a.result, "result", "", "judge this result `file` and measure nothing")
 	f.StringVar(&a.claims, "claims", "", "with --result: `file` of claims in place of the published ones")
-	f.StringSliceVar(&a.failOn, "fail-on", nil, "`outcomes` that fail the command: contradicted, inconclusive")
-	f.StringVarP(&r.output, "output", "o", "", "result `file` (default ARTICLE.jsonl)")
-	formatFlag(cmd, &r.format, documentNames)
-	f.BoolVar(&r.all, "all", false, allUsage)
-	f.BoolVar(&r.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
-	f.BoolVar(&r.force, "force", false, "replace the result file if there is one")
-	f.BoolVarP(&r.verbose, "verbose", "v", false, "print a line for each trial to stderr")
-	f.BoolVarP(&r.quiet, "quiet", "q", false, "print only errors to stderr")
+	f.StringSliceVar(&a.failing, "fail-on", nil, "`outcomes` that fail the command: contradicted, inconclusive")
+	f.StringVarP(&a.output, "output", "o", "", "result `file` (default ARTICLE.jsonl)")
+	formatFlag(cmd, &a.report.format, documentNames)
+	a.declare(cmd)
+	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr")
 	f.StringVar(&p.charts, chartsFlag, "", "`directory` or file of charts and manifests for --install and --env kind")
-	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
 	cmd.MarkFlagsMutuallyExclusive("exact", "own")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
 	group(cmd, plan.GroupWhat, true, "exact", "own")
@@ -118,52 +100,63 @@ func sourceCalled(name string) (findings.Source, error) {
 }
 
 // listArticles prints the articles.
-func (p *program) listArticles() error {
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+func listArticles(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, s := range findings.Published().Sources {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", s.ID, s.Date, s.Title)
 	}
 	return w.Flush()
 }
 
-func (p *program) reproduce(cmd *cobra.Command, a *reproduceArgs) error {
-	for _, o := range a.failOn {
+func (a *reproduction) run(cmd *cobra.Command, args []string) (err error) {
+	switch {
+	case a.claims != "" && (len(args) > 0 || a.result == ""):
+		return usageOf(cmd, errors.New("--claims judges a file by claims of your own: add --result FILE, leave out the article"))
+	case len(args) == 0 && a.result == "":
+		return listArticles(a.stdout)
+	case len(args) > 0:
+		if a.source, err = sourceCalled(args[0]); err != nil {
+			return usage(err)
+		}
+		a.plan.article.name = a.source.Plan
+	}
+	for _, o := range a.failing {
 		if o != string(findings.Contradicted) && o != string(findings.Inconclusive) {
 			return usageOf(cmd, fmt.Errorf("--fail-on %q: want contradicted, inconclusive", o))
 		}
 	}
 	if a.result != "" {
-		if a.run.plan.said(cmd) || a.run.dryRun || cmd.Flags().Changed("output") {
+		if a.plan.said(cmd) || a.dryRun || cmd.Flags().Changed("output") {
 			return usageOf(cmd, errors.New("--result judges a file; leave the flags of a run out"))
 		}
-		return p.printReproduction(a, a.result)
+		return a.print(a.result)
 	}
-	if a.run.output == "" {
-		a.run.output = a.source.ID + ".jsonl"
+	if a.output == "" {
+		a.output = a.source.ID + ".jsonl"
 	}
-	a.run.show = func() error { return p.printReproduction(a, a.run.output) }
-	return p.run(cmd, &a.run)
+	a.show = func() error { return a.print(a.output) }
+	return a.measurement.run(cmd)
 }
 
-// printReproduction judges the result file called name by the article, or by all claims without one, and prints the verdicts.
-func (p *program) printReproduction(a *reproduceArgs, name string) error {
-	judge := p.claimsOf
+// print judges the result file called name by the article, or by all claims without one, and prints the verdicts.
+func (a *reproduction) print(name string) error {
+	judge := a.claimsOf
 	if a.source.ID != "" {
-		judge = p.articleOf
+		judge = a.articleOf
 	}
-	d, outcomes, err := judge(a, name)
+	d, outcomes, err := judge(name)
 	if err != nil {
 		return usage(err)
 	}
-	format := a.run.format
-	if a.run.all && format == "text" {
+	format := a.report.format
+	if a.report.all && format == "text" {
 		format = allText
 	}
-	if err := p.write(format, d); err != nil {
+	if err := a.write(format, d); err != nil {
 		return err
 	}
 	came := func(o findings.Outcome) bool {
-		return slices.Contains(a.failOn, string(o)) && slices.Contains(outcomes, o)
+		return slices.Contains(a.failing, string(o)) && slices.Contains(outcomes, o)
 	}
 	switch {
 	case came(findings.Contradicted):
@@ -178,7 +171,7 @@ func (p *program) printReproduction(a *reproduceArgs, name string) error {
 func became(j findings.Judged) findings.Outcome { return j.Outcome }
 
 // claimsOf judges published claims, or those of a file, by the result file called name.
-func (p *program) claimsOf(a *reproduceArgs, name string) (report.Document, []findings.Outcome, error) {
+func (a *reproduction) claimsOf(name string) (report.Document, []findings.Outcome, error) {
 	claims := findings.Published()
 	if a.claims != "" {
 		f, err := os.Open(a.claims)
@@ -190,7 +183,7 @@ func (p *program) claimsOf(a *reproduceArgs, name string) (report.Document, []fi
 			return report.Document{}, nil, err
 		}
 	}
-	side, err := p.side(name, 0)
+	side, err := a.side(name, 0)
 	if err != nil {
 		return report.Document{}, nil, err
 	}
@@ -199,8 +192,8 @@ func (p *program) claimsOf(a *reproduceArgs, name string) (report.Document, []fi
 }
 
 // articleOf sets the article beside the result file called name.
-func (p *program) articleOf(a *reproduceArgs, name string) (report.Document, []findings.Outcome, error) {
-	r, err := p.reproductionOf(a.source, name)
+func (a *reproduction) articleOf(name string) (report.Document, []findings.Outcome, error) {
+	r, err := a.beside(name)
 	if err != nil {
 		return report.Document{}, nil, err
 	}
@@ -208,14 +201,14 @@ func (p *program) articleOf(a *reproduceArgs, name string) (report.Document, []f
 	return report.BuildReproduction(r), append(of, each.Of(r.Claims, became)...), nil
 }
 
-// reproductionOf sets an article beside the result file called name.
-func (p *program) reproductionOf(source findings.Source, name string) (report.Reproduction, error) {
-	r := report.Reproduction{Source: source}
-	exact, _, err := (&articlePlan{name: source.Plan, exact: true}).begin("")
+// beside sets the article beside the result file called name.
+func (a *reproduction) beside(name string) (report.Reproduction, error) {
+	r := report.Reproduction{Source: a.source}
+	exact, _, err := (&articlePlan{name: a.source.Plan, exact: true}).begin("")
 	if err != nil {
 		return r, err
 	}
-	file := "published/" + source.Plan + ".csv"
+	file := "published/" + a.source.Plan + ".csv"
 	text, err := examples.Articles.ReadFile(file)
 	if err != nil {
 		return r, err
@@ -224,28 +217,28 @@ func (p *program) reproductionOf(source findings.Source, name string) (report.Re
 	if err != nil {
 		return r, err
 	}
-	_, published, checked, err := p.examine(stream, "examples/"+file)
+	_, published, checked, err := a.examine(stream, "examples/"+file)
 	if err != nil {
 		return r, err
 	}
-	if stream, err = p.open(name); err != nil {
+	if stream, err = a.open(name); err != nil {
 		return r, err
 	}
-	header, mine, found, err := p.examine(stream, called(name))
+	header, mine, found, err := a.examine(stream, called(name))
 	if err != nil {
 		return r, err
 	}
-	claims := slices.DeleteFunc(findings.Published().Claims, func(c findings.Claim) bool { return c.Source != source.ID })
+	claims := slices.DeleteFunc(findings.Published().Claims, func(c findings.Claim) bool { return c.Source != a.source.ID })
 	r.Exact, r.Plan, r.Published, r.Result = exact, header.Plan, checked, found
 	r.Figures, r.Claims = findings.Figures(mine, header, published), findings.Judge(mine, claims)
 	return r, nil
 }
 
 // examine reads a result once: its cells, and what check finds in it.
-func (p *program) examine(s *external.Stream, name string) (result.Header, *compare.Analysis, check.Report, error) {
+func (a *reproduction) examine(s *external.Stream, name string) (result.Header, *compare.Analysis, check.Report, error) {
 	var in compare.Collector
 	v := check.New(s.Header)
-	err := p.each(s, false, func(rec *result.Record) error { return errors.Join(in.Add(rec), v.Add(*rec)) })
+	err := a.each(s, false, func(rec *result.Record) error { return errors.Join(in.Add(rec), v.Add(*rec)) })
 	if err != nil {
 		return s.Header, nil, check.Report{}, err
 	}
@@ -253,6 +246,6 @@ func (p *program) examine(s *external.Stream, name string) (result.Header, *comp
 	if err != nil {
 		return s.Header, nil, found, err
 	}
-	a, err := in.Analyse(s.Header, compare.Options{})
-	return s.Header, a, found, err
+	an, err := in.Analyse(s.Header, compare.Options{})
+	return s.Header, an, found, err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/cnibench/cnibench/internal/conduct/run"
 	"github.com/cnibench/cnibench/internal/env"
-	"github.com/cnibench/cnibench/internal/judge/compare"
 	"github.com/cnibench/cnibench/internal/measure/result"
 	"github.com/cnibench/cnibench/internal/plan"
 	"github.com/cnibench/cnibench/internal/plan/profilefile"
@@ -22,20 +22,20 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-type runArgs struct {
+// measurement is one invocation of run.
+type measurement struct {
+	*program
 	plan    planArgs
 	output  string
 	keep    int
-	format  string
-	all     bool
 	dryRun  bool
 	resume  bool
 	force   bool
 	verbose bool
 	quiet   bool
-	// failOn are the texts of budgets, held what they say.
+	// report is printed at the end; failOn are the texts of its budgets.
+	report reporting
 	failOn []string
-	held   []compare.Budget
 	// show prints something else than the report of a run at its end. (optional)
 	show func() error
 }
@@ -47,26 +47,22 @@ continues a run that was killed. With more --repetitions it extends a run that i
 const runExample = `  sudo cnibench run
   sudo cnibench run --profiles 'canal,canal(services=1000)' --workloads rr,crr`
 
-func (p *program) runCommand() *cobra.Command {
-	var a runArgs
+func runCommand(p *program) *cobra.Command {
+	a := measurement{program: p}
 	cmd := &cobra.Command{
 		Use: "run", Short: "Measure a plan and print its report", Long: runLong, Example: runExample, Args: takesNone,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.dated(cmd, &a) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.dated(cmd) },
 	}
 	a.plan.declare(cmd)
+	a.declare(cmd)
 	f := cmd.Flags()
 	f.StringVarP(&a.output, "output", "o", DefaultResult, "result `file`; "+timeMark+" in its name is when the run began")
 	f.IntVar(&a.keep, "keep", 0, "with "+timeMark+" in the output: how `many` results of that name to keep, the newest")
-	formatFlag(cmd, &a.format, append(slices.Clone(formatNames), noFormat))
+	formatFlag(cmd, &a.report.format, append(slices.Clone(formatNames), noFormat))
 	f.StringArrayVar(&a.failOn, "fail-on", nil, failOnRun)
-	f.BoolVar(&a.all, "all", false, allUsage)
-	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
 	f.BoolVar(&a.resume, "resume", false, "continue the result file; more --repetitions extend a complete one")
-	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
 	f.BoolVarP(&a.verbose, "verbose", "v", false, "print a line for each trial to stderr, and the whole log if the kernel refuses a BPF program")
 	f.StringVar(&p.charts, chartsFlag, "", "`directory` or file of charts and manifests for --install and --env kind, in place of those that the recipes name")
-	f.StringVar(&p.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
-	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
 	cmd.MarkFlagsMutuallyExclusive("resume", "force")
 	cmd.MarkFlagsMutuallyExclusive("verbose", "quiet")
 	group(cmd, groupOutput, true, "output", "format", "fail-on", "dry-run", "resume", "quiet", "verbose")
@@ -75,16 +71,26 @@ func (p *program) runCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *program) run(cmd *cobra.Command, a *runArgs) error {
+// declare adds the flags to cmd that reproduce has, too.
+func (a *measurement) declare(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&a.report.all, "all", false, allUsage)
+	f.BoolVar(&a.dryRun, "dry-run", false, "say what would be measured and how long it would take, and measure nothing")
+	f.BoolVar(&a.force, "force", false, "replace the result file if there is one")
+	f.BoolVarP(&a.quiet, "quiet", "q", false, "print only errors to stderr")
+	f.StringVar(&a.kubeconfig, "kubeconfig", "", "`file` that says how to reach the clusters; default as for kubectl")
+}
+
+func (a *measurement) run(cmd *cobra.Command) error {
 	if a.dryRun {
-		return p.dryRun(cmd, a)
+		return a.preview(cmd)
 	}
 	began := time.Now()
-	out, resumed, want, err := a.open(cmd)
+	out, resumed, want, err := a.begin(cmd)
 	if err != nil {
 		return err
 	}
-	s := p.newStory(a.verbose, a.quiet)
+	s := a.newStory(a.verbose, a.quiet)
 	if resumed != nil {
 		s.live.resume(resumed.Records)
 	}
@@ -96,27 +102,21 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 	}
 	if resumed != nil && resumed.Complete() {
 		s.note("%s is complete: it has every repetition of its plan, %d; --repetitions adds more", a.output, want.Repetitions)
-		return errors.Join(resumed.Close(), p.conclude(cmd, a))
+		return errors.Join(resumed.Close(), a.conclude(cmd))
 	}
-	open := func(ctx context.Context) (env.Environment, plan.Plan, error) {
-		return p.openEnvironment(ctx, want, s.step)
-	}
-	end, err := p.measure(cmd.Context(), open, out, run.Options{Resumed: resumed, Began: began, Progress: s.event}, s)
-	s.clear()
-	// The report of a finished run is printed even if closing it failed.
-	err = errors.Join(err, out.Close())
+	end, err := a.measure(cmd.Context(), a.opener(want), out, run.Options{Resumed: resumed, Began: began}, s)
 	switch end.Reason {
 	case "":
-		return p.withResumeHint(a, err)
+		return a.withResumeHint(err)
 	case result.Interrupted:
 		said := fmt.Errorf("interrupted; what was measured is in %s", a.output)
-		wayOut := "continue with: " + p.resumption(a)
+		wayOut := "continue with: " + a.resumption()
 		if more := advice.Of(err); more != "" {
 			wayOut += "; " + more
 		}
 		return advice.With(&exitError{code: exitInterrupted, err: errors.Join(said, err)}, wayOut)
 	}
-	err = errors.Join(p.conclude(cmd, a), err)
+	err = errors.Join(a.conclude(cmd), err) // the report of a finished run is printed even if closing it failed
 	share := float64(end.WindowNs) / float64(max(end.WallNs, 1))
 	s.note("%s (%d failed) in %s, %s of it in measurement windows; all of it is in %s (more: cnibench report --all %s)",
 		number.Counted(end.Trials, "trial"), end.Failed, number.Duration(time.Duration(end.WallNs)), number.Percent(share), a.output, a.output)
@@ -124,9 +124,9 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 }
 
 // resumption is the command that continues a run. The file has the plan, but not how this machine reaches the cluster.
-func (p *program) resumption(a *runArgs) string {
+func (a *measurement) resumption() string {
 	command := "cnibench run --resume -o " + a.output
-	for _, f := range []struct{ flag, value string }{{"--kubeconfig", p.kubeconfig}, {"--" + chartsFlag, p.charts}} {
+	for _, f := range []struct{ flag, value string }{{"--kubeconfig", a.kubeconfig}, {"--" + chartsFlag, a.charts}} {
 		if f.value != "" {
 			command += " " + f.flag + " " + f.value
 		}
@@ -135,26 +135,26 @@ func (p *program) resumption(a *runArgs) string {
 }
 
 // withResumeHint adds to the error of a run that lost its environment how to resume it.
-func (p *program) withResumeHint(a *runArgs, err error) error {
+func (a *measurement) withResumeHint(err error) error {
 	var lost *run.LostError
 	if !errors.As(err, &lost) {
 		return err
 	}
-	wayOut := "finished trials are kept; when the cluster is ready again, resume: " + p.resumption(a)
+	wayOut := "finished trials are kept; when the cluster is ready again, resume: " + a.resumption()
 	if first := advice.Of(err); first != "" {
 		wayOut = first + "; " + wayOut
 	}
 	return advice.With(err, wayOut)
 }
 
-// open opens the result file and settles the plan: that of the flags for a new file, that of the file to resume it.
-func (a *runArgs) open(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
+// begin opens the result file and settles the plan: that of the flags for a new file, that of the file to resume it.
+func (a *measurement) begin(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
 	if a.resume {
 		return a.openResume(cmd)
 	}
 	want, err := a.plan.plan(cmd)
 	if err == nil {
-		a.held, err = a.budgets(cmd, want)
+		err = a.readBudgets(cmd, want)
 	}
 	if err != nil {
 		return nil, nil, want, err
@@ -179,7 +179,7 @@ func createResult(name string, force bool) (*result.Writer, error) {
 	return w, err
 }
 
-func (a *runArgs) openResume(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
+func (a *measurement) openResume(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
 	res, err := result.OpenResume(a.output)
 	if err != nil {
 		return nil, nil, plan.Plan{}, usage(err)
@@ -195,9 +195,9 @@ func (a *runArgs) openResume(cmd *cobra.Command) (*result.Writer, *result.Resume
 }
 
 // resumed returns the plan of a run that continues the file of that header, and whether it measures more than the file's.
-func (a *runArgs) resumed(cmd *cobra.Command, start result.Header) (want plan.Plan, more bool, err error) {
+func (a *measurement) resumed(cmd *cobra.Command, start result.Header) (want plan.Plan, more bool, err error) {
 	was := start.Plan
-	if a.held, err = a.budgets(cmd, was); err != nil {
+	if err = a.readBudgets(cmd, was); err != nil {
 		return was, false, err
 	}
 	if err := profilefile.Changed(was, os.ReadFile); err != nil {
@@ -220,17 +220,25 @@ func extends(was, want plan.Plan) bool {
 		!slices.ContainsFunc(differ, func(key string) bool { return !slices.Contains(more, key) })
 }
 
-// opener opens the environment of a plan, and returns the plan with the names of what was found there.
-type opener func(ctx context.Context) (env.Environment, plan.Plan, error)
+// opener opens the environment of a plan, and returns the plan with the names of what was found there. say reports progress.
+type opener func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error)
 
-// measure opens the environment, runs the plan in it and closes it.
+// opener returns what opens the environment of want.
+func (p *program) opener(want plan.Plan) opener {
+	return func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error) {
+		return p.openEnvironment(ctx, want, say)
+	}
+}
+
+// measure opens the environment, runs the plan in it, and closes it and out.
 func (p *program) measure(ctx context.Context, open opener, out *result.Writer, o run.Options, s *story) (end result.End, err error) {
-	e, want, err := open(ctx)
+	defer func() {
+		s.clear()
+		err = errors.Join(err, out.Close())
+	}()
+	e, want, err := open(ctx, s.step)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		return end, err
+		return end, cmp.Or(context.Cause(ctx), err)
 	}
 	defer func() {
 		left := env.Close(ctx, e, nil)
@@ -243,7 +251,7 @@ func (p *program) measure(ctx context.Context, open opener, out *result.Writer, 
 		s.clear()
 		printVerifierLogs(s.w, lab.VerifierLogs(), s.verbose)
 	}
-	o.Header = s.live.begin
+	o.Header, o.Progress = s.live.begin, s.event
 	return run.Run(ctx, e, want, out, o)
 }
 
@@ -252,7 +260,7 @@ func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // conclude prints the report and returns an error for the cases without a finished trial, or for budgets that are not kept.
 // It prints no report if no trial finished: the reasons come first.
-func (p *program) conclude(cmd *cobra.Command, a *runArgs) error {
+func (a *measurement) conclude(cmd *cobra.Command) error {
 	c, err := result.Load(a.output)
 	if err != nil {
 		return err
@@ -264,7 +272,8 @@ func (p *program) conclude(cmd *cobra.Command, a *runArgs) error {
 	if !finished && lost != nil {
 		return lost
 	}
-	err = p.report(cmd, a.output, reportArgs{format: a.format, all: a.all, budgets: a.held})
+	a.report.program, a.report.file = a.program, a.output
+	err = a.report.run(cmd)
 	var outcome *exitError
 	if lost != nil && errors.As(err, &outcome) && outcome.quiet {
 		return &exitError{code: outcome.code, err: lost}

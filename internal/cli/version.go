@@ -11,14 +11,14 @@ import (
 // version is set by the linker; "" asks the build information.
 var version string
 
-func (p *program) versionCommand() *cobra.Command {
+func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of cnibench",
 		Example: "  cnibench version\n  cnibench version | cut -d ' ' -f 2",
 		Args:    takesNone,
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(p.stdout, "cnibench %s %s %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "cnibench %s %s %s/%s\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}
