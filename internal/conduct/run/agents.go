@@ -78,3 +78,45 @@ func names(e control.Ends) (client string, servers []string) {
 	}
 	return e.Client.Name, servers
 }
+
+// sides returns the agents of all ends. It starts those that are not there.
+func (p *pool) sides(ctx context.Context, e control.Ends) (s control.Sides, err error) {
+	name, _ := names(e)
+	if s.Servers, err = p.servers(ctx, e); err != nil {
+		return s, err
+	}
+	if s.Client, err = p.get(ctx, name, e.Client); err != nil {
+		return s, &control.SideError{Side: control.SideClient, Err: err}
+	}
+	return s, nil
+}
+
+// servers returns the agents of the servers in order.
+func (p *pool) servers(ctx context.Context, e control.Ends) ([]*control.Client, error) {
+	_, names := names(e)
+	var servers []*control.Client
+	for i, end := range e.Servers {
+		s, err := p.get(ctx, names[i], end)
+		if err != nil {
+			return nil, &control.SideError{Side: control.SideServer, Err: err}
+		}
+		servers = append(servers, s)
+	}
+	return servers, nil
+}
+
+// free lets the servers of a path go.
+func (p *pool) free(e control.Ends) {
+	_, servers := names(e)
+	for _, name := range servers {
+		p.release(name)
+	}
+}
+
+// forget ends the agents of a path, which a failure may have left in any state.
+func (p *pool) forget(e control.Ends) {
+	client, servers := names(e)
+	for _, name := range append(servers, client) {
+		p.discard(name)
+	}
+}

@@ -29,12 +29,12 @@ type churning struct {
 	failed error
 }
 
-// churning returns what changes the objects of a job; nothing if they stay.
-func (c *conductor) churning(j job) *churning {
-	h := &churning{what: control.Churning{Variant: j.Profile, Warmup: j.warmup, Window: j.window}}
-	if !j.Profile.Lab(c.plan.Lab).Churn.IsZero() {
+// churning returns what changes the objects of the attempt; nothing if they stay.
+func (a attempt) churning() *churning {
+	h := &churning{what: control.Churning{Variant: a.Profile, Warmup: a.warmup, Window: a.window}}
+	if !a.Profile.Lab(a.plan.Lab).Churn.IsZero() {
 		h.churn = func(context.Context, control.Churning) (*sample.Churn, error) { return nil, errors.New(noChurn) }
-		if site, ok := c.env.At(j.Profile).(env.Churner); ok {
+		if site, ok := a.env.At(a.Profile).(env.Churner); ok {
 			h.churn = site.Churn
 		}
 	}

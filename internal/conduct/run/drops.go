@@ -18,11 +18,11 @@ type watch struct {
 	opened chan struct{}
 }
 
-// watch returns what reads the drops of a job, where the job can lose packets for good and the environment can tell.
-func (c *conductor) watch(j job) *watch {
-	w := &watch{warmup: j.warmup, opened: make(chan struct{})}
-	if site, ok := c.env.At(j.Profile).(env.DropCounter); ok && (j.workload.Traits().Datagrams() || j.workload.Traits().Names.Given()) {
-		w.read = func() ([]sample.Drop, error) { return site.Drops(j.route) }
+// watch returns what reads the drops of the attempt, where it can lose packets for good and the environment can tell.
+func (a attempt) watch() *watch {
+	w := &watch{warmup: a.warmup, opened: make(chan struct{})}
+	if site, ok := a.env.At(a.Profile).(env.DropCounter); ok && (a.workload.Traits().Datagrams() || a.workload.Traits().Names.Given()) {
+		w.read = func() ([]sample.Drop, error) { return site.Drops(a.route) }
 	}
 	return w
 }

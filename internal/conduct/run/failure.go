@@ -12,7 +12,6 @@ import (
 	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/result"
-	"github.com/cnibench/cnibench/internal/plan"
 )
 
 // LostError means that a part of the environment went while it was measured, and that the run ended there. Its file can be
@@ -93,14 +92,14 @@ func suspect(ctx context.Context, at env.Site, rec *result.Record) {
 // packets, and say nothing about the speed of the dataplane.
 const kindTableFull = "table full"
 
-// full reads the tables of a profile, nil if the environment cannot.
-func (c *conductor) full(profile plan.Variant) map[string]uint64 {
-	site, ok := c.env.At(profile).(env.TableCounter)
+// full reads the tables of the profile, nil if the environment cannot.
+func (a attempt) full() map[string]uint64 {
+	site, ok := a.env.At(a.Profile).(env.TableCounter)
 	if !ok {
 		return nil
 	}
 	// A counter that cannot be read is one that cannot be held against the trial.
-	tables, _ := site.Full(profile)
+	tables, _ := site.Full(a.Profile)
 	return tables
 }
 
@@ -126,12 +125,12 @@ func overflowed(before, after map[string]uint64, err error) error {
 const kindDead = "dataplane died"
 
 // dead returns the failure of a trial that ended with err (may be nil) if a program of the profile has ended, else err.
-func (c *conductor) dead(profile plan.Variant, err error) error {
-	site, ok := c.env.At(profile).(env.ProgramWatcher)
+func (a attempt) dead(err error) error {
+	site, ok := a.env.At(a.Profile).(env.ProgramWatcher)
 	if !ok {
 		return err
 	}
-	why := site.Dead(profile)
+	why := site.Dead(a.Profile)
 	if why == nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (c *conductor) replace(ctx context.Context, old []plan.Variant) {
 		return !served || !slices.Contains(old, r.Variant)
 	})
 	for _, r := range routes {
-		c.forget(c.survey.routes[r])
+		c.agents.forget(c.survey.routes[r])
 	}
 	c.missing = slices.DeleteFunc(c.missing, func(b control.Backend) bool { return slices.Contains(old, b.Route.Variant) })
 	failed := c.raise(ctx, old)
@@ -133,20 +133,21 @@ func (c *conductor) check(ctx context.Context, renewed []plan.Variant, trials []
 		}
 		seen[r] = true
 		k := plan.Case{Profile: t.Profile, Path: t.Path, Workload: rr}
-		limit := c.limit(k)
-		bounded, stop := context.WithTimeout(ctx, limit)
 		e := c.survey.routes[r]
+		a := attempt{conductor: c, Case: k, route: k.Route(), ends: e, workload: rr, span: span{window: c.plan.Duration}}
+		limit := a.limit()
+		bounded, stop := context.WithTimeout(ctx, limit)
 		// The client connects when it is made ready.
-		_, err := c.prepare(bounded, e, job{k, k.Route(), rr, span{window: c.plan.Duration}})
+		_, err := a.prepare(bounded)
 		stop()
 		if err != nil {
-			c.forget(e)
+			c.agents.forget(e)
 			c.instances.broken[r] = fmt.Errorf("raised anew, the path carries no connection: %s", failure(err, limit).Message)
 			continue
 		}
 		client, _ := names(e)
 		c.agents.release(client)
-		c.release(e)
+		c.agents.free(e)
 	}
 }
 

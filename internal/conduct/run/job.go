@@ -13,27 +13,27 @@ import (
 )
 
 // jobLasts is how long a job takes at the most, also without a member that has become silent.
-func jobLasts(c *conductor, w plan.Workload, delay time.Duration) time.Duration {
-	if w.Traits().Job.Continues() {
-		delay += c.span(w).warmup + grace
+func jobLasts(a attempt, delay time.Duration) time.Duration {
+	if a.Workload.Traits().Job.Continues() {
+		delay += a.whole().warmup + grace
 	}
-	return mostLast(c, w, delay)
+	return mostLast(a, delay)
 }
 
 // jointly measures a job: its members are the client and the servers of the route.
-func (c *conductor) jointly(ctx context.Context, e control.Ends, j job) (seen, error) {
-	sides, err := c.started(ctx, e)
+func (a attempt) jointly(ctx context.Context) (seen, error) {
+	sides, err := a.agents.sides(ctx, a.ends)
 	if err != nil {
 		return seen{}, err
 	}
 	members := control.Members(sides)
-	if err := members.Prepare(ctx, e, c.ask(j)); err != nil {
+	if err := members.Prepare(ctx, a.ends, a.ask()); err != nil {
 		return seen{}, err
 	}
-	churn := c.churning(j)
-	whole, err := members.Run(ctx, j.workload.Traits().Job.Continues(), func() { churn.begin(ctx) })
+	churn := a.churning()
+	whole, err := members.Run(ctx, a.workload.Traits().Job.Continues(), func() { churn.begin(ctx) })
 	if lost, ok := errors.AsType[*control.LostError](err); ok {
-		whole, err = c.without(ctx, e, j, members, lost)
+		whole, err = a.without(ctx, members, lost)
 	}
 	changes, err := churn.end(err)
 	if err != nil {
@@ -43,19 +43,19 @@ func (c *conductor) jointly(ctx context.Context, e control.Ends, j job) (seen, e
 }
 
 // without measures the rest of a job's window without the member that was lost. A second loss fails the trial.
-func (c *conductor) without(ctx context.Context, e control.Ends, j job, all control.Members, lost *control.LostError) (*sample.Observation, error) {
+func (a attempt) without(ctx context.Context, all control.Members, lost *control.LostError) (*sample.Observation, error) {
 	known := time.Now()
 	before := lost.Before.Job
 	loss := before.Loss
-	loss.Name, loss.Before, loss.Exchange, loss.Members = e.Servers[lost.Rank-1].Name, before.Step, before.Exchange, len(before.Members)
-	smaller, err := j.workload.Without("lost").With("members", strconv.Itoa(len(e.Servers)))
+	loss.Name, loss.Before, loss.Exchange, loss.Members = a.ends.Servers[lost.Rank-1].Name, before.Step, before.Exchange, len(before.Members)
+	smaller, err := a.workload.Without("lost").With("members", strconv.Itoa(len(a.ends.Servers)))
 	if err != nil {
 		return nil, errors.Join(lost, err)
 	}
-	j.workload = smaller.Normalize()
-	j.window = max(j.window-time.Duration(loss.AfterNs), j.window/10, time.Millisecond)
-	left, ends := all.Without(lost.Rank, e)
-	if err := left.Prepare(ctx, ends, c.ask(j)); err != nil {
+	a.workload = smaller.Normalize()
+	a.window = max(a.window-time.Duration(loss.AfterNs), a.window/10, time.Millisecond)
+	left, ends := all.Without(lost.Rank, a.ends)
+	if err := left.Prepare(ctx, ends, a.ask()); err != nil {
 		return nil, fmt.Errorf("%w; the others did not continue: %w", lost, err)
 	}
 	whole, err := left.Run(ctx, false, func() {})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/cnibench/cnibench/internal/control"
 	"github.com/cnibench/cnibench/internal/env"
 	"github.com/cnibench/cnibench/internal/measure/outcome"
 	"github.com/cnibench/cnibench/internal/measure/result"
@@ -14,11 +13,11 @@ import (
 
 // manner is how trials of a kind of workload go where they do not go as most do. What it leaves out is as in most.
 type manner struct {
-	measure func(c *conductor, ctx context.Context, e control.Ends, j job) (seen, error)
+	measure func(a attempt, ctx context.Context) (seen, error)
 	// derive returns the metrics and warnings of a trial.
 	derive func(w plan.Workload, rec result.Record, x outcome.Conditions) (map[string]float64, []sample.Warning)
 	// lasts is how long a trial takes at the most, delay being what it takes to set up and to end.
-	lasts func(c *conductor, w plan.Workload, delay time.Duration) time.Duration
+	lasts func(a attempt, delay time.Duration) time.Duration
 	// unable returns why a site cannot be read while nothing is sent, "" if it can.
 	unable func(at env.Site) string
 	// opaque says that samples of CPUs explain nothing of it.
@@ -27,16 +26,16 @@ type manner struct {
 
 // manners are those of the kinds that have one, but for what Register adds.
 var manners = map[plan.Kind]manner{
-	"throughput": {measure: (*conductor).seek, derive: found, lasts: searchLasts, opaque: true},
-	"ttfr":       {measure: (*conductor).arrive},
-	"job":        {measure: (*conductor).jointly, lasts: jobLasts},
+	"throughput": {measure: attempt.seek, derive: found, lasts: searchLasts, opaque: true},
+	"ttfr":       {measure: attempt.arrive},
+	"job":        {measure: attempt.jointly, lasts: jobLasts},
 }
 
 // mannerOf returns that of a kind, complete.
 func mannerOf(k plan.Kind) manner {
 	m := manners[k]
 	if m.measure == nil {
-		m.measure = (*conductor).measure
+		m.measure = attempt.measure
 	}
 	if m.derive == nil {
 		m.derive = func(w plan.Workload, rec result.Record, x outcome.Conditions) (map[string]float64, []sample.Warning) {
@@ -51,9 +50,9 @@ func mannerOf(k plan.Kind) manner {
 
 // mostLast is how long most trials take. A new pod that is due at the end of the window may take its whole time, and one comes before
 // the window; the same is true of a name.
-func mostLast(c *conductor, w plan.Workload, delay time.Duration) time.Duration {
-	own := c.span(w)
-	return own.warmup + own.window + delay + 2*w.Traits().Timeout
+func mostLast(a attempt, delay time.Duration) time.Duration {
+	own := a.whole()
+	return own.warmup + own.window + delay + 2*a.Workload.Traits().Timeout
 }
 
 // Rest is a workload that sends nothing, and how the environment is read meanwhile.
@@ -73,8 +72,8 @@ type Rest struct {
 func (r Rest) Register() {
 	r.Quiet.Register()
 	manners[r.Name] = manner{unable: r.Unable, opaque: true,
-		measure: func(c *conductor, ctx context.Context, _ control.Ends, j job) (seen, error) {
-			client, err := r.Read(ctx, c.env.At(j.Profile), j.Case, j.window)
+		measure: func(a attempt, ctx context.Context) (seen, error) {
+			client, err := r.Read(ctx, a.env.At(a.Profile), a.Case, a.window)
 			if err != nil {
 				return seen{}, err
 			}
@@ -83,8 +82,6 @@ func (r Rest) Register() {
 		derive: func(_ plan.Workload, rec result.Record, _ outcome.Conditions) (map[string]float64, []sample.Warning) {
 			return r.Derive(rec.Client)
 		},
-		lasts: func(c *conductor, w plan.Workload, delay time.Duration) time.Duration {
-			return mostLast(c, w, delay+r.Limit)
-		},
+		lasts: func(a attempt, delay time.Duration) time.Duration { return mostLast(a, delay+r.Limit) },
 	}
 }

@@ -14,19 +14,19 @@ import (
 const noNewPods = "no pods can be made there while it is measured"
 
 // arrive measures new pods: the servers are agents as in other trials, and the environment makes the clients.
-func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, error) {
-	servers, err := c.serving(ctx, e)
+func (a attempt) arrive(ctx context.Context) (seen, error) {
+	servers, err := a.agents.servers(ctx, a.ends)
 	if err != nil {
 		return seen{}, err
 	}
-	ask := c.ask(j)
+	ask := a.ask()
 	ask.Warmup = 0 // the first pod comes before the servers' window
-	is := j.workload.Traits()
-	site := c.env.At(j.Profile).(env.PodMaker) // survey has asked it
+	is := a.workload.Traits()
+	site := a.env.At(a.Profile).(env.PodMaker) // survey has asked it
 	if site.LatePods() {
 		ask.Window, ask.Timeout = ask.Window+is.Timeout, ask.Timeout+is.Timeout
 	}
-	port, err := control.Listen(ctx, servers, control.Hello{}, e, ask)
+	port, err := control.Listen(ctx, servers, control.Hello{}, a.ends, ask)
 	if err != nil {
 		return seen{}, err
 	}
@@ -46,11 +46,11 @@ func (c *conductor) arrive(ctx context.Context, e control.Ends, j job) (seen, er
 		}
 		return nil
 	}
-	a := control.Arrivals{Route: j.Route(), To: e.Servers[0], Rate: is.Rate, Window: j.window, Timeout: is.Timeout + c.roundTrip(j.Case), Opens: opens}
-	if a.To.Port == 0 {
-		a.To.Port = port
+	of := control.Arrivals{Route: a.Route(), To: a.ends.Servers[0], Rate: is.Rate, Window: a.window, Timeout: is.Timeout + a.roundTrip(), Opens: opens}
+	if of.To.Port == 0 {
+		of.To.Port = port
 	}
-	client, err := site.NewPods(ctx, a)
+	client, err := site.NewPods(ctx, of)
 	if err != nil {
 		both.Go(func() error { return &control.SideError{Side: control.SideClient, Err: err} })
 	}

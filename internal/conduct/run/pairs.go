@@ -181,7 +181,7 @@ func (c tour) together(ctx context.Context, k plan.Case, rep int, pairs []mesh.P
 	records, ended := make([]result.Record, len(trials)), make([]bool, len(trials))
 	var all sync.WaitGroup
 	for i, t := range trials {
-		all.Go(func() { records[i], ended[i] = c.trial(ctx, t) })
+		all.Go(func() { records[i], ended[i] = c.trial(ctx, t, nil) })
 	}
 	all.Wait()
 	for i := range records {

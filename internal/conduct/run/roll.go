@@ -24,7 +24,7 @@ const (
 // rolling takes the backends of one trial out of their Service in turn, and puts them back. The zero value does nothing.
 type rolling struct {
 	roll    func(ctx context.Context, b control.Backend, in bool) error
-	job     job
+	of      attempt
 	servers []*control.Client
 
 	stop   context.CancelFunc
@@ -35,26 +35,26 @@ type rolling struct {
 	doing  string
 }
 
-// rolls returns whether the servers of a job leave their Service in turn.
-func rolls(j job) bool { return j.workload.Rolled(j.Path) }
+// rolls returns whether the servers leave their Service in turn.
+func (a attempt) rolls() bool { return a.workload.Rolled(a.Path) }
 
-// rolling returns what rolls the servers of a job; nothing if they stay.
-func (c *conductor) rolling(j job, servers []*control.Client) *rolling {
-	r := &rolling{job: j, servers: servers}
-	if rolls(j) {
-		r.roll = c.env.At(j.Profile).(env.Roller).Roll // survey has asked it
+// rolling returns what rolls the servers; nothing if they stay.
+func (a attempt) rolling(servers []*control.Client) *rolling {
+	r := &rolling{of: a, servers: servers}
+	if a.rolls() {
+		r.roll = a.env.At(a.Profile).(env.Roller).Roll // survey has asked it
 	}
 	return r
 }
 
-// putBack puts back what earlier trials have left out of a Service, before a job that rolls one: its API server may have been
+// putBack puts back what earlier trials have left out of a Service, before an attempt that rolls one: its API server may have been
 // away then. The error is that of the trial, which would begin with a backend too few.
-func (c *conductor) putBack(ctx context.Context, j job) error {
-	for rolls(j) && len(c.missing) > 0 {
-		if err := c.env.At(c.missing[0].Route.Variant).(env.Roller).Roll(ctx, c.missing[0], true); err != nil {
-			return &control.Error{Kind: kindRoll, Message: fmt.Sprintf("backend %d may be out of the Service since an earlier trial: %s", c.missing[0].Index+1, err)}
+func (a attempt) putBack(ctx context.Context) error {
+	for a.rolls() && len(a.missing) > 0 {
+		if err := a.env.At(a.missing[0].Route.Variant).(env.Roller).Roll(ctx, a.missing[0], true); err != nil {
+			return &control.Error{Kind: kindRoll, Message: fmt.Sprintf("backend %d may be out of the Service since an earlier trial: %s", a.missing[0].Index+1, err)}
 		}
-		c.missing = c.missing[1:]
+		a.missing = a.missing[1:]
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (r *rolling) begin(ctx context.Context) {
 		return
 	}
 	ctx, r.stop = context.WithCancel(ctx)
-	opens := time.Now().Add(r.job.warmup)
+	opens := time.Now().Add(r.of.warmup)
 	r.ended.Go(func() {
 		for ; r.rolled < len(r.servers); r.rolled++ {
 			if r.failed = r.step(ctx, opens); r.failed != nil {
@@ -77,7 +77,7 @@ func (r *rolling) begin(ctx context.Context) {
 
 // step rolls the next backend.
 func (r *rolling) step(ctx context.Context, opens time.Time) error {
-	out, back := r.job.workload.RollStep(r.job.window, r.rolled)
+	out, back := r.of.workload.RollStep(r.of.window, r.rolled)
 	server := r.servers[r.rolled]
 	r.doing = "waiting for the time to take one out"
 	if err := until(ctx, opens.Add(out)); err != nil {
@@ -86,7 +86,7 @@ func (r *rolling) step(ctx context.Context, opens time.Time) error {
 	r.doing = "telling its server to leave"
 	// A deleted pod gets its signal to end when it leaves the Service. Here the signal is a moment earlier, so that the server
 	// counts at least as long.
-	if err := server.Leave(ctx, r.job.workload.Traits().Drain); err != nil {
+	if err := server.Leave(ctx, r.of.workload.Traits().Drain); err != nil {
 		return err
 	}
 	r.out, r.doing = true, "taking it out of the Service"
@@ -110,7 +110,7 @@ func (r *rolling) step(ctx context.Context, opens time.Time) error {
 }
 
 func (r *rolling) backend() control.Backend {
-	return control.Backend{Route: r.job.Route(), Index: r.rolled}
+	return control.Backend{Route: r.of.Route(), Index: r.rolled}
 }
 
 // end is called when all sides are done, in ctx, with what they ended in (may be nil). All backends are in their Service

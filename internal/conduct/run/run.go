@@ -111,8 +111,6 @@ type conductor struct {
 	instances instances
 	// missing are backends that a trial left out of their Service, because they could not be put back.
 	missing []control.Backend
-	// recording is that of the trial under way, nil unless it is sampled.
-	recording *recording
 }
 
 // conditionsChanged is the id of the warning on every trial that a resumed run measures under other facts than those in

@@ -347,7 +347,7 @@ func TestLineRateIsOfTheWire(t *testing.T) {
 	c := &conductor{env: limited{newWorld()}}
 	for _, p := range plan.Paths {
 		wire := p.Locality == plan.CrossNode || p.Locality == plan.Remote || p.From == plan.External || p.To == plan.External
-		if got := c.conditions(plan.Case{Profile: plan.VariantOf("canal"), Path: p}).LineRate; (got > 0) != wire {
+		if got := (attempt{conductor: c, Case: plan.Case{Profile: plan.VariantOf("canal"), Path: p}}).conditions().LineRate; (got > 0) != wire {
 			t.Errorf("%s: line rate %g", p, got)
 		}
 	}

@@ -77,9 +77,7 @@ func (c *conductor) record(ctx context.Context, t plan.Trial, as result.Record, 
 	if as.Type == result.TypeSampled {
 		r.window = c.plan.SampledWindow()
 	}
-	c.recording = r
-	rec, ok = c.trial(ctx, t)
-	c.recording = nil
+	rec, ok = c.trial(ctx, t, r)
 	rec.Type = as.Type
 	seen, err := r.Finish(rec.Client, rec.Server)
 	if err = errors.Join(r.failed, err); err != nil && rec.Status == result.OK {

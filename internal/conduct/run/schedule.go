@@ -123,7 +123,7 @@ func (c *conductor) repetition(ctx context.Context, rep int, selected func(plan.
 		if reason := c.stop(ctx, rep, 0); reason != "" {
 			return reason, nil
 		}
-		rec, ok := c.trial(ctx, t)
+		rec, ok := c.trial(ctx, t, nil)
 		if !ok {
 			return result.Interrupted, nil
 		}

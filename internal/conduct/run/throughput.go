@@ -27,49 +27,49 @@ const (
 const kindNoThroughput = "no throughput"
 
 // probeSpan is how long one probe takes.
-func (c *conductor) probeSpan(w plan.Workload, confirming bool) span {
-	window := c.span(w).window
+func (a attempt) probeSpan(confirming bool) span {
+	window := a.whole().window
 	if !confirming {
 		window = min(window/probeShare, longestProbe)
 	}
-	return span{c.plan.Warmup, max(window, shortestProbe)}
+	return span{a.plan.Warmup, max(window, shortestProbe)}
 }
 
 // seek searches for the throughput of a path, one short stream after the other, and returns the last of those that
 // confirmed it, with all probes.
-func (c *conductor) seek(ctx context.Context, e control.Ends, j job) (seen, error) {
-	w := j.workload.Spec.(plan.Throughput)
-	least := fewestDatagrams * 8 * float64(w.MessageSize) / c.probeSpan(j.Workload, false).window.Seconds()
+func (a attempt) seek(ctx context.Context) (seen, error) {
+	w := a.workload.Spec.(plan.Throughput)
+	least := fewestDatagrams * 8 * float64(w.MessageSize) / a.probeSpan(false).window.Seconds()
 	s := newSearch(w.Rate, least)
 	var best seen
 	for rate, confirming, ok := s.next(); ok; rate, confirming, ok = s.next() {
-		j.workload, j.span = w.Probe(rate), c.probeSpan(j.Workload, confirming)
-		v, err := c.measure(ctx, e, j)
+		a.workload, a.span = w.Probe(rate), a.probeSpan(confirming)
+		v, err := a.measure(ctx)
 		if err != nil {
 			var said *control.Error
 			if !errors.As(err, &said) || said.Kind != control.KindNoTraffic { // a stream of which nothing arrived is loss
 				return best, err
 			}
-			c.forget(e) // one end may still be in the middle of it
+			a.agents.forget(a.ends) // one end may still be in the middle of it
 		}
 		p := outcome.NewProbe(w, rate, v.client, v.server, v.drops)
 		p.Confirming = confirming
 		s.note(p)
 		best.probes = append(best.probes, p)
-		best.windowNs += int64(j.window)
+		best.windowNs += int64(a.window)
 		if s.confirmed == rate && p.Held {
 			best.client, best.server, best.drops, best.apart = v.client, v.server, v.drops, v.apart
 		}
 	}
 	if !s.found {
-		return best, fmt.Errorf("%s: %w", j.Workload, &control.Error{Kind: kindNoThroughput, Message: noThroughput(w, best.probes)})
+		return best, fmt.Errorf("%s: %w", a.Workload, &control.Error{Kind: kindNoThroughput, Message: noThroughput(w, best.probes)})
 	}
 	return best, nil
 }
 
 // searchLasts is how long a search takes at the most.
-func searchLasts(c *conductor, w plan.Workload, delay time.Duration) time.Duration {
-	longest := c.probeSpan(w, true)
+func searchLasts(a attempt, delay time.Duration) time.Duration {
+	longest := a.probeSpan(true)
 	return mostProbes * (longest.warmup + longest.window + delay)
 }
 

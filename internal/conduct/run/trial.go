@@ -28,8 +28,8 @@ const (
 	kindStalled = "stalled"
 )
 
-// trial measures once. ok is false if ctx ended before the trial did; then there is no record.
-func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record, ok bool) {
+// trial measures once, with a recording or nil. ok is false if ctx ended before the trial did; then there is no record.
+func (c *conductor) trial(ctx context.Context, t plan.Trial, r *recording) (rec result.Record, ok bool) {
 	if why := c.instances.broken[plan.Single(t.Profile, t.Path)]; why != nil {
 		return unraised(t, why), true
 	}
@@ -37,7 +37,8 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	e, failed := c.survey.endsOf(ctx, c.env, t)
 	rec = result.Record{Type: result.TypeTrial, Trial: t, Instance: c.instances.last[t.Profile], Status: result.OK, Started: begin.UTC()}
 	k := c.plan.Loaded(t.Case)
-	limit := c.limit(k)
+	a := attempt{conductor: c, Case: k, route: t.Route(), ends: e, recording: r}
+	limit := a.limit()
 	bounded, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	if failed != nil {
@@ -49,27 +50,28 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 		rec.Status, rec.Error = result.Failed, &result.Failure{Kind: kindNoCapacity, Message: err.Error()}
 		return rec, true
 	}
-	if err := c.dead(t.Profile, nil); err != nil {
+	if err := a.dead(nil); err != nil {
 		rec.Status, rec.Error = result.Failed, failure(err, limit)
 		return rec, true
 	}
-	before := c.full(t.Profile)
+	a.workload, a.span = asked(k.Workload, capacity), a.whole()
+	before := a.full()
 	do := mannerOf(k.Workload.Kind())
-	v, err := do.measure(c, bounded, e, job{k, t.Route(), asked(k.Workload, capacity), c.span(k.Workload)})
+	v, err := do.measure(a, bounded)
 	rec.WallNs = int64(time.Since(begin))
 	rec.Client, rec.Server, rec.Drops, rec.Probes, rec.Churn = v.client, v.server, v.drops, v.probes, v.churn
-	err = c.dead(t.Profile, overflowed(before, c.full(t.Profile), err))
+	err = a.dead(overflowed(before, a.full(), err))
 	if err != nil {
-		c.forget(e)
+		c.agents.forget(e)
 		if ctx.Err() != nil {
 			return rec, false
 		}
 		rec.Status, rec.Error = result.Failed, failure(err, limit)
 		return rec, true
 	}
-	c.release(e)
+	c.agents.free(e)
 	rec.WindowNs = v.windowNs
-	conditions := c.conditions(k)
+	conditions := a.conditions()
 	conditions.Backends, conditions.Capacity = len(e.Servers), capacity
 	conditions.Drops, conditions.Apart, conditions.Churn = v.drops, v.apart, v.churn
 	rec.Metrics, rec.Warnings = do.derive(k.Workload, rec, conditions)
@@ -79,43 +81,31 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	return rec, true
 }
 
-// release lets the servers of a path go.
-func (c *conductor) release(e control.Ends) {
-	_, servers := names(e)
-	for _, name := range servers {
-		c.agents.release(name)
-	}
-}
-
-// forget ends the agents of a path, which a failure may have left in any state.
-func (c *conductor) forget(e control.Ends) {
-	client, servers := names(e)
-	for _, name := range append(servers, client) {
-		c.agents.discard(name)
-	}
-}
-
-// conditions returns those of the environment for one case: with the variant's own, and without the line rate on a path
+// conditions returns those of the environment for the case: with the variant's own, and without the line rate on a path
 // within a node, which passes no NIC.
-func (c *conductor) conditions(k plan.Case) outcome.Conditions {
-	x := c.env.Conditions()
-	if k.Profile.Conditions() != "" {
-		own := k.Profile.Lab(c.plan.Lab)
+func (a attempt) conditions() outcome.Conditions {
+	x := a.env.Conditions()
+	if a.Profile.Conditions() != "" {
+		own := a.Profile.Lab(a.plan.Lab)
 		x.MTU, x.NIC = own.MTU, own.NIC
 	}
-	if own := k.Route().NIC; own != "" {
+	if own := a.Route().NIC; own != "" {
 		x.NIC = own
 	}
-	if !k.Path.Crosses() {
+	if !a.Path.Crosses() {
 		x.LineRate = 0
 	}
 	return x
 }
 
-// job is one measurement between two ends: a case, or a part of one.
-type job struct {
+// attempt is one measurement between two ends: a case, or a part of one.
+type attempt struct {
+	*conductor
 	plan.Case
 	route plan.Route
+	ends  control.Ends
+	// recording is nil unless the trial is sampled.
+	recording *recording
 	// workload is what the control.Ends are asked for; the Case's own, but for what was found out since.
 	workload plan.Workload
 	span
@@ -124,7 +114,7 @@ type job struct {
 // span is how long is measured.
 type span struct{ warmup, window time.Duration }
 
-// seen is what came of a job.
+// seen is what came of an attempt.
 type seen struct {
 	client, server *sample.Observation
 	// drops are those of the hosts between the control.Ends, nil if they could not be read or do not matter.
@@ -138,36 +128,36 @@ type seen struct {
 	apart bool
 }
 
-// limit is how long a trial may take before it has failed.
-func (c *conductor) limit(k plan.Case) time.Duration {
-	return mannerOf(k.Workload.Kind()).lasts(c, k.Workload, 4*c.roundTrip(k)) + grace
+// limit is how long the trial may take before it has failed.
+func (a attempt) limit() time.Duration {
+	return mannerOf(a.Workload.Kind()).lasts(a, 4*a.roundTrip()) + grace
 }
 
-// span is how long a workload is measured in the trial under way.
-func (c *conductor) span(w plan.Workload) span {
-	if c.recording != nil {
-		return span{c.plan.Warmup, c.recording.window}
+// whole is how long the workload of the case is measured.
+func (a attempt) whole() span {
+	if a.recording != nil {
+		return span{a.plan.Warmup, a.recording.window}
 	}
-	return span{c.plan.Warmup, cmp.Or(w.Window, c.plan.Duration)}
+	return span{a.plan.Warmup, cmp.Or(a.Workload.Window, a.plan.Duration)}
 }
 
 // measure runs one workload between two ends. What several servers saw is merged.
-func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, error) {
-	if err := c.putBack(ctx, j); err != nil {
+func (a attempt) measure(ctx context.Context) (seen, error) {
+	if err := a.putBack(ctx); err != nil {
 		return seen{}, err
 	}
-	sides, err := c.prepare(ctx, e, j)
+	sides, err := a.prepare(ctx)
 	if err != nil {
 		return seen{}, err
 	}
-	drops, rolls, churn := c.watch(j), c.rolling(j, sides.Servers), c.churning(j)
-	client, server, err := sides.Run(ctx, func() { drops.begin(); rolls.begin(ctx); churn.begin(ctx); c.recording.start() })
-	if why := outcome.Stalled(j.workload, client, server); err == nil && why != "" {
+	drops, rolls, churn := a.watch(), a.rolling(sides.Servers), a.churning()
+	client, server, err := sides.Run(ctx, func() { drops.begin(); rolls.begin(ctx); churn.begin(ctx); a.recording.start() })
+	if why := outcome.Stalled(a.workload, client, server); err == nil && why != "" {
 		err = &control.Error{Kind: kindStalled, Message: why}
 	}
 	changes, err := churn.end(rolls.end(ctx, err))
 	if rolls.out {
-		c.missing = append(c.missing, rolls.backend())
+		a.missing = append(a.missing, rolls.backend())
 	}
 	v := seen{client: client, server: server, drops: drops.end(), apart: sides.Apart(), churn: changes}
 	if err == nil {
@@ -176,62 +166,36 @@ func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, e
 	return v, err
 }
 
-// ask returns what both sides of a job are asked for.
-func (c *conductor) ask(j job) control.Prepare {
-	roundTrip := c.roundTrip(j.Case)
-	slice := min(max(j.window/sliceCount, shortSlice), longSlice)
-	if c.plan.Pairs.Given() { // one slice for each trial: there are many trials, and all are kept
-		slice = j.window
+// ask returns what both sides are asked for.
+func (a attempt) ask() control.Prepare {
+	roundTrip := a.roundTrip()
+	slice := min(max(a.window/sliceCount, shortSlice), longSlice)
+	if a.plan.Pairs.Given() { // one slice for each trial: there are many trials, and all are kept
+		slice = a.window
 	}
 	return control.Prepare{
-		Workload: j.workload, Warmup: j.warmup, Window: j.window, Timeout: patience(j.workload, j.window, roundTrip),
+		Workload: a.workload, Warmup: a.warmup, Window: a.window, Timeout: patience(a.workload, a.window, roundTrip),
 		// Address resolution, handshake and greeting of a flow take a round trip each.
 		Setup:    3*time.Second + 3*roundTrip,
 		Interval: slice,
-		Sampled:  c.recording != nil,
-		Manner:   control.Manner{Placement: c.plan.Lab.CPU},
+		Sampled:  a.recording != nil,
+		Manner:   control.Manner{Placement: a.plan.Lab.CPU},
 	}
 }
 
 // prepare starts an agent at each end that has none and makes both sides ready.
-func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (s control.Sides, err error) {
-	if s, err = c.started(ctx, e); err != nil {
+func (a attempt) prepare(ctx context.Context) (s control.Sides, err error) {
+	if s, err = a.agents.sides(ctx, a.ends); err != nil {
 		return s, err
 	}
-	ask := c.ask(j)
+	ask := a.ask()
 	ask.Foremost = true
-	return s, s.Prepare(ctx, e, ask)
+	return s, s.Prepare(ctx, a.ends, ask)
 }
 
-// started returns the agents of all ends.
-func (c *conductor) started(ctx context.Context, e control.Ends) (s control.Sides, err error) {
-	name, _ := names(e)
-	if s.Servers, err = c.serving(ctx, e); err != nil {
-		return s, err
-	}
-	if s.Client, err = c.agents.get(ctx, name, e.Client); err != nil {
-		return s, &control.SideError{Side: control.SideClient, Err: err}
-	}
-	return s, nil
-}
-
-// serving returns the agents of the servers in order.
-func (c *conductor) serving(ctx context.Context, e control.Ends) ([]*control.Client, error) {
-	_, names := names(e)
-	var servers []*control.Client
-	for i, end := range e.Servers {
-		s, err := c.agents.get(ctx, names[i], end)
-		if err != nil {
-			return nil, &control.SideError{Side: control.SideServer, Err: err}
-		}
-		servers = append(servers, s)
-	}
-	return servers, nil
-}
-
-// roundTrip is the delay that the lab adds to a round trip of a case; every host delays what it sends.
-func (c *conductor) roundTrip(k plan.Case) time.Duration {
-	l := k.Profile.Lab(c.plan.Lab)
+// roundTrip is the delay that the lab adds to a round trip of the case; every host delays what it sends.
+func (a attempt) roundTrip() time.Duration {
+	l := a.Profile.Lab(a.plan.Lab)
 	for _, p := range l.Plants {
 		l.Delay = max(l.Delay, p.Delay)
 	}
