@@ -78,7 +78,7 @@ func Default() Plan {
 		Warmup:      20 * time.Millisecond,
 		Lab: Lab{
 			Nodes: 2, PodsPerNode: 2, NIC: NICIdeal, GRO: condition.GROOff, BigTCP: condition.BigTCPOff, CPU: condition.PlacementAuto, RPS: condition.RPSAuto, MTU: 1500, Iptables: condition.IptablesAuto, ServiceProxy: condition.ProxyIptables,
-			Family: 4, TrafficPolicy: condition.TrafficCluster, Conntrack: condition.ConntrackOn, BridgeNetfilter: condition.BridgeNetfilterOn, wires: wires{Encryption: condition.EncryptionOff}, Endpoints: 2, Position: condition.PositionMiddle,
+			Family: 4, TrafficPolicy: condition.TrafficCluster, tracking: tracking{Conntrack: condition.ConntrackOn}, BridgeNetfilter: condition.BridgeNetfilterOn, wires: wires{Encryption: condition.EncryptionOff}, Endpoints: 2, Position: condition.PositionMiddle,
 		},
 	}
 }

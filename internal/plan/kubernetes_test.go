@@ -164,12 +164,12 @@ func TestClusterFaults(t *testing.T) {
 func TestWithoutLab(t *testing.T) {
 	p := onCluster(t, func(p *Plan) {
 		p.Lab = Lab{Nodes: 3, PodsPerNode: 4, NIC: "wire", GRO: condition.GROUDP, BigTCP: condition.BigTCPOn, CPU: "split", RPS: condition.RPSOff, MTU: 9000, LineRate: 1e9, PodMTU: 1300, wires: wires{Delay: time.Millisecond, Loss: 0.01, Plants: []mesh.Plant{{Node: "node-1", Loss: 0.1}}},
-			Services: 5, Iptables: "nft", ServiceProxy: "ipvs", Family: 6, TrafficPolicy: "Local", Policies: 1, PoliciesUnselected: 2, Connections: 7, Churn: churn{ChurnServices, 5}, Conntrack: condition.ConntrackOff, BridgeNetfilter: condition.BridgeNetfilterOff}
+			Services: 5, Iptables: "nft", ServiceProxy: "ipvs", Family: 6, TrafficPolicy: "Local", Policies: 1, PoliciesUnselected: 2, Connections: 7, Churn: churn{ChurnServices, 5}, tracking: tracking{condition.ConntrackOff, 20}, BridgeNetfilter: condition.BridgeNetfilterOff}
 	})
 	kept, fields := p.WithoutLab()
 	want := Default().Lab
 	want.Family, want.TrafficPolicy, want.CPU = 6, "Local", "split"
-	if diff := cmp.Diff(want, kept.Lab, cmp.AllowUnexported(Lab{}, wires{})); diff != "" {
+	if diff := cmp.Diff(want, kept.Lab, cmp.AllowUnexported(Lab{}, wires{}, tracking{})); diff != "" {
 		t.Errorf("of the lab's conditions are left (-want +got):\n%s", diff)
 	}
 	var known []string

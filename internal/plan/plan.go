@@ -110,8 +110,7 @@ type Lab struct {
 	Connections int `json:"connections,omitempty"`
 	// churn changes one kind of object at a rate during the trials.
 	Churn churn `json:"churn,omitzero"`
-	// Conntrack says whether nodes track connections between pods. If not, Services are not served.
-	Conntrack condition.Conntrack `json:"conntrack,omitempty"`
+	tracking
 	// BridgeNetfilter says whether netfilter sees the packets that a bridge switches between pods.
 	BridgeNetfilter condition.BridgeNetfilter `json:"bridge_netfilter,omitempty"`
 }
@@ -125,6 +124,14 @@ type wires struct {
 	Plants []mesh.Plant `json:"plants,omitempty"`
 	// Encryption says how the profiles that can encrypt packets on the wires between nodes do so.
 	Encryption condition.Encryption `json:"encryption,omitempty"`
+}
+
+// tracking is what nodes do with connections between pods.
+type tracking struct {
+	// Conntrack says whether nodes track connections between pods. If not, Services are not served.
+	Conntrack condition.Conntrack `json:"conntrack,omitempty"`
+	// Flowtable is after how many packets a connection passes the node's rules by a flowtable; 0 is never.
+	Flowtable int `json:"flowtable,omitempty"`
 }
 
 // Case is one cell of the experiment: a variant of a profile on a path under a workload.

@@ -13,6 +13,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan/kubetext"
 	"github.com/cnibench/cnibench/internal/plan/mesh"
 	"github.com/cnibench/cnibench/internal/plan/position"
+	"github.com/cnibench/cnibench/internal/profile"
 	"github.com/cnibench/cnibench/internal/vocab/each"
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
@@ -142,6 +143,8 @@ func labSettings() []Setting {
 			churns, func(p *Plan) *churn { return &p.Lab.Churn }),
 		setting(Setting{Key: "lab.conntrack", Flag: "conntrack", Where: inLab, PerVariant: true, Help: "`tracking` of connections between pods: on, or off by notrack rules, without Services"},
 			oneOf(condition.ConntrackOn, condition.ConntrackOff), func(p *Plan) *condition.Conntrack { return &p.Lab.Conntrack }),
+		setting(Setting{Key: "lab.flowtable", Flag: "flowtable", Where: inLab, PerVariant: true, Help: "`packets` after which a connection passes the rules by a flowtable; 0 is never; kindnet, and 1 in calico-nftables"},
+			whole(0, profile.MaxFlowtable), func(p *Plan) *int { return &p.Lab.Flowtable }),
 		setting(Setting{Key: "lab.bridgeNetfilter", Flag: "bridge-netfilter", Where: inLab, PerVariant: true, Help: "`netfilter` of bridged packets: on, as Kubernetes requires, or off"},
 			oneOf(condition.BridgeNetfilterOn, condition.BridgeNetfilterOff), func(p *Plan) *condition.BridgeNetfilter { return &p.Lab.BridgeNetfilter }),
 		setting(Setting{Key: "lab.encryption", Flag: "encryption", Where: inLab, PerVariant: true, Help: "`encryption` of packets between nodes: off; wireguard in profiles of Calico and Cilium; ipsec in cilium-native"},

@@ -135,7 +135,7 @@ func ParseSweep(text string) (Sweep, error) {
 // Changes returns the kind of object whose single change a run with the sweep accounts for.
 func (s Sweep) Changes() ChurnKind {
 	switch s.Condition {
-	case "", "flows", "message", "connections":
+	case "", "flows", "message", "connections", "flowtable":
 		return ""
 	case "policies", "policies-unselected":
 		return ChurnPolicies
@@ -204,6 +204,10 @@ func useless(flag string, v Variant) string {
 		if p.Services == "none" {
 			return "no node tracks the connections of " + p.Name + "'s pods, so it has no use for " + flag + leave
 		}
+	case "flowtable":
+		if p.Flowtables() == 0 {
+			return p.Name + " programs no flowtable: take kindnet or calico-nftables"
+		}
 	case "bridge-netfilter":
 		if !p.FiltersBridge() {
 			return "no pod of " + p.Name + " is on a bridge, so it has no use for " + flag + leave
@@ -250,6 +254,7 @@ func (l Lab) excluded() string {
 		refuse(true, "planted faults: %s", wrong)
 	}
 	refuse(l.Connections > 0 && l.Conntrack == condition.ConntrackOff, "connections are not tracked with conntrack=off: leave out one of the two")
+	refuse(l.Flowtable > 0 && l.Conntrack == condition.ConntrackOff, "only tracked connections pass by a flowtable: leave out flowtable or conntrack=off")
 	refuse(l.Services > MaxServices6 && l.Family == 6, "IPv6 has addresses for %d Services: take IPv4 or fewer", MaxServices6)
 	refuse(l.NIC == NICIdeal && (l.GRO == condition.GROOn || l.GRO == condition.GROUDP), "nothing cuts super-packets with nic=ideal, so gro=%s has nothing to merge: take nic=wire, or leave gro out", l.GRO)
 	refuse(l.NIC == NICWire && l.BigTCP == condition.BigTCPOn, "everything is cut into frames with nic=wire, so big-tcp=on has no use: take nic=ideal")

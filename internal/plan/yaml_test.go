@@ -57,7 +57,7 @@ lab: {nodes: 3, podsPerNode: 4, nic: ideal, cpu: split, mtu: 9000, lineRate: 1G,
 	wantPlan := fmt.Sprintf("%+v", Plan{Name: "everything", Environment: "lab", Baseline: VariantOf("host"), Repetitions: 3, MaxRepetitions: 9,
 		Precision: 0.05, Budget: 10 * time.Minute, Duration: 2 * time.Second, Warmup: 100 * time.Millisecond, Seed: 1<<64 - 1,
 		Lab: Lab{Nodes: 3, PodsPerNode: 4, NIC: "ideal", GRO: condition.GROOff, BigTCP: condition.BigTCPOff, CPU: "split", RPS: condition.RPSAuto, MTU: 9000, LineRate: 1e9, Services: 100, Endpoints: 2, Position: condition.PositionMiddle, Iptables: "nft", ServiceProxy: "nftables",
-			Family: 4, TrafficPolicy: "Cluster", Conntrack: condition.ConntrackOn, BridgeNetfilter: condition.BridgeNetfilterOn, wires: wires{Encryption: condition.EncryptionOff}}})
+			Family: 4, TrafficPolicy: "Cluster", tracking: tracking{Conntrack: condition.ConntrackOn}, BridgeNetfilter: condition.BridgeNetfilterOn, wires: wires{Encryption: condition.EncryptionOff}}})
 	if got != wantPlan {
 		t.Errorf("got  %s\nwant %s", got, wantPlan)
 	}

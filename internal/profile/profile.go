@@ -210,6 +210,21 @@ func All() []Profile { return slices.Clone(catalogue()) }
 // FiltersBridge says whether the pods of a node are on a bridge whose packets netfilter sees.
 func (p Profile) FiltersBridge() bool { return slices.Contains(p.Needs, "br_netfilter") }
 
+// MaxFlowtable is the largest threshold that kindnet finds: it compares the lowest byte of the number of packets first.
+const MaxFlowtable = 254
+
+// Flowtables returns the largest value of the condition flowtable for p, 0 if the CNI programs no flowtable. Calico has no threshold:
+// an established connection has had more than one packet.
+func (p Profile) Flowtables() int {
+	switch {
+	case p.Name == "kindnet":
+		return MaxFlowtable
+	case p.Policy == "calico-nftables":
+		return 1
+	}
+	return 0
+}
+
 // Lookup returns the profile called name.
 func Lookup(name string) (Profile, bool) {
 	i := slices.IndexFunc(catalogue(), func(p Profile) bool { return p.Name == name })

@@ -28,6 +28,8 @@ type CalicoConfig struct {
 	Churned bool
 	// NFTables makes Felix program nftables instead of iptables and IP sets.
 	NFTables bool
+	// Flowtable says that established connections between pods pass the rules in nftables by a flowtable.
+	Flowtable bool
 	// BPF says that BPF programs forward and police packets. Felix then writes only the rules that these programs need.
 	BPF bool
 }
@@ -181,8 +183,12 @@ func (f *felix) nat() {
 }
 
 func (f *felix) forward() {
-	f.at(ruleset.Filter, "cali-FORWARD").
-		to(clearMark(markOurs)).
+	chain := f.at(ruleset.Filter, "cali-FORWARD")
+	if f.c.Flowtable {
+		chain.note("Offload established Calico flows.").to(both("", nft.Offload(flowtable)), established,
+			f.notIn(setNoOffload, source), f.notIn(setNoOffload, destination))
+	}
+	chain.to(clearMark(markOurs)).
 		jump("cali-from-hep-forward", isClear(markAccept)).
 		jump("cali-from-wl-dispatch", fromWorkload).
 		jump("cali-to-wl-dispatch", toWorkload).

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/cnibench/cnibench/internal/dataplane/ruleset"
@@ -9,6 +10,9 @@ import (
 
 // TableCalico is the name of Calico's table in its nftables mode.
 const TableCalico = "calico"
+
+// flowtable is the name of Calico's flowtable.
+const flowtable = "calico"
 
 // layers are the tables of iptables, which prefix the names of chains in Calico's one table, with the hooks of their
 // base chains. Felix declares all of them, even those that stay empty.
@@ -47,6 +51,9 @@ func CalicoNFT(c CalicoConfig) *nft.Table {
 				set.Insert(p)
 			}
 		}
+	}
+	if c.Flowtable {
+		f.nftables.Flowtable(nft.Flowtable{Name: flowtable, Devices: slices.Concat(c.tunnels(), c.Devices)})
 	}
 	for _, l := range layers {
 		f.nftables.Base(l.layer+"-"+l.chain, l.hook)

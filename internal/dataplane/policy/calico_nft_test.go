@@ -42,6 +42,25 @@ func TestCalicoNFTables(t *testing.T) {
 	}
 }
 
+// TestCalicoFlowtable: Felix's first rule of the forward hook offloads between devices of pods and tunnels, not the node's NIC.
+func TestCalicoFlowtable(t *testing.T) {
+	n := inNFT(profiles["calico-vxlan"](0))
+	n.Calico.Flowtable, n.Calico.WireGuard = true, true
+	table := CalicoNFT(*n.Calico)
+	if err := table.Check(); err != nil {
+		t.Error(err)
+	}
+	chain := table.Chain("filter-cali-FORWARD")
+	const rule = "ct state established,related ip saddr != @cali40no-flow-offload ip daddr != @cali40no-flow-offload counter flow add @calico"
+	if got := chain.Rules[0].String(); !strings.HasPrefix(got, rule) {
+		t.Errorf("the first rule is %s, want %s", got, rule)
+	}
+	devices := "flowtable calico {\n\t\thook ingress priority 0\n\t\tdevices = { vxlan.calico, wireguard.cali, " + strings.Join(n.Calico.Devices, ", ") + " }\n"
+	if !strings.Contains(table.String(), devices) {
+		t.Errorf("no %q in:\n%s", devices, table)
+	}
+}
+
 // TestTablesStandInTheirOrder: kube-proxy's comes first, so that Calico's base chains of the same priority run first.
 func TestTablesStandInTheirOrder(t *testing.T) {
 	var names []string

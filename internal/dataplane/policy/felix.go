@@ -191,6 +191,8 @@ const (
 	setHostsNet  = "all-hosts-net"
 	setThisHost  = "this-host"
 	setDSCP      = "dscp-src-net"
+	// setNoOffload has the pods and nodes with rules of their own in forward or postrouting, of which there are none.
+	setNoOffload = "no-flow-offload"
 )
 
 // set returns the full name of a set: the version of IP, and "0" for the main copy.
@@ -220,6 +222,9 @@ func (f *felix) sets() []ipSet {
 		sets = append(sets, ipSet{f.c.set(setHostsNet), false, hosts(f.c.Peers)})
 	}
 	sets = append(sets, ipSet{f.c.set(setThisHost), true, hosts(f.c.NodeAddrs)}, ipSet{name: f.c.set(setDSCP)})
+	if f.c.Flowtable {
+		sets = append(sets, ipSet{name: f.c.set(setNoOffload), addresses: true})
+	}
 	for i := range f.c.Policies + f.c.PoliciesUnselected {
 		for _, d := range directions {
 			sets = append(sets, ipSet{f.c.set(policySet(d, i)), false, f.c.peersOf(i)})

@@ -10,6 +10,10 @@ import (
 type KindnetConfig struct {
 	// Pods are the pod ranges of all nodes, or the cluster's one. Packets to them keep the pod's address.
 	Pods []netip.Prefix
+	// Devices are those of the node that are up, without the loopback. Connections of more than Threshold packets between them are in a
+	// flowtable; 0 is without one.
+	Devices   []string
+	Threshold int
 	// Kindnetd says that kind's daemon masquerades, by iptables.
 	Kindnetd bool
 }
@@ -18,8 +22,9 @@ const (
 	// KindnetLabel is the label of connections that the policy agent need not see again.
 	KindnetLabel = 100
 
-	tableKindnetMasq   = "kindnet-ipmasq"
-	tableKindnetPolicy = "kindnet-network-policies"
+	tableKindnetMasq     = "kindnet-ipmasq"
+	tableKindnetPolicy   = "kindnet-network-policies"
+	tableKindnetFastpath = "kindnet-fastpath"
 )
 
 // kindnetMasq returns the table by which kindnet masquerades.
@@ -40,6 +45,21 @@ func kindnetMasq(c KindnetConfig) *nft.Table {
 		Add(nft.In("noMasqV4", nft.DestAddr), nft.Accept).
 		Add(nft.In("noMasqV6", nft.DestAddr6), nft.Accept).
 		Add(nft.MasqueradeAny, nft.Count)
+	return t
+}
+
+// kindnetFastpath returns the table by which kindnet forwards long connections past the rules of the node.
+func kindnetFastpath(c KindnetConfig) *nft.Table {
+	const flowtable, devices = "kindnet-flowtables", "kindnet-set-devices"
+	t := nft.NewTable(nft.Inet, tableKindnetFastpath)
+	t.Flowtable(nft.Flowtable{Name: flowtable, Priority: 5, Devices: c.Devices})
+	for _, d := range c.Devices {
+		t.Set(devices, nft.Device).Insert(d)
+	}
+	t.Base("kindnet-fastpath-chain", nft.Hook{Type: "filter", Hook: "forward", Priority: nft.ManglePriority}).
+		Add(nft.NotIn(devices, nft.InDevice), nft.Return).
+		Add(nft.NotIn(devices, nft.OutDevice), nft.Return).
+		Add(nft.State(nft.Established), nft.MorePackets(uint8(c.Threshold)), nft.Offload(flowtable), nft.Count)
 	return t
 }
 

@@ -126,6 +126,9 @@ func (n Node) Tables() []*nft.Table {
 			tables = append(tables, kindnetMasq(*n.Kindnet))
 		}
 		tables = append(tables, kindnetPolicy())
+		if n.Kindnet.Threshold > 0 {
+			tables = append(tables, kindnetFastpath(*n.Kindnet))
+		}
 	}
 	return tables
 }

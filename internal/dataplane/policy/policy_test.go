@@ -130,8 +130,9 @@ func TestProfiles(t *testing.T) {
 
 func TestTables(t *testing.T) {
 	for name, n := range map[string]Node{
-		"aws-vpc": profiles["aws-vpc"](0),
-		"kindnet": {Kindnet: &KindnetConfig{Pods: []netip.Prefix{cluster, netip.MustParsePrefix("fd00:10:244::/56")}}},
+		"aws-vpc":          profiles["aws-vpc"](0),
+		"kindnet-fastpath": {Kindnet: &KindnetConfig{Pods: []netip.Prefix{cluster}, Devices: []string{"eth0", "knet0a1b2c3d"}, Threshold: 20}},
+		"kindnet":          {Kindnet: &KindnetConfig{Pods: []netip.Prefix{cluster, netip.MustParsePrefix("fd00:10:244::/56")}}},
 	} {
 		var text string
 		for _, table := range n.Tables() {

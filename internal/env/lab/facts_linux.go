@@ -43,6 +43,8 @@ const (
 	factTrafficPolicy = "lab.traffic_policy"
 	// factConntrack says whether connections between pods are tracked.
 	factConntrack = "lab.conntrack"
+	// factFlowtable is after how many packets a connection passes the rules of nodes whose CNI has a flowtable; 0 is never.
+	factFlowtable = "lab.flowtable"
 	// factBridgeNetfilter says whether netfilter sees bridged packets.
 	factBridgeNetfilter = "lab.bridge_netfilter"
 	// factConnections is how many other connections each node tracks.
@@ -84,6 +86,7 @@ func (l *Lab) Facts() facts.Facts {
 		factTrafficPolicy: string(c.TrafficPolicy),
 		factConnections:   strconv.Itoa(c.Connections),
 		factConntrack:     string(cmp.Or(c.Conntrack, condition.ConntrackOn)),
+		factFlowtable:     strconv.Itoa(c.Flowtable),
 
 		factBridgeNetfilter: string(cmp.Or(c.BridgeNetfilter, condition.BridgeNetfilterOn)),
 		factEncryption:      string(cmp.Or(c.Encryption, condition.EncryptionOff)),

@@ -22,7 +22,11 @@ func (s instanceSpec) Netfilter(node int) policy.Node {
 	rules := s.dataplane.Rules(n, others)
 	rules.IPv6 = s.Lab.Family == IPv6
 	if rules.Calico != nil {
+		rules.Calico.Flowtable = s.Flowtable() > 0
 		rules.Calico.Policies, rules.Calico.PoliciesUnselected = s.Lab.Policies, s.Lab.PoliciesUnselected
+	}
+	if rules.Kindnet != nil {
+		rules.Kindnet.Threshold = s.Flowtable()
 	}
 	if rules.KubeRouter != nil {
 		rules.KubeRouter.Policies, rules.KubeRouter.PoliciesUnselected = s.Lab.Policies, s.Lab.PoliciesUnselected
@@ -72,12 +76,24 @@ func (s instanceSpec) ServiceEngine() condition.ProxyMode {
 	return condition.ProxyIptables
 }
 
+// Flowtable returns after how many packets a connection passes the nodes' rules, 0 for never.
+func (s instanceSpec) Flowtable() int {
+	if s.Profile.Flowtables() == 0 {
+		return 0
+	}
+	return s.Lab.Flowtable
+}
+
 // Needs returns the features that the profile and its conditions require, as package kernel/probe names them.
 func (s instanceSpec) Needs() []string {
+	needs := slices.Clone(s.Profile.Needs)
 	if s.ProxyIPVS() {
-		return append(slices.Clone(s.Profile.Needs), "ipvs", "ipset")
+		needs = append(needs, "ipvs", "ipset")
 	}
-	return s.Profile.Needs
+	if s.Flowtable() > 0 {
+		needs = append(needs, "flowtable")
+	}
+	return needs
 }
 
 // ebpfServices is the Services engine of a profile whose BPF programs replace kube-proxy.

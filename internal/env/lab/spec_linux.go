@@ -108,6 +108,9 @@ func (d described) spec(name plan.Variant, l plan.Lab, backends []backendSet) (i
 	} else if len(d.Encrypted) > 0 && l.Encryption != condition.EncryptionOff {
 		return instanceSpec{}, fmt.Errorf("profile %q: the lab does not encrypt %s by %s", name, p.Name, l.Encryption)
 	}
+	if most := p.Flowtables(); most > 0 && l.Flowtable > most {
+		return instanceSpec{}, fmt.Errorf("profile %q: %s puts every established connection into its flowtable: take flowtable=%d", name, p.Name, most)
+	}
 	if l.Family == IPv6 && p.NoIPv6 != "" {
 		return instanceSpec{}, fmt.Errorf("profile %q: %w: %s", name, ErrNoIPv6, p.NoIPv6)
 	}

@@ -112,7 +112,7 @@ func judgeKindnet(j *judge, v *values) {
 		j.showValues(kindnet, v, fast.path)
 	}
 	if !fast.is("0") {
-		but = append(but, "connections pass by a flowtable after "+fast.text+" packets; the profile is without its fast path")
+		but = append(but, "connections pass by a flowtable after "+fast.text+" packets: in the lab kindnet(flowtable="+fast.text+")")
 		j.find("fast-path", fast, "fastpath-threshold: %s (%s)", fast.text, fast.source())
 	}
 	if !v.at("network-policy").on() {

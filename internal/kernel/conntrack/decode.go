@@ -29,8 +29,11 @@ const (
 	attrProtoDestinationPort = 3
 )
 
-// seenReply is IPS_SEEN_REPLY of the status.
-const seenReply = 1 << 1
+// seenReply and offloaded are IPS_SEEN_REPLY and IPS_OFFLOAD of the status.
+const (
+	seenReply = 1 << 1
+	offloaded = 1 << 14
+)
 
 // headerLength is that of struct nfgenmsg, which precedes the attributes.
 const headerLength = 4
@@ -61,7 +64,8 @@ func decode(b []byte) (Entry, error) {
 		case attrTupleReply:
 			d.Nested(e.Reply.decode)
 		case attrStatus:
-			e.Replied = d.Uint32()&seenReply != 0
+			status := d.Uint32()
+			e.Replied, e.Offloaded = status&seenReply != 0, status&offloaded != 0
 		case attrMark:
 			e.Mark = d.Uint32()
 		case attrLabels:

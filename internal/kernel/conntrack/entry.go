@@ -25,6 +25,8 @@ type Entry struct {
 	Original, Reply Tuple
 	// Replied says that a packet of the reply direction was seen.
 	Replied bool
+	// Offloaded says that a flowtable forwards its packets.
+	Offloaded bool
 	// Mark is that of the connection.
 	Mark   uint32
 	Labels Labels

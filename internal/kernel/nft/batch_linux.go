@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
 )
 
@@ -164,6 +165,23 @@ func (b *batch) chain(t *Table, c *Chain) {
 		b.number(unix.NFTA_CHAIN_POLICY, policyAccept)
 		b.text(unix.NFTA_CHAIN_TYPE, h.Type)
 	}
+	b.end()
+}
+
+// flowtable declares a flowtable with its devices.
+func (b *batch) flowtable(t *Table, f *Flowtable) {
+	b.begin(unix.NFT_MSG_NEWFLOWTABLE, unix.NLM_F_CREATE, t.Family, func() string { return "flowtable " + f.Name })
+	b.text(nftables.NFTA_FLOWTABLE_TABLE, t.Name)
+	b.text(nftables.NFTA_FLOWTABLE_NAME, f.Name)
+	hook := b.nest(nftables.NFTA_FLOWTABLE_HOOK | nested)
+	b.number(nftables.NFTA_FLOWTABLE_HOOK_NUM, unix.NF_NETDEV_INGRESS)
+	b.number(nftables.NFTA_FLOWTABLE_PRIORITY, uint32(int32(f.Priority)))
+	devices := b.nest(nftables.NFTA_FLOWTABLE_DEVS | nested)
+	for _, d := range f.Devices {
+		b.text(nftables.NFTA_DEVICE_NAME, d)
+	}
+	b.close(devices)
+	b.close(hook)
 	b.end()
 }
 

@@ -134,6 +134,10 @@ func (t *Table) checkTerm(term Term) error {
 		return t.checkValue(fields[term.field].typ, term.value)
 	case lookup:
 		return t.checkLookup(term.set, term.key, term.way)
+	case offload:
+		if !slices.ContainsFunc(t.flowtables, func(f *Flowtable) bool { return f.Name == string(term) }) {
+			return fmt.Errorf("offloads into %q, which is not a declared flowtable", string(term))
+		}
 	case update:
 		return t.checkLookup(term.set, []Field{term.of}, false)
 	case comment:

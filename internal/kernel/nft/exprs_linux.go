@@ -59,6 +59,8 @@ func (e *exprs) term(t Term) error {
 	case update:
 		e.load(t.of, firstReg)
 		e.add(&expr.Dynset{SrcRegKey: firstReg, SetName: t.set, Operation: unix.NFT_DYNSET_OP_UPDATE})
+	case offload:
+		e.add(&expr.FlowOffload{Name: string(t)})
 	case Verdict:
 		e.add(t.expr())
 	case fixed:

@@ -102,6 +102,14 @@ func State(states uint32) Term {
 	}}
 }
 
+// MorePackets matches packets of a connection that has had more than n, below 255. The kernel must count them (nf_conntrack_acct). Like
+// kindnet, and unlike nft, it compares the number in the byte order of the machine, so that more than 255 would not be found.
+func MorePackets(n uint8) Term {
+	return fixed{fmt.Sprintf("ct packets > %d", n), []expr.Any{
+		&expr.Ct{Key: expr.CtKeyPKTS, Register: firstReg}, compared(expr.CmpOpGt, binary.NativeEndian.AppendUint64(nil, uint64(n))),
+	}}
+}
+
 // versionIs matches packets of the version of IP whose addresses have this length.
 func versionIs(length int) []expr.Any {
 	number := byte(unix.NFPROTO_IPV4)

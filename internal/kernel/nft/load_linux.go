@@ -46,18 +46,20 @@ func loadAll(ctx context.Context, ns *netns.NS, replace bool, tables []*Table) e
 		}
 		l := &loader{ctx: ctx, socket: s, table: t, replace: replace, shared: map[string]string{}}
 		if err := l.load(); err != nil {
-			return advised(err)
+			return t.advised(err)
 		}
 	}
 	return nil
 }
 
 // advised adds advice where there is some.
-func advised(err error) error {
+func (t *Table) advised(err error) error {
 	switch {
 	case errors.Is(err, unix.EMSGSIZE):
 		return advice.With(err, "one transaction is larger than the socket's buffer, which without the rights of the machine's root "+
 			"net.core.wmem_max limits: run as root, or raise that sysctl")
+	case errors.Is(err, unix.ENOENT) && len(t.flowtables) > 0:
+		return fmt.Errorf("%w: the kernel has no flowtables (modules nf_flow_table_inet, nft_flow_offload); that of make test-vm has", err)
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.EPROTONOSUPPORT):
 		return advice.With(err, "the kernel lacks a part of nftables: look for CONFIG_NF_TABLES, CONFIG_NF_TABLES_IPV4, CONFIG_NFT_NAT, "+
 			"CONFIG_NFT_MASQ, CONFIG_NFT_CT, CONFIG_NFT_NUMGEN, CONFIG_NFT_FIB_IPV4, CONFIG_NFT_REJECT (modules nf_tables, nft_*)")
@@ -91,6 +93,9 @@ func (l *loader) load() error {
 		l.batch.text(unix.NFTA_TABLE_NAME, t.Name)
 		l.batch.end()
 		l.batch.table(t)
+	}
+	for _, f := range t.flowtables {
+		l.batch.flowtable(t, f)
 	}
 	for _, s := range t.sets {
 		l.id++

@@ -44,11 +44,20 @@ type Table struct {
 	Family Family
 	Name   string
 	// Comment is for people; (optional).
-	Comment string
-	sets    []*Set
-	chains  []*Chain
-	setOf   map[string]*Set
-	chainOf map[string]*Chain
+	Comment    string
+	flowtables []*Flowtable
+	sets       []*Set
+	chains     []*Chain
+	setOf      map[string]*Set
+	chainOf    map[string]*Chain
+}
+
+// Flowtable forwards packets of the connections that rules put into it, at the entrance of its devices and past all chains.
+type Flowtable struct {
+	Name     string
+	Priority int
+	// Devices are at most 256.
+	Devices []string
 }
 
 // NewTable returns an empty table.
@@ -173,6 +182,9 @@ func (t *Table) Map(name string, key ...Type) *Set {
 
 // Lookup returns the set or map called name, nil if it is not declared.
 func (t *Table) Lookup(name string) *Set { return t.setOf[name] }
+
+// Flowtable declares a flowtable. Put connections into it by Offload.
+func (t *Table) Flowtable(f Flowtable) { t.flowtables = append(t.flowtables, &f) }
 
 // Put adds an element to a map.
 func (s *Set) Put(v Verdict, key ...Value) {

@@ -30,6 +30,7 @@ func TestCheck(t *testing.T) {
 		`looks into "s", which is not a declared`:  func(t *Table) { t.Chain("c").Add(In("s", SourceAddr)) },
 		`looks into "m", which is not a declared`:  func(t *Table) { t.Map("m", Addr); t.Chain("c").Add(In("m", SourceAddr)) },
 		`the key does not fit "s"`:                 func(t *Table) { t.Set("s", Port); t.Chain("c").Add(In("s", SourceAddr)) },
+		`offloads into "f"`:                        func(t *Table) { t.Chain("c").Add(Offload("f")) },
 		`looks into "u"`:                           func(t *Table) { t.Chain("c").Add(Update("u", SourceAddr)) },
 		"is not a value of type ipv4_addr":         func(t *Table) { t.Chain("c").Add(Is(SourceAddr, six)) },
 		"is not a value of type inet_proto":        func(t *Table) { t.Chain("c").Add(Is(L4Proto, L4("icmp"))) },

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/cnibench/cnibench/internal/kernel/link"
 	"github.com/cnibench/cnibench/internal/kernel/netns"
 )
 
@@ -251,5 +252,28 @@ func TestAnswer(t *testing.T) {
 	r, ok := parse(answers[0])
 	if !ok || r.number != unix.ENOENT || r.sequence != 7 || r.text != "no" {
 		t.Errorf("parsed %+v, %v", r, ok)
+	}
+}
+
+// TestFlowtable loads a flowtable by netlink, and by nft from its text. It goes with its table.
+func TestFlowtable(t *testing.T) {
+	table := NewTable(Inet, "t")
+	table.Flowtable(Flowtable{Name: "fast", Priority: 5, Devices: []string{link.Loopback}})
+	table.Base("forward", Hook{"filter", "forward", ManglePriority}).
+		Add(State(Established), MorePackets(20), Offload("fast"), Count)
+	ours, theirs := newNS(t), newNS(t)
+	if err := Load(t.Context(), ours, table); errors.Is(err, unix.ENOENT) && strings.Contains(err.Error(), "flowtable fast") {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	program(t, theirs, table.String(), "-f", "-")
+	list := func(ns *netns.NS) string { return program(t, ns, "", "-s", "list", "ruleset") }
+	if diff := cmp.Diff(list(theirs), list(ours)); diff != "" {
+		t.Errorf("by nft -, by netlink +:\n%s", diff)
+	}
+	program(t, ours, "", "delete", "table", "inet", "t")
+	if left := list(ours); left != "" {
+		t.Errorf("left: %s", left)
 	}
 }

@@ -166,6 +166,13 @@ func (u update) text(family Family) string {
 	return "update @" + u.set + " { " + u.of.text(family) + " }"
 }
 
+type offload string
+
+// Offload puts the packet's connection into a flowtable. The rule ends with a packet whose connection cannot be there, or is already.
+func Offload(flowtable string) Term { return offload(flowtable) }
+
+func (o offload) text(Family) string { return "flow add @" + string(o) }
+
 // Verdict ends a rule: Accept, Drop, Return, or what Jump and Goto return.
 type Verdict struct {
 	kind  string

@@ -5,12 +5,15 @@ import (
 	"strings"
 )
 
-// String renders the table as input of nft -f, deterministically: sets, then chains, in the order of their declaration.
+// String renders the table as input of nft -f, deterministically: flowtables, sets, then chains, in the order of their declaration.
 func (t *Table) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "table %s %s {\n", t.Family, t.Name)
 	if t.Comment != "" {
 		fmt.Fprintf(&b, "\tcomment \"%s\"\n", t.Comment)
+	}
+	for _, f := range t.flowtables {
+		fmt.Fprintf(&b, "\tflowtable %s {\n\t\thook ingress priority %d\n\t\tdevices = { %s }\n\t}\n", f.Name, f.Priority, strings.Join(f.Devices, ", "))
 	}
 	for _, s := range t.sets {
 		s.render(&b, t.Family)

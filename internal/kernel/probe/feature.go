@@ -62,6 +62,7 @@ var requirements = []requirement{
 	{name: "nat", about: "address translation: Services and masquerading", option: "CONFIG_NF_NAT and CONFIG_NETFILTER_XT_TARGET_MASQUERADE", module: "xt_MASQUERADE", program: "iptables-restore"},
 	{name: "conntrack", about: "reading the table of connections", option: "CONFIG_NF_CT_NETLINK", module: "nf_conntrack_netlink"},
 	{name: "nftables", about: "rules as nftables", option: "CONFIG_NF_TABLES", module: "nf_tables"},
+	{name: "flowtable", about: "connections that pass a node's rules (condition flowtable)", option: "CONFIG_NF_FLOW_TABLE_INET and CONFIG_NFT_FLOW_OFFLOAD", module: "-a nf_flow_table_inet nft_flow_offload"},
 	{name: "ipset", about: "sets of addresses in rules", option: "CONFIG_IP_SET_HASH_NET", module: "ip_set_hash_net", program: "ipset"},
 	{name: "ipvs", about: "kube-proxy in ipvs mode", option: "CONFIG_IP_VS, CONFIG_IP_VS_RR, CONFIG_IP_VS_NFCT and CONFIG_DUMMY", module: "-a ip_vs_rr dummy"},
 	{name: "bpf", about: "BPF programs on devices", option: "CONFIG_BPF_SYSCALL"},

@@ -15,6 +15,7 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/conntrack"
 	"github.com/cnibench/cnibench/internal/kernel/ipvs"
 	"github.com/cnibench/cnibench/internal/kernel/link"
+	"github.com/cnibench/cnibench/internal/kernel/nft"
 )
 
 // probe tries one feature. It runs on a thread inside a throwaway namespace, which h is in, and leaves there what it
@@ -61,6 +62,12 @@ var tries = map[string]probe{
 		return err
 	},
 	"nftables": func(_ context.Context, h *link.Handle) error { return tryNftables(h) },
+	"flowtable": func(ctx context.Context, h *link.Handle) error {
+		t := nft.NewTable(nft.Inet, "cnibench-probe")
+		t.Flowtable(nft.Flowtable{Name: name})
+		t.Base(name, nft.Hook{Type: "filter", Hook: "forward"}).Add(nft.Offload(name))
+		return nft.Load(ctx, h.NS(), t)
+	},
 	"ipset": func(ctx context.Context, _ *link.Handle) error {
 		return run(ctx, "", "ipset", "create", "cnibench-probe", "hash:net")
 	},

@@ -57,5 +57,9 @@ func (kindnet) Rules(n dataplane.Node, others []dataplane.Node) policy.Node {
 	for _, o := range others {
 		ranges = append(ranges, o.PodCIDR)
 	}
-	return policy.Node{Kindnet: &policy.KindnetConfig{Pods: ranges}}
+	devices := []string{dataplane.NIC}
+	for _, p := range n.Pods {
+		devices = append(devices, p.HostDevice)
+	}
+	return policy.Node{Kindnet: &policy.KindnetConfig{Pods: ranges, Devices: devices}}
 }

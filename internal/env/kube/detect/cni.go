@@ -1,6 +1,7 @@
 package detect
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -227,7 +228,7 @@ func (d *detective) kindnet(w workloadSpec) {
 		}
 	}
 	if d.Profile == kindnet && w.flag("fastpath-threshold") != "0" {
-		d.But = append(d.But, "kindnet puts connections into a flowtable after some packets; the profile is without its fast path")
+		d.But = append(d.But, "kindnet puts connections into a flowtable after some packets: in the lab kindnet(flowtable="+cmp.Or(w.flag("fastpath-threshold"), "20")+")")
 	}
 	if len(lists) == 0 {
 		d.unproven("kindnet's plugin on the nodes: no conflist was read, kind's default is ptp")

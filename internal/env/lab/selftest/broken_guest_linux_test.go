@@ -1,12 +1,44 @@
 package selftest
 
-import "github.com/cnibench/cnibench/internal/plan"
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/cnibench/cnibench/internal/dataplane"
+	"github.com/cnibench/cnibench/internal/plan"
+)
 
 // inIPVS is a lab whose kube-proxies are in ipvs mode.
 var inIPVS = plan.Lab{ServiceProxy: "ipvs"}
 
 // breakagesInGuest are things done to what few kernels of build machines have; that of make test-vm has it all.
 var breakagesInGuest = []breakage{
+	{
+		name: "a flowtable without a pod's device", profile: "kindnet(flowtable=20)",
+		script: `t=$(nft list table inet kindnet-fastpath); nft delete table inet kindnet-fastpath
+			echo "$t" | sed "/devices = /s/$VETH, \|, $VETH//" | nft -f -`,
+		notices: []string{"flowtable.rules" + same, "flowtable.rules" + cross},
+		holds:   []string{"flowtable.late" + same, "flowtable.late" + cross, "exchange@pod-to-service/remote"},
+	},
+	{
+		name: "a flowtable without a rule", profile: "kindnet(flowtable=20)",
+		script:  `nft flush chain inet kindnet-fastpath kindnet-fastpath-chain`,
+		notices: []string{"flowtable.late" + same, "flowtable.late" + cross, "flowtable.late@pod-to-service/remote", "flowtable.rules" + cross},
+		holds:   []string{"flowtable.early" + cross, "exchange" + cross},
+	},
+	{
+		name: "a flowtable without a threshold", profile: "kindnet(flowtable=20)",
+		script:  `nft add rule inet kindnet-fastpath kindnet-fastpath-chain flow add @kindnet-flowtables`,
+		notices: []string{"flowtable.early" + same, "flowtable.early" + cross},
+		holds:   []string{"flowtable.late" + cross, "flowtable.rules" + cross},
+	},
+	{
+		name: "a pod that Calico keeps out of the flowtable", profile: "calico-nftables(flowtable=1)", at: bothNodes,
+		script:  `nft add element ip calico cali40no-flow-offload "{ $SELF }"`,
+		notices: []string{"flowtable.late" + same, "flowtable.late" + cross, "flowtable.rules" + cross},
+		holds:   []string{"policy.egress" + cross, "exchange@pod-to-service/remote"},
+	},
 	{
 		name: "an encrypted tunnel without its device", profile: "flannel-wireguard",
 		script:  `ip link del flannel-wg`,
@@ -43,4 +75,42 @@ var breakagesInGuest = []breakage{
 		notices: []string{"source@host-to-service/local", "source@external-to-nodeport/local"},
 		holds:   []string{"services.ipvs", "exchange@pod-to-service/remote"},
 	},
+}
+
+// TestRemovedFlowtable: without its table a connection goes on by the rules, and neither node has anything of it in a flowtable.
+func TestRemovedFlowtable(t *testing.T) {
+	inst := raised(t, plan.Lab{}, "kindnet(flowtable=20)")
+	s, err := open(inst, table("kindnet"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.ends(dataplane.PodPodCross)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.exchange(e, 0, 10*longest).hold(t.Context(), func(client netip.AddrPort, round func() error) error {
+		if err := repeat(30, round); err != nil {
+			return err
+		}
+		if on, err := offloaded(s, client); err != nil || !slices.Equal(on, bothNodes) {
+			t.Errorf("in the flowtables of %v (%v), want those of both nodes", on, err)
+		}
+		for _, n := range inst.Nodes {
+			shell(t, inst, &n.Host, "", `nft delete table inet kindnet-fastpath; ! nft list ruleset | grep -e fastpath -e flowtable`)
+		}
+		rules, err := countedDuring(t.Context(), s, inst.Nodes, "filter", func() error { return repeat(30, round) })
+		if !slices.ContainsFunc(rules, func(c counted) bool { return c.place == "filter FORWARD" }) {
+			t.Errorf("these rules count its packets, the forward hook's do not: %v", rules)
+		}
+		if on, err := offloaded(s, client); err != nil || len(on) > 0 {
+			t.Errorf("in the flowtables of %v (%v), want none", on, err)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := s.close(); err != nil {
+		t.Error(err)
+	}
 }

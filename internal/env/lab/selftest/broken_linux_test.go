@@ -606,7 +606,7 @@ func TestEveryKindOfAssertionIsSeenToFail(t *testing.T) {
 	note([]string{"maglev"}) // by TestNodesThatChooseForThemselves
 	for _, name := range profile.Names() {
 		x := table(name)
-		x.policies, x.testServices, x.engine, x.merges, x.long = 1, true, condition.ProxyIPVS, true, true
+		x.policies, x.testServices, x.engine, x.merges, x.long, x.flowtable = 1, true, condition.ProxyIPVS, true, true, 20
 		for _, c := range checks(x) {
 			if !failing[c.kind] {
 				t.Errorf("%s of %s: no test makes an assertion of its kind fail", c.id(), name)

@@ -102,7 +102,7 @@ func TestUntracked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, a := range Failed(Run(context.Background(), raised(t, plan.Lab{Conntrack: condition.ConntrackOff}, name))) {
+			for _, a := range Failed(Run(context.Background(), raised(t, plan.Lab{}, name+"(conntrack=off)"))) {
 				t.Error(a)
 			}
 			hold(t, run(context.Background(), raised(t, plan.Lab{}, name), table(name).untracked()),

@@ -68,7 +68,7 @@ func checks(x expectation) []check {
 	if x.merges && x.Attach != nil {
 		list = append(list, check{"merged", dataplane.PodPodCross, "the largest frame of a bulk transfer that the receiving pod gets, in bytes", largestMerged})
 	}
-	list = append(list, serviceChecks(x)...)
+	list = append(append(list, serviceChecks(x)...), flowtableChecks(x)...)
 	for _, path := range x.Refused {
 		list = append(list, check{"refused", path, "the path does not work", refused("refused", path)})
 	}

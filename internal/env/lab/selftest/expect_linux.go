@@ -46,6 +46,8 @@ type expectation struct {
 	long bool
 	// affinityAfter is how long after a client's first connection to a Service session affinity holds.
 	affinityAfter time.Duration
+	// flowtable is after how many packets a connection passes the rules of nodes by a flowtable; 0 is never.
+	flowtable int
 	// policies is the number of policies that select every pod.
 	policies int
 }

@@ -118,7 +118,7 @@ func translation(path plan.Path) inspection {
 // translations returns the conntrack entries of all nodes for the address that the client dialled.
 func translations(s *scene, t *trial) string {
 	var found []string
-	q := conntrack.Tuple{Protocol: conntrack.TCP, SourcePort: t.tcp.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
+	q := conntrack.Tuple{Protocol: t.protocol, SourcePort: t.traced.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
 	for i, entries := range s.tracks {
 		for _, e := range conntrack.Select(entries, q) {
 			real := netip.AddrPortFrom(e.Reply.Source, e.Reply.SourcePort)
@@ -180,8 +180,8 @@ func innerTracked(path plan.Path, yes bool) inspection {
 		},
 		func(s *scene, t *trial) string {
 			q := conntrack.Tuple{
-				Protocol: conntrack.TCP, Source: t.client.Addr, Destination: t.server.Addr,
-				SourcePort: t.tcp.local.Port(), DestinationPort: t.tcp.listened,
+				Protocol: t.protocol, Source: t.client.Addr, Destination: t.server.Addr,
+				SourcePort: t.traced.local.Port(), DestinationPort: t.traced.listened,
 			}
 			var names []string
 			for i, entries := range s.tracks {
@@ -193,23 +193,23 @@ func innerTracked(path plan.Path, yes bool) inspection {
 		})
 }
 
-// marked returns the mark of the TCP connection where the client's packets enter a node.
+// marked returns the mark of the traced connection where the client's packets enter a node.
 func marked(path plan.Path, mark uint32) inspection {
 	return tracked(path, always(fmt.Sprintf("%#x", mark)), func(s *scene, t *trial) string {
 		return set(t.entries(s.tracks[t.entry:t.entry+1], func(e conntrack.Entry) string { return fmt.Sprintf("%#x", e.Mark) }), "not tracked")
 	})
 }
 
-// labelled returns the labels of the TCP connection on all nodes.
+// labelled returns the labels of the traced connection on all nodes.
 func labelled(path plan.Path, label int) inspection {
 	return tracked(path, always(fmt.Sprint([]int{label})), func(s *scene, t *trial) string {
 		return set(t.entries(s.tracks, func(e conntrack.Entry) string { return fmt.Sprint(e.Labels.Numbers()) }), "not tracked")
 	})
 }
 
-// entries describes the entries of the TCP connection that the client dialled.
+// entries describes the entries of the traced connection that the client dialled.
 func (t *trial) entries(nodes [][]conntrack.Entry, describe func(conntrack.Entry) string) (all []string) {
-	q := conntrack.Tuple{Protocol: conntrack.TCP, SourcePort: t.tcp.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
+	q := conntrack.Tuple{Protocol: t.protocol, SourcePort: t.traced.local.Port(), Destination: t.dial.Addr(), DestinationPort: t.dial.Port()}
 	for _, tracked := range nodes {
 		for _, e := range conntrack.Select(tracked, q) {
 			all = append(all, describe(e))

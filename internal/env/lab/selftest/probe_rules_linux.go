@@ -113,14 +113,20 @@ func (s *scene) counting(ctx context.Context, nodes []*lab.Node, table string, p
 	if err != nil {
 		return nil, err
 	}
+	return countedDuring(ctx, s, nodes, table, func() error { return s.tcp(ctx, e, question).err })
+}
+
+// countedDuring returns the rules of the nodes that count packets while do runs.
+func countedDuring(ctx context.Context, s *scene, nodes []*lab.Node, table string, do func() error) ([]counted, error) {
 	before := make([]map[string][]ipt.Counter, len(nodes))
+	var err error
 	for i, n := range nodes {
 		if before[i], err = s.counters(ctx, n, table); err != nil {
 			return nil, err
 		}
 	}
-	if o := s.tcp(ctx, e, question); o.err != nil {
-		return nil, o.err
+	if err := do(); err != nil {
+		return nil, err
 	}
 	var list []counted
 	for i, n := range nodes {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -163,6 +164,48 @@ func (x exchange) call(ctx context.Context, port uint16) (local netip.AddrPort, 
 		_, err = io.ReadFull(conn, make([]byte, answer))
 	}
 	return local, errors.Join(err, conn.(*net.TCPConn).SetLinger(0))
+}
+
+// hold keeps a connection open while use runs. Each round sends a byte and waits until it is back.
+func (x exchange) hold(ctx context.Context, use func(client netip.AddrPort, round func() error) error) error {
+	ctx, cancel := context.WithTimeout(ctx, x.timeout)
+	defer cancel()
+	l, err := x.listenTCP(ctx)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	var server sync.WaitGroup
+	defer server.Wait()
+	defer closeQuietly(l)
+	server.Go(func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return // the client has failed
+		}
+		defer closeQuietly(conn)
+		for b := make([]byte, 1); err == nil; {
+			if _, err = conn.Read(b); err == nil {
+				_, err = conn.Write(b)
+			}
+		}
+	})
+	conn, err := x.client.Dial(ctx, x.network("tcp"), netip.AddrPortFrom(x.dial.Addr(), x.ports(l.Addr()).dialled).String())
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(conn)
+	deadline, _ := ctx.Deadline()
+	if err := errors.Join(conn.SetDeadline(deadline), conn.(*net.TCPConn).SetLinger(0)); err != nil {
+		return err
+	}
+	b := make([]byte, 1)
+	return use(conn.LocalAddr().(*net.TCPAddr).AddrPort(), func() error {
+		_, err := conn.Write(b)
+		if err == nil {
+			_, err = conn.Read(b)
+		}
+		return err
+	})
 }
 
 // udp runs the exchange with one datagram in each direction.

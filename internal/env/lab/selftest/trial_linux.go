@@ -73,6 +73,9 @@ func (s *scene) ends(p plan.Path) (ends, error) {
 type trial struct {
 	ends
 	tcp, udp outcome
+	// traced is the one of the two whose entry in conntrack is looked at, protocol its number.
+	traced   outcome
+	protocol uint8
 	// wire and backend are the frames of both exchanges that the switch and the serving pod received.
 	wire, backend []capture.Frame
 	// near are the frames at the client's pod, nodes those on all devices of the first two nodes, in both directions. They
@@ -193,6 +196,10 @@ func (s *scene) run(ctx context.Context, t *trial, size int) error {
 	}
 	if t.udp = s.udp(ctx, t.ends, size); t.udp.err != nil {
 		return fmt.Errorf("udp: %w", t.udp.err)
+	}
+	t.traced, t.protocol = t.tcp, conntrack.TCP
+	if s.want.flowtable > 0 { // which ends the entry of a TCP connection with the connection
+		t.traced, t.protocol = t.udp, conntrack.UDP
 	}
 	frames, err := s.wire.Drain()
 	if err != nil {
