@@ -188,7 +188,8 @@ func (s instanceSpec) TunnelMTU() int {
 }
 
 // AffinityAfter returns how long after a client's first connection to a Service session affinity holds.
-func (s instanceSpec) AffinityAfter() time.Duration {
+func AffinityAfter(i *Instance) time.Duration {
+	s := i.Spec
 	if s.file == nil {
 		return 0
 	}
