@@ -41,12 +41,13 @@ func (a *configArgs) declare(cmd *cobra.Command) {
 // configFlags are the flags that require --config.
 var configFlags = []string{"chart", "set", "cni-version", "underlay-mtu"}
 
-// asked reports whether check judges a configuration. It does for the flags that require it too, to say so.
+// asked reports whether check judges a configuration. Flags that need a configuration count too, so that the error can
+// say so.
 func (a *configArgs) asked(cmd *cobra.Command) bool {
 	return a.on || slices.ContainsFunc(configFlags, cmd.Flags().Changed)
 }
 
-// known returns what the flags say beside the files, without the chart.
+// known returns what the flags state in addition to the files, without the chart.
 func (a *configArgs) known(cmd *cobra.Command) (config.Known, error) {
 	known := config.Known{Version: a.version, Underlay: a.underlay}
 	_, ok := config.Minor(a.version)
@@ -111,10 +112,11 @@ func (p *program) checkConfig(cmd *cobra.Command, files []string, a checkArgs) e
 	return nil
 }
 
-// downloadTime is how long check waits for a chart that was not asked for.
+// downloadTime limits the download of a chart that the user did not ask for.
 const downloadTime = 20 * time.Second
 
-// neededChart downloads the chart whose values were given without it. It returns nil, and says why, if it cannot.
+// neededChart downloads the chart if values were given without it. If the download fails, it reports why and returns
+// nil.
 func (p *program) neededChart(ctx context.Context, of config.Needed) *config.Chart {
 	ctx, stop := context.WithTimeout(ctx, downloadTime)
 	defer stop()
@@ -146,7 +148,7 @@ func setInput(expression string) (config.Input, error) {
 	return in, err
 }
 
-// readConfig reads one file, or stdin for "-". One byte over the limit is enough to be refused.
+// readConfig reads one file, or stdin for "-". It refuses a file that is over the limit by one byte or more.
 func (p *program) readConfig(name string) (config.Input, error) {
 	in := p.stdin
 	if name != "-" {

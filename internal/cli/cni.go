@@ -71,11 +71,11 @@ func (a *recipeArgs) params() (recipe.Params, error) {
 	return p, errors.Join(append(errs, p.Check())...)
 }
 
-// lookup returns the recipe of the profile, if one is named, with the other flags seen through as well, and what is wrong
-// beside them: every fault is reported before a cluster is asked.
+// lookup returns the recipe of the profile, if one is named, and reads the other flags. The error joins every fault of
+// the flags with faults, before a cluster is contacted.
 func (a *recipeArgs) lookup(profile []string, faults ...error) (r recipe.Recipe, err error) {
 	for _, name := range profile {
-		// The name of none is judged as in a plan, which knows the nearest one.
+		// An unknown name gets the same error as in a plan, which suggests the nearest name.
 		err = advice.With(plan.VariantOf(name).CheckProfile(), "cnibench list recipes names those that can be installed")
 		if err == nil {
 			r, err = recipe.Lookup(name)
@@ -89,7 +89,7 @@ func (a *recipeArgs) lookup(profile []string, faults ...error) (r recipe.Recipe,
 	return r, usage(errors.Join(faults...))
 }
 
-// installFaults returns what is wrong with how to install, which only flags say.
+// installFaults returns what is wrong with the options of an installation that only flags can set.
 func installFaults(o recipe.Options) []error {
 	var faults []error
 	if o.Timeout <= 0 {
@@ -152,7 +152,7 @@ func (p *program) cniShowCommand() *cobra.Command {
 	return cmd
 }
 
-// rendered fills a recipe in from the flags, or with the help of the cluster that they name.
+// rendered fills in the parameters of a recipe from the flags, or from the cluster that they name.
 func (p *program) rendered(ctx context.Context, a recipeArgs, profile string) (recipe.Rendered, error) {
 	r, err := a.lookup([]string{profile})
 	if err != nil {
@@ -182,7 +182,8 @@ func (p *program) rendered(ctx context.Context, a recipeArgs, profile string) (r
 	return p.learned(ctx, a, profile, err)
 }
 
-// learned fills a recipe in with the help of the cluster that kubectl would ask. Its error also names what is missing.
+// learned fills in the parameters of a recipe from the cluster that kubectl would contact. Its error includes missing,
+// the parameters that the flags lack.
 func (p *program) learned(ctx context.Context, a recipeArgs, profile string, missing error) (recipe.Rendered, error) {
 	var out recipe.Rendered
 	i, err := p.installer(a, recipe.Options{})
@@ -196,7 +197,7 @@ func (p *program) learned(ctx context.Context, a recipeArgs, profile string, mis
 	return out, fmt.Errorf("%w; and no cluster tells it: %w", missing, err)
 }
 
-// recipeError marks errors of the request as bad input, with the way out.
+// recipeError marks errors of the request as bad input, and adds the way out.
 func recipeError(err error) error {
 	var missing *recipe.MissingError
 	var refused *recipe.RefusedError

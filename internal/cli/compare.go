@@ -54,7 +54,7 @@ type compareArgs struct {
 	margin  float64
 }
 
-// asked is the arguments, with what they say read.
+// asked is the arguments after they were read.
 type asked struct {
 	*compareArgs
 	filters []compare.Filter
@@ -205,8 +205,8 @@ func (p *program) compare(files []string, want asked) error {
 	return stateError(state)
 }
 
-// hold applies the budgets to the cells that are chosen, and says what comes of all together. One that reaches no cell is a
-// mistake: it would always be kept.
+// hold applies the budgets to the chosen cells. It returns each judgement and the state of all together. A budget that
+// applies to no cell is an error: nothing could break it.
 func hold(pair *compare.Pair, want asked) ([]report.Held, compare.State, error) {
 	var held []report.Held
 	var errs []error

@@ -17,12 +17,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// How far values of equal instances scatter: CPU time and rates of rr and crr as make aa measures them, alone and beside
-// other work (docs/results/aa.md).
+// The relative scatter between equal instances: of CPU time and rates of rr and crr as make aa measures them, on an
+// idle and on a busy machine (docs/results/aa.md).
 const quietScatter, busyScatter = 0.02, 0.05
 
-// dryRun prints what a plan comes to. Which paths a profile does not serve is found out when it stands, so the numbers
-// are upper bounds.
+// dryRun prints the cases and the duration of a plan. A profile's unserved paths are known only once it is raised, so
+// the numbers are upper bounds.
 func (p *program) dryRun(cmd *cobra.Command, a *runArgs) error {
 	want, there, err := a.wanted(cmd)
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *program) dryRun(cmd *cobra.Command, a *runArgs) error {
 	return nil
 }
 
-// wanted returns the plan of a run, and what it finds in the file that it resumes. The file stays as it is.
+// wanted returns the plan of a run. there lists what the file to resume already contains; the file is not changed.
 func (a *runArgs) wanted(cmd *cobra.Command) (want plan.Plan, there []string, err error) {
 	if !a.resume {
 		if want, err = a.plan.plan(cmd); err == nil {
@@ -69,7 +69,7 @@ func (a *runArgs) wanted(cmd *cobra.Command) (want plan.Plan, there []string, er
 	return want, []string{fmt.Sprintf("%s has %s already", a.output, number.Counted(n, "trial"))}, nil
 }
 
-// notes are remarks on a plan that its author may want to act on.
+// notes returns remarks on a plan that its author may want to act on.
 func (a *runArgs) notes(want plan.Plan, cases int) []string {
 	notes := append(slices.Clip(a.plan.left), want.Notes(cases)...)
 	switch n := max(want.Repetitions, want.MaxRepetitions); {
@@ -129,7 +129,7 @@ func writeMatrix(out io.Writer, p plan.Plan) error {
 	return w.Flush()
 }
 
-// timed says how long a run takes: no longer than its budget.
+// timed describes how long a run takes: the expected time, at most its budget.
 func timed(expected, budget time.Duration) string {
 	switch {
 	case budget <= 0:

@@ -47,7 +47,7 @@ type explainArgs struct {
 	output string
 	quiet  bool
 	whatIf string
-	// without is what whatIf removes, nil for nothing.
+	// without is what --what-if removes, nil for nothing.
 	without *explain.Removal
 }
 
@@ -111,7 +111,7 @@ func (p *program) explain(cmd *cobra.Command, a *explainArgs, args []string) err
 	if err := p.sampleInto(cmd, open, name, a.quiet); err != nil {
 		return err
 	}
-	names[0], names[1] = want.Profiles[0], want.Profiles[len(want.Profiles)-1] // a profile file has a name of its own
+	names[0], names[1] = want.Profiles[0], want.Profiles[len(want.Profiles)-1] // a profile file defines its own name
 	if names[0] == names[1] {
 		names[1] = names[0].Twin()
 	}
@@ -135,7 +135,7 @@ func (a *explainArgs) removal() (*explain.Removal, error) {
 	return &explain.Removals()[i], nil
 }
 
-// asksAbout returns the two variants that are compared, and the result file if one is given.
+// asksAbout returns the two variants to compare, and the result file if one is given.
 func (a *explainArgs) asksAbout(args []string) (names []plan.Variant, file string, err error) {
 	a.without, err = a.removal()
 	errs, want := []error{err}, 2
@@ -159,13 +159,13 @@ func (a *explainArgs) asksAbout(args []string) (names []plan.Variant, file strin
 	return append(names, rest), file, err
 }
 
-// explainBudget and explainRepetitions are those of an explanation that is measured.
+// explainBudget and explainRepetitions are the defaults of a measured explanation.
 const (
 	explainBudget      = 50 * time.Second
 	explainRepetitions = 12
 )
 
-// asked is the plan of two profiles.
+// asked returns the plan for two profiles.
 func (a *explainArgs) asked(cmd *cobra.Command, names []plan.Variant) (plan.Plan, error) {
 	set := func(flag, value string) error {
 		if cmd.Flags().Changed(flag) {
@@ -193,10 +193,10 @@ func (a *explainArgs) asked(cmd *cobra.Command, names []plan.Variant) (plan.Plan
 	return a.plan.plan(cmd)
 }
 
-// opening opens the environment of a plan, and returns the plan with what was found there.
+// opening opens the environment of a plan. It returns the plan with what was found in the environment.
 type opening = func(ctx context.Context, say func(string, ...any)) (env.Environment, plan.Plan, error)
 
-// sampleInto measures the plan of an environment with samples into a result file.
+// sampleInto measures a plan with CPU samples and writes the result file called name.
 func (p *program) sampleInto(cmd *cobra.Command, at opening, name string, quiet bool) error {
 	out, err := createResult(name, false)
 	if err != nil {
@@ -223,7 +223,8 @@ func (p *program) sampleInto(cmd *cobra.Command, at opening, name string, quiet 
 	return err
 }
 
-// readSampled reads a result with samples: its header, its analysis, and where the CPU time of each case goes. stacks keeps whole stacks.
+// readSampled reads a result with samples. It returns its header, its analysis, and the CPU attribution of each case.
+// stacks keeps whole stacks.
 func readSampled(p *program, name string, stacks bool) (*result.Header, *compare.Analysis, []explain.Side, error) {
 	s, err := p.open(name)
 	if err != nil {

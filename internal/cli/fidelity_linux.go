@@ -95,7 +95,8 @@ func (p *program) fidelity(cmd *cobra.Command, a *fidelityArgs) error {
 	return p.fidelityOf(a.format, a.output)
 }
 
-// cannotCompare reports whether err says that this machine or a cluster does not allow the comparison. Nothing was made then.
+// cannotCompare reports whether err means that this machine or a cluster does not allow the comparison. Nothing was
+// created then.
 func cannotCompare(err error) bool {
 	var refused *env.RefusedError
 	var access *kube.AccessError
@@ -115,7 +116,7 @@ func (p *program) fidelityOf(format, name string) error {
 	return p.write(format, report.BuildFidelity(page))
 }
 
-// parts are real clusters, and the lab of this machine with its agents in the surroundings of a pod.
+// parts opens real clusters, and the lab of this machine with its agents in the surroundings of a pod.
 func (p *program) parts(say func(string, ...any)) env.Parts {
 	return env.Parts{
 		Clusters: func(ctx context.Context, want plan.Plan, beside func(context.Context, plan.Plan) error) (env.Environment, plan.Plan, error) {

@@ -16,7 +16,7 @@ import (
 
 const failOnRun = "`budget` that every profile but the baseline must keep, such as 'rr.p99 > +5%', a change from the baseline (may be repeated: all of them); exit code 3 if one is broken, 4 if one is undecided"
 
-// budgets reads --fail-on, and returns all faults at once: of its texts, and of budgets that no case of the plan has.
+// budgets reads --fail-on. The error joins all faults: of its texts, and of budgets that apply to no case of the plan.
 func (a *runArgs) budgets(cmd *cobra.Command, want plan.Plan) ([]compare.Budget, error) {
 	var out []compare.Budget
 	var errs []error
@@ -49,7 +49,7 @@ func reaches(b compare.Budget, want plan.Plan) error {
 	return nil
 }
 
-// gate holds the profiles of a report to budgets, and returns the error that the exit code stands for.
+// gate judges the profiles of a report by budgets, and returns the error that determines the exit code.
 func gate(d *report.Document, name string, budgets []compare.Budget) error {
 	pair := compare.Within(compare.Side{Name: name, Analysis: d.Analysis})
 	held, state, err := hold(pair, asked{compareArgs: &compareArgs{}, budgets: budgets})
@@ -68,7 +68,7 @@ func gate(d *report.Document, name string, budgets []compare.Budget) error {
 	return stateError(state)
 }
 
-// stateError is the end of a command whose comparison came out so; nil if it was kept.
+// stateError returns the error for a comparison's state; nil if every budget was kept.
 func stateError(s compare.State) error {
 	switch s {
 	case compare.Broken:

@@ -18,11 +18,11 @@ import (
 type holdArgs struct {
 	span   time.Duration
 	listen string
-	// free, reach and answer are other errands than to hold.
+	// free, reach, answer, first and clock select another task than to hold.
 	free, reach, answer, first, clock bool
 }
 
-// holdCommand is the main process of a pod of a run: it keeps the pod there.
+// holdCommand is the main process of a run's pod. It keeps the pod running.
 func (p *program) holdCommand() *cobra.Command {
 	var a holdArgs
 	begin := time.Now()
@@ -61,7 +61,7 @@ func (p *program) holdCommand() *cobra.Command {
 	return cmd
 }
 
-// hold returns at a signal or when its time is up. Neither is an error.
+// hold returns nil at a signal or when its time is up.
 func (p *program) hold(ctx context.Context, a holdArgs) error {
 	if a.span > 0 {
 		var stop context.CancelFunc
@@ -70,7 +70,7 @@ func (p *program) hold(ctx context.Context, a holdArgs) error {
 	}
 	if token := os.Getenv(kube.TokenVariable); a.listen != "" && token != "" {
 		if err := p.serveAgents(ctx, a.listen, token); err != nil {
-			// Exec does not need it.
+			// Exec works without it.
 			fmt.Fprintln(p.stderr, "cnibench:", err)
 		}
 	}
@@ -99,7 +99,7 @@ func (p *program) serveAgents(ctx context.Context, address, token string) error 
 	})
 }
 
-// portOf reads a port after which another follows.
+// portOf parses a port and requires that the next port exists too.
 func portOf(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > 65534 {

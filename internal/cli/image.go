@@ -44,7 +44,7 @@ type imageArgs struct {
 	platforms, loads   []string
 	with               []string
 	insecure           bool
-	// targets and pushed are what loads and push mean.
+	// targets and pushed are the parsed values of loads and push.
 	targets []image.Target
 	pushed  image.Name
 }
@@ -81,7 +81,7 @@ func (p *program) makeImage(ctx context.Context, a imageArgs) error {
 		return usage(err)
 	}
 	reference := i.Reference()
-	// Without a name, a file is written when nothing else is asked for.
+	// Without -o, a file is written only if nothing else is asked for.
 	if a.output != "" || len(a.loads) == 0 && a.push == "" {
 		if err := p.writeImage(i, a); err != nil {
 			return err
@@ -114,7 +114,7 @@ func (p *program) makeImage(ctx context.Context, a imageArgs) error {
 	return err
 }
 
-// loadImage loads the image into one target and says where it is now.
+// loadImage loads the image into one target and returns where it is now.
 func loadImage(ctx context.Context, i *image.Image, t image.Target) (where string, err error) {
 	switch t.Kind {
 	case image.Kind:
@@ -126,7 +126,7 @@ func loadImage(ctx context.Context, i *image.Image, t image.Target) (where strin
 	return "docker", i.LoadDocker(ctx)
 }
 
-// spec reads the flags and names all faults.
+// spec reads the flags. The error has all faults.
 func (a *imageArgs) spec() (image.Spec, error) {
 	s := image.Spec{Name: image.DefaultName(buildVersion()), Version: buildVersion()}
 	var errs []error
@@ -159,7 +159,7 @@ func (a *imageArgs) spec() (image.Spec, error) {
 	return s, errors.Join(errs...)
 }
 
-// ownBinary is the running program, also when the file that it was started from has been replaced since.
+// ownBinary returns the running program, even if its file has been replaced since it started.
 func ownBinary() (image.Binary, error) {
 	if runtime.GOOS != "linux" {
 		return image.Binary{}, advice.With(fmt.Errorf("this cnibench is for %s, and containers need one for Linux", runtime.GOOS),
@@ -168,7 +168,7 @@ func ownBinary() (image.Binary, error) {
 	return image.ParseBinary("linux/" + runtime.GOARCH + "=/proc/self/exe")
 }
 
-// writeImage writes the archive, under its name only once it is whole.
+// writeImage writes the archive. The file appears under its name only when it is complete.
 func (p *program) writeImage(i *image.Image, a imageArgs) error {
 	if a.output == "-" {
 		return i.WriteOCI(p.stdout)
@@ -182,13 +182,13 @@ func (p *program) writeImage(i *image.Image, a imageArgs) error {
 	return nil
 }
 
-// fileSize is a size as people read it.
+// fileSize formats a size for people.
 func fileSize(n int64) string {
 	scale := number.Common("B", float64(n))
 	return scale.Format(float64(n)) + " " + scale.Unit
 }
 
-// writeWhole writes a file beside name and gives it that name when all went well. It returns the size.
+// writeWhole writes a temporary file beside name and renames it if all went well. It returns the size.
 func writeWhole(name string, write func(io.Writer) error) (size int64, err error) {
 	if err := result.Replaceable(name); err != nil {
 		return 0, err

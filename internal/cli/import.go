@@ -66,7 +66,7 @@ func (p *program) importCommand() *cobra.Command {
 	return cmd
 }
 
-// source is one file to import and what the arguments say of it.
+// source is one file to import, with what the arguments say about it.
 type source struct {
 	file  string
 	label external.Label
@@ -95,7 +95,7 @@ func (p *program) importFiles(args []string, a importArgs) error {
 	return nil
 }
 
-// sources reads the arguments and puts the labels of the flags under those of each file.
+// sources reads the arguments. Labels of the flags apply unless a file has its own.
 func (a importArgs) sources(args []string) ([]source, error) {
 	var errs []error
 	var all external.Label
@@ -115,7 +115,7 @@ func (a importArgs) sources(args []string) ([]source, error) {
 	var sources []source
 	for _, arg := range args {
 		s := source{file: arg, label: all}
-		// A file that is there under the whole argument is meant, whatever its name.
+		// An existing file whose name is the whole argument is imported, even if the name has an "=".
 		if label, file, ok := strings.Cut(arg, "="); ok && !exists(arg) {
 			s.file = file
 			name, path, placed := strings.Cut(label, ":")
@@ -136,7 +136,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// gather reads all sources into one result. It names every file that cannot be read.
+// gather reads all sources into one result. The error names every file that could not be read.
 func (p *program) gather(sources []source, from string) (result.Contents, error) {
 	var batches []external.Batch
 	var errs []error
@@ -163,7 +163,7 @@ func (p *program) readSource(s source, from string) (external.Batch, error) {
 	return external.Open(s.file, from)
 }
 
-// write makes the result file. One that could not be written whole is removed.
+// write creates the result file. It removes a file that could not be written completely.
 func (a importArgs) write(c result.Contents) error {
 	w, err := createResult(a.output, a.force)
 	if errors.Is(err, os.ErrExist) {
@@ -189,7 +189,7 @@ func (a importArgs) write(c result.Contents) error {
 	return nil
 }
 
-// sayImported says on stderr what was imported.
+// sayImported reports on stderr what was imported.
 func (p *program) sayImported(c result.Contents, file string) {
 	say := func(format string, args ...any) { fmt.Fprintf(p.stderr, "cnibench: "+format+"\n", args...) }
 	end := c.Records[len(c.Records)-1].End

@@ -26,7 +26,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// How many transactions can be followed: enough for a median, and no more than fit into a buffer of the kernel.
+// How many transactions can be followed: enough for a median, and no more than fit into a kernel buffer.
 const leastTransactions, mostTransactions = 20, 2000
 
 type journeyArgs struct {
@@ -73,7 +73,7 @@ func (p *program) journeyCommand() *cobra.Command {
 	return cmd
 }
 
-// want returns the plan that the flags and arguments mean. Every fault is reported, before anything is raised.
+// want returns the plan that the flags and arguments mean. It returns every fault, before a profile is raised.
 func (a *journeyArgs) want(cmd *cobra.Command, names []string) (plan.Plan, error) {
 	want, err := a.plan.plan(cmd)
 	if err != nil {
@@ -176,7 +176,8 @@ type following struct {
 	story  *story
 	page   report.JourneyPage
 	traces []journey.Trace
-	// failed is why profiles could not be followed that serve the path; the others are reported all the same.
+	// failed has the reasons of profiles that serve the path but could not be followed. The other profiles are reported
+	// anyway.
 	failed error
 }
 
@@ -225,7 +226,7 @@ func (f *following) all(ctx context.Context, p *program, want plan.Plan) (err er
 	return nil
 }
 
-// take notes what was seen of one profile, or why nothing was.
+// take stores what was observed of one profile, or why nothing was.
 func (f *following) take(t journey.Trace, err error, left report.Left) {
 	var not *control.NotServedError
 	if errors.As(err, &not) {
@@ -247,7 +248,7 @@ func (f *following) take(t journey.Trace, err error, left report.Left) {
 	f.page.Journeys = append(f.page.Journeys, i)
 }
 
-// writeEvents writes every event, if that is wanted: one trace a line.
+// writeEvents writes every event if the user asked for that: one trace a line.
 func (f *following) writeEvents() error {
 	if f.args.events == "" {
 		return nil

@@ -19,7 +19,7 @@ type labArgs struct {
 	verbose bool
 }
 
-// declare declares the flags of both commands, with those of the settings that matter without a measurement.
+// declare declares the flags of lab up and lab test, with the settings that matter without a measurement.
 func (a *labArgs) declare(cmd *cobra.Command, profiles bool) {
 	a.plan.declareSome(cmd, func(s plan.Setting) bool {
 		return s.Group() == plan.GroupLab || profiles && s.Key == "profiles"

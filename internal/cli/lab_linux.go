@@ -46,16 +46,16 @@ func (p *program) labTest(ctx context.Context, want plan.Plan, families []int, v
 	return nil
 }
 
-// labTable is the table of assertions as it grows.
+// labTable is the table of assertions, printed row by row.
 type labTable struct {
 	w *tabwriter.Writer
-	// stderr gets what fits into no table.
+	// stderr gets messages that do not fit into the table.
 	stderr            io.Writer
 	verbose           bool
 	all, bad, skipped int
 }
 
-// add raises a lab and adds what it proved.
+// add raises a lab and adds its assertions.
 func (t *labTable) add(ctx context.Context, want plan.Plan) (err error) {
 	l, err := lab.Up(ctx, want.Profiles, lab.Options{Lab: want.Lab, Own: want.Own, TestServices: true, Program: []string{thisProgram, agentVerb}})
 	if err != nil {
@@ -83,8 +83,7 @@ func (t *labTable) add(ctx context.Context, want plan.Plan) (err error) {
 	return nil
 }
 
-// missing returns why a profile that could not be raised cannot stand here, or "": then it should stand, and if it does
-// not, that is a failure.
+// missing returns why this machine cannot raise a profile, or "" if it can: then a profile that is not up is a failure.
 func missing(ctx context.Context, inst *lab.Instance) string {
 	for _, never := range []error{lab.ErrNoIPv6, lab.ErrNoIPVS} {
 		if errors.Is(inst.Err, never) {
@@ -105,7 +104,7 @@ func missing(ctx context.Context, inst *lab.Instance) string {
 	return ""
 }
 
-// upBackends asks for a Service with two backends, which "diagnose" tries, where the pods of the lab are enough for it.
+// upBackends asks for a Service with two backends if the lab has enough pods. "diagnose" tries that Service.
 func upBackends(l plan.Lab) []int {
 	if l = l.Filled(); l.Nodes < 2 || l.PodsPerNode < 2 {
 		return nil
@@ -113,7 +112,7 @@ func upBackends(l plan.Lab) []int {
 	return []int{2}
 }
 
-// labUp raises one profile, shows it, and serves lab exec until it is to end.
+// labUp raises one profile, shows it, and serves lab exec until it is ended.
 func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbose bool) (err error) {
 	socket, err := testbed.Listen(name)
 	if errors.Is(err, testbed.ErrNameTaken) {
@@ -149,7 +148,7 @@ func (p *program) labUp(ctx context.Context, name string, want plan.Plan, verbos
 	return nil
 }
 
-// printState writes what the state of an instance cost.
+// printState writes what an instance's state cost to raise.
 func printState(w io.Writer, raised map[string]float64) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table)
@@ -163,8 +162,8 @@ func printState(w io.Writer, raised map[string]float64) error {
 	return table.Flush()
 }
 
-// ended is closed at the end of r. A terminal is not read, since a job in the background that reads one is stopped, and
-// neither is /dev/null.
+// ended returns a channel that is closed at the end of r. It reads neither a terminal, since a background job that
+// reads one is stopped, nor /dev/null.
 func ended(r io.Reader) <-chan struct{} {
 	if f, ok := r.(*os.File); ok {
 		if st, err := f.Stat(); err != nil || st.Mode()&os.ModeCharDevice != 0 {
@@ -179,7 +178,7 @@ func ended(r io.Reader) <-chan struct{} {
 	return end
 }
 
-// labExec runs a command in a host of a lab of another process.
+// labExec runs a command in a host of another process's lab.
 func (p *program) labExec(_ context.Context, name string, args []string) error {
 	name, err := chooseLab(name)
 	if err != nil {
@@ -224,8 +223,8 @@ func chooseLab(name string) (string, error) {
 	return "", usage(advice.With(fmt.Errorf("several labs are up: %s", strings.Join(names, ", ")), "choose one by --lab"))
 }
 
-// execIn turns this process into the command, in ns and in the cgroup of a directory, "" for none: signals, terminal
-// and exit code are the command's own. It returns only if that fails.
+// execIn replaces this process with the command, in ns and in the cgroup of a directory, "" for none. Signals, terminal
+// and exit code are the command's own. It returns only on an error.
 func execIn(ns *netns.NS, group string, argv []string) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {

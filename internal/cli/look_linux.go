@@ -64,7 +64,7 @@ func (p *program) lookCommand() *cobra.Command {
 	return cmd
 }
 
-// errEnough ends what runs for a given time.
+// errEnough stops an activity when its time is up.
 var errEnough = errors.New("enough")
 
 func (p *program) look(cmd *cobra.Command, a lookArgs) error {

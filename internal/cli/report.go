@@ -42,7 +42,7 @@ type reportArgs struct {
 	margin   float64
 	// samples is for the format csv.
 	samples bool
-	// budgets are those of a run.
+	// budgets are the budgets of a run.
 	budgets []compare.Budget
 }
 
@@ -120,8 +120,8 @@ func (p *program) report(cmd *cobra.Command, name string, a reportArgs) error {
 	return errors.Join(p.writeTo(a.output, a.format, d), outcome)
 }
 
-// document reads the result called name once, with the details that pictures need if detailed, and with the stacks of samples
-// if stacks.
+// document reads the result called name once, with the details for pictures if detailed, and with the sampled stacks if
+// stacks.
 func (p *program) document(name string, o report.Options, detailed, stacks bool) (report.Document, error) {
 	s, err := p.open(name)
 	if err != nil {
@@ -141,7 +141,7 @@ func (p *program) document(name string, o report.Options, detailed, stacks bool)
 	return in.Build(s.Header, o)
 }
 
-// samples writes the trials of the result file called name as numbers that import reads.
+// samples writes the trials of the result file called name as numbers in the form that import reads.
 func (p *program) samples(name string) error {
 	s, err := p.open(name)
 	if err != nil {
@@ -165,7 +165,7 @@ func (p *program) samples(name string) error {
 	return out.Close()
 }
 
-// works reads what --impact says; nil if it was not given.
+// works reads --impact; it returns nil if the flag was not given.
 func (a reportArgs) works(cmd *cobra.Command) ([]impact.Work, error) {
 	if !cmd.Flags().Changed("impact") {
 		return nil, nil

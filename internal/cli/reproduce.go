@@ -71,7 +71,7 @@ func (p *program) reproduceCommand() *cobra.Command {
 	}
 	r := &a.run
 	r.plan.article = &article
-	// What of the article is measured may change, for how long, and on which nodes. The conditions are the article's.
+	// The user may change what is measured, for how long, and on which nodes. The conditions are the article's.
 	r.plan.declareSome(cmd, func(s plan.Setting) bool {
 		return s.Group() != plan.GroupLab && !slices.Contains(chosenByArticle, s.Flag)
 	})
@@ -99,7 +99,7 @@ func (p *program) reproduceCommand() *cobra.Command {
 	return cmd
 }
 
-// chosenByArticle are settings outside of the conditions of the lab that an article's plan chooses.
+// chosenByArticle are the settings that an article's plan chooses in addition to the conditions of the lab.
 var chosenByArticle = []string{toolFlag, "load", "pairs", "concurrency", "flows", "message", "session-affinity", "service-annotations", "backend-cpu-limit"}
 
 func sourceIDs(c findings.Claims) []string {
@@ -145,7 +145,8 @@ func (p *program) reproduce(cmd *cobra.Command, a *reproduceArgs) error {
 	return p.run(cmd, &a.run)
 }
 
-// printReproduction judges the result file called name by the article, or by all claims without one, and prints the verdicts.
+// printReproduction judges the result file called name by the article's claims, or by all claims without an article,
+// and prints the verdicts.
 func (p *program) printReproduction(a *reproduceArgs, name string) error {
 	judge := p.claimsOf
 	if a.source.ID != "" {
@@ -174,10 +175,10 @@ func (p *program) printReproduction(a *reproduceArgs, name string) error {
 	return nil
 }
 
-// became is what became of a claim.
+// became returns the outcome of a claim.
 func became(j findings.Judged) findings.Outcome { return j.Outcome }
 
-// claimsOf judges published claims, or those of a file, by the result file called name.
+// claimsOf judges published claims, or the claims of a file, by the result file called name.
 func (p *program) claimsOf(a *reproduceArgs, name string) (report.Document, []findings.Outcome, error) {
 	claims := findings.Published()
 	if a.claims != "" {
@@ -198,7 +199,7 @@ func (p *program) claimsOf(a *reproduceArgs, name string) (report.Document, []fi
 	return report.BuildFindings(claims.Sources, judged), each.Of(judged, became), nil
 }
 
-// articleOf sets the article beside the result file called name.
+// articleOf compares the article with the result file called name.
 func (p *program) articleOf(a *reproduceArgs, name string) (report.Document, []findings.Outcome, error) {
 	r, err := p.reproductionOf(a.source, name)
 	if err != nil {
@@ -208,7 +209,7 @@ func (p *program) articleOf(a *reproduceArgs, name string) (report.Document, []f
 	return report.BuildReproduction(r), append(of, each.Of(r.Claims, became)...), nil
 }
 
-// reproductionOf sets an article beside the result file called name.
+// reproductionOf compares an article with the result file called name.
 func (p *program) reproductionOf(source findings.Source, name string) (report.Reproduction, error) {
 	r := report.Reproduction{Source: source}
 	exact, _, err := (&articlePlan{name: source.Plan, exact: true}).begin("")
@@ -241,7 +242,7 @@ func (p *program) reproductionOf(source findings.Source, name string) (report.Re
 	return r, nil
 }
 
-// examine reads a result once: its cells, and what check finds in it.
+// examine reads a result once. It returns its cells, and what check finds in it.
 func (p *program) examine(s *external.Stream, name string) (result.Header, *compare.Analysis, check.Report, error) {
 	var in compare.Collector
 	v := check.New(s.Header)

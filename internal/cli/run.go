@@ -33,10 +33,10 @@ type runArgs struct {
 	force   bool
 	verbose bool
 	quiet   bool
-	// failOn are the texts of budgets, held what they say.
+	// failOn are the texts of budgets, held the parsed budgets.
 	failOn []string
 	held   []compare.Budget
-	// show prints something else than the report of a run at its end. (optional)
+	// show replaces the report at the end of a run. (optional)
 	show func() error
 }
 
@@ -103,7 +103,7 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 	}
 	end, err := p.measure(cmd.Context(), open, out, run.Options{Resumed: resumed, Began: began, Progress: s.event}, s)
 	s.clear()
-	// The report of a finished run is printed even if closing it failed.
+	// The report of a finished run is printed even if closing the file failed.
 	err = errors.Join(err, out.Close())
 	switch end.Reason {
 	case "":
@@ -123,7 +123,8 @@ func (p *program) run(cmd *cobra.Command, a *runArgs) error {
 	return err
 }
 
-// resumption is the command that continues a run. The file has the plan, but not how this machine reaches the cluster.
+// resumption returns the command that resumes a run. The file has the plan, but not how this machine reaches the
+// cluster.
 func (p *program) resumption(a *runArgs) string {
 	command := "cnibench run --resume -o " + a.output
 	for _, f := range []struct{ flag, value string }{{"--kubeconfig", p.kubeconfig}, {"--" + chartsFlag, p.charts}} {
@@ -134,7 +135,7 @@ func (p *program) resumption(a *runArgs) string {
 	return command
 }
 
-// withResumeHint adds to the error of a run that lost its environment how to resume it.
+// withResumeHint adds how to resume to the error of a run that lost its environment.
 func (p *program) withResumeHint(a *runArgs, err error) error {
 	var lost *run.LostError
 	if !errors.As(err, &lost) {
@@ -147,7 +148,7 @@ func (p *program) withResumeHint(a *runArgs, err error) error {
 	return advice.With(err, wayOut)
 }
 
-// open opens the result file and settles the plan: that of the flags for a new file, that of the file to resume it.
+// open opens the result file and returns the plan: from the flags for a new file, from the file if it is resumed.
 func (a *runArgs) open(cmd *cobra.Command) (*result.Writer, *result.Resumed, plan.Plan, error) {
 	if a.resume {
 		return a.openResume(cmd)
@@ -163,7 +164,8 @@ func (a *runArgs) open(cmd *cobra.Command) (*result.Writer, *result.Resumed, pla
 	return out, nil, want, err
 }
 
-// createResult creates a result file, in place of an old one if force. A file that cannot be created is bad input.
+// createResult creates a result file. It replaces an existing file only if force is set. A file that cannot be created
+// is bad input.
 func createResult(name string, force bool) (*result.Writer, error) {
 	if force {
 		if err := result.Remove(name); err != nil {
@@ -194,7 +196,8 @@ func (a *runArgs) openResume(cmd *cobra.Command) (*result.Writer, *result.Resume
 	return res.Writer, res, want, nil
 }
 
-// resumed returns the plan of a run that continues the file of that header, and whether it measures more than the file's.
+// resumed returns the plan of a run that continues the file with header start. more reports whether it measures more
+// than the file's plan.
 func (a *runArgs) resumed(cmd *cobra.Command, start result.Header) (want plan.Plan, more bool, err error) {
 	was := start.Plan
 	if a.held, err = a.budgets(cmd, was); err != nil {
@@ -212,7 +215,7 @@ func (a *runArgs) resumed(cmd *cobra.Command, start result.Header) (want plan.Pl
 	return want, false, usage(start.SamePlan(want))
 }
 
-// extends reports whether two plans differ in how often at most each case is measured, and want measures more.
+// extends reports whether two plans differ only in their maximum number of repetitions, and want has the larger one.
 func extends(was, want plan.Plan) bool {
 	more := []string{"repetitions", "maxRepetitions", "precision", "budget"}
 	differ := was.Differ(want)
@@ -220,7 +223,7 @@ func extends(was, want plan.Plan) bool {
 		!slices.ContainsFunc(differ, func(key string) bool { return !slices.Contains(more, key) })
 }
 
-// opener opens the environment of a plan, and returns the plan with the names of what was found there.
+// opener opens the environment of a plan. It returns the plan with the names that were found there.
 type opener func(ctx context.Context) (env.Environment, plan.Plan, error)
 
 // measure opens the environment, runs the plan in it and closes it.
@@ -250,8 +253,8 @@ func (p *program) measure(ctx context.Context, open opener, out *result.Writer, 
 // flat makes s fit into a cell of a table.
 func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// conclude prints the report and returns an error for the cases without a finished trial, or for budgets that are not kept.
-// It prints no report if no trial finished: the reasons come first.
+// conclude prints the report. It returns an error if cases have no finished trial or budgets are broken. If no trial
+// finished, it prints the reasons instead of a report.
 func (p *program) conclude(cmd *cobra.Command, a *runArgs) error {
 	c, err := result.Load(a.output)
 	if err != nil {

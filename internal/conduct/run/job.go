@@ -12,7 +12,7 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// jobLasts is how long a job takes at the most, also without a member that has become silent.
+// jobLasts is the longest time that a job takes, including the wait for a silent member.
 func jobLasts(c *conductor, w plan.Workload, delay time.Duration) time.Duration {
 	if w.Traits().Job.Continues() {
 		delay += c.span(w).warmup + grace
@@ -67,8 +67,8 @@ func (c *conductor) without(ctx context.Context, e control.Ends, j job, all cont
 	return whole, nil
 }
 
-// measuredBy returns the case that measures what k is a share of. The steps of all profiles have the compute time of the
-// baseline, so that they differ by what they exchange.
+// measuredBy returns the case whose result k is a share of. The steps of all profiles have the compute time of the
+// baseline, so that they differ only in their exchange.
 func measuredBy(c *conductor, k plan.Case, of plan.Workload) plan.Case {
 	k.Workload = of
 	if of.Traits().Job.Members == 0 {

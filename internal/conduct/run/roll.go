@@ -15,7 +15,7 @@ import (
 const (
 	// kindRoll is the failure of a trial whose backends were not rolled as its workload says.
 	kindRoll = "roll"
-	// restoreLimit bounds putting back what a trial that ended early has left out.
+	// restoreLimit bounds the time for putting back the backends that an interrupted trial left out.
 	restoreLimit = 20 * time.Second
 	// notRolled is why a case is not measured where nothing can roll.
 	notRolled = "the backends of a Service cannot be rolled there"
@@ -30,15 +30,15 @@ type rolling struct {
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
 	rolled int   // backends that have been out and in again
-	out    bool  // the next one is out, after end because it could not be put back
-	failed error // why it went no further
+	out    bool  // the next backend is out; after end, because it could not be put back
+	failed error // why the roll stopped early
 	doing  string
 }
 
-// rolls returns whether the servers of a job leave their Service in turn.
+// rolls reports whether the servers of a job leave their Service in turn.
 func rolls(j job) bool { return j.workload.Rolled(j.Path) }
 
-// rolling returns what rolls the servers of a job; nothing if they stay.
+// rolling returns what rolls the servers of a job; it does nothing if the job does not roll.
 func (c *conductor) rolling(j job, servers []*control.Client) *rolling {
 	r := &rolling{job: j, servers: servers}
 	if rolls(j) {
@@ -47,8 +47,8 @@ func (c *conductor) rolling(j job, servers []*control.Client) *rolling {
 	return r
 }
 
-// putBack puts back what earlier trials have left out of a Service, before a job that rolls one: its API server may have been
-// away then. The error is that of the trial, which would begin with a backend too few.
+// putBack puts back the backends that earlier trials have left out of a Service, before a job that rolls one. They
+// remain if the API server was away. It returns the error of the trial, which would begin with a backend too few.
 func (c *conductor) putBack(ctx context.Context, j job) error {
 	for rolls(j) && len(c.missing) > 0 {
 		if err := c.env.At(c.missing[0].Route.Variant).(env.Roller).Roll(ctx, c.missing[0], true); err != nil {
@@ -84,8 +84,8 @@ func (r *rolling) step(ctx context.Context, opens time.Time) error {
 		return err
 	}
 	r.doing = "telling its server to leave"
-	// A deleted pod gets its signal to end when it leaves the Service. Here the signal is a moment earlier, so that the server
-	// counts at least as long.
+	// A deleted pod gets its signal to end when it leaves the Service. Here the signal comes a moment earlier, so the
+	// server counts at least as long.
 	if err := server.Leave(ctx, r.job.workload.Traits().Drain); err != nil {
 		return err
 	}
@@ -113,8 +113,8 @@ func (r *rolling) backend() control.Backend {
 	return control.Backend{Route: r.job.Route(), Index: r.rolled}
 }
 
-// end is called when all sides are done, in ctx, with what they ended in (may be nil). All backends are in their Service
-// when it returns, but for one that could not be put back. The error is that of the trial.
+// end is called when all sides are done, in ctx, with their error (may be nil). When it returns, all backends are in
+// their Service, except one that could not be put back. It returns the error of the trial.
 func (r *rolling) end(ctx context.Context, err error) error {
 	if r.stop == nil {
 		return err
@@ -142,13 +142,13 @@ func (r *rolling) end(ctx context.Context, err error) error {
 	if errors.Is(why, context.Canceled) {
 		why = fmt.Errorf("the window was over while %s: take a longer one (--duration)", r.doing)
 	}
-	if left != nil && !strings.Contains(left.Error(), why.Error()) { // often it is the same that keeps it from both
+	if left != nil && !strings.Contains(left.Error(), why.Error()) { // often the same cause prevents both
 		why = fmt.Errorf("%w; %w", why, left)
 	}
 	return &control.Error{Kind: kindRoll, Message: fmt.Sprintf("%d of %d backends were taken out of the Service and put back: %s", r.rolled, len(r.servers), why)}
 }
 
-// until waits for a time, and returns why it did not come to it.
+// until waits until a time, and returns an error if ctx ends first.
 func until(ctx context.Context, at time.Time) error {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()

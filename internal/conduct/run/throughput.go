@@ -14,9 +14,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// A probe of a search measures for a quarter of the plan's window, within bounds, and one that confirms the result for
-// the whole: a queue that fills slowly has to overflow for the loss to be seen. So a search takes four to eight times as
-// long as another trial.
+// A probe of a search measures for a quarter of the plan's window, within bounds. A probe that confirms measures for
+// the whole window: a queue that fills slowly must overflow for the loss to be visible. So a search takes four to eight
+// times as long as another trial.
 const (
 	probeShare    = 4
 	shortestProbe = 50 * time.Millisecond
@@ -26,7 +26,7 @@ const (
 // kindNoThroughput is the failure of a search that found no rate that holds.
 const kindNoThroughput = "no throughput"
 
-// probeSpan is how long one probe takes.
+// probeSpan returns how long one probe takes.
 func (c *conductor) probeSpan(w plan.Workload, confirming bool) span {
 	window := c.span(w).window
 	if !confirming {
@@ -35,8 +35,8 @@ func (c *conductor) probeSpan(w plan.Workload, confirming bool) span {
 	return span{c.plan.Warmup, max(window, shortestProbe)}
 }
 
-// seek searches for the throughput of a path, one short stream after the other, and returns the last of those that
-// confirmed it, with all probes.
+// seek searches for the throughput of a path with a series of short streams. It returns the last one that confirmed it,
+// with all probes.
 func (c *conductor) seek(ctx context.Context, e control.Ends, j job) (seen, error) {
 	w := j.workload.Spec.(plan.Throughput)
 	least := fewestDatagrams * 8 * float64(w.MessageSize) / c.probeSpan(j.Workload, false).window.Seconds()
@@ -47,10 +47,10 @@ func (c *conductor) seek(ctx context.Context, e control.Ends, j job) (seen, erro
 		v, err := c.measure(ctx, e, j)
 		if err != nil {
 			var said *control.Error
-			if !errors.As(err, &said) || said.Kind != control.KindNoTraffic { // a stream of which nothing arrived is loss
+			if !errors.As(err, &said) || said.Kind != control.KindNoTraffic { // a stream from which nothing arrived is loss
 				return best, err
 			}
-			c.forget(e) // one end may still be in the middle of it
+			c.forget(e) // one end may still be busy with the probe
 		}
 		p := outcome.NewProbe(w, rate, v.client, v.server, v.drops)
 		p.Confirming = confirming
@@ -67,7 +67,7 @@ func (c *conductor) seek(ctx context.Context, e control.Ends, j job) (seen, erro
 	return best, nil
 }
 
-// searchLasts is how long a search takes at the most.
+// searchLasts returns the longest time that a search takes.
 func searchLasts(c *conductor, w plan.Workload, delay time.Duration) time.Duration {
 	longest := c.probeSpan(w, true)
 	return mostProbes * (longest.warmup + longest.window + delay)
@@ -78,7 +78,7 @@ func found(w plan.Workload, rec result.Record, x outcome.Conditions) (map[string
 	return outcome.DeriveSearch(w.Spec.(plan.Throughput), rec, x)
 }
 
-// noThroughput says why a search found no rate.
+// noThroughput describes why a search found no rate.
 func noThroughput(w plan.Throughput, probes []result.Probe) string {
 	last := probes[len(probes)-1]
 	switch {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// grace is how much longer than its warm-up and window a trial may take before it has failed.
+	// grace is how much longer than its warm-up and window a trial may take before it fails.
 	grace = 10 * time.Second
-	// sliceCount is how many pieces a window is cut into, if they are neither shorter than shortSlice nor longer than
-	// longSlice.
+	// sliceCount is the number of slices of a window, as long as a slice is neither shorter than shortSlice nor longer
+	// than longSlice.
 	sliceCount            = 20
 	shortSlice, longSlice = 10 * time.Millisecond, 50 * time.Millisecond
 )
 
-// kindTimeout is the failure of a trial that did not end, kindStalled of one whose path was cut within the window.
+// kindTimeout is the failure of a trial that did not end, kindStalled of a trial whose path was cut within the window.
 const (
 	kindTimeout = "timeout"
 	kindStalled = "stalled"
@@ -79,7 +79,7 @@ func (c *conductor) trial(ctx context.Context, t plan.Trial) (rec result.Record,
 	return rec, true
 }
 
-// release lets the servers of a path go.
+// release ends the work of the servers of a path.
 func (c *conductor) release(e control.Ends) {
 	_, servers := names(e)
 	for _, name := range servers {
@@ -87,7 +87,7 @@ func (c *conductor) release(e control.Ends) {
 	}
 }
 
-// forget ends the agents of a path, which a failure may have left in any state.
+// forget ends the agents of a path, whose state is unknown after a failure.
 func (c *conductor) forget(e control.Ends) {
 	client, servers := names(e)
 	for _, name := range append(servers, client) {
@@ -95,8 +95,8 @@ func (c *conductor) forget(e control.Ends) {
 	}
 }
 
-// conditions returns those of the environment for one case: with the variant's own, and without the line rate on a path
-// within a node, which passes no NIC.
+// conditions returns the environment's conditions for one case: with the variant's own, and without the line rate on a
+// path within a node, which does not pass a NIC.
 func (c *conductor) conditions(k plan.Case) outcome.Conditions {
 	x := c.env.Conditions()
 	if k.Profile.Conditions() != "" {
@@ -116,7 +116,7 @@ func (c *conductor) conditions(k plan.Case) outcome.Conditions {
 type job struct {
 	plan.Case
 	route plan.Route
-	// workload is what the control.Ends are asked for; the Case's own, but for what was found out since.
+	// workload is requested from the control.Ends: the Case's workload, with values that were measured since.
 	workload plan.Workload
 	span
 }
@@ -124,10 +124,10 @@ type job struct {
 // span is how long is measured.
 type span struct{ warmup, window time.Duration }
 
-// seen is what came of a job.
+// seen is the result of a job.
 type seen struct {
 	client, server *sample.Observation
-	// drops are those of the hosts between the control.Ends, nil if they could not be read or do not matter.
+	// drops are the drops on the hosts between the control.Ends, nil if they could not be read or do not matter.
 	drops  []sample.Drop
 	probes []result.Probe
 	// churn is the account of changes, nil without any.
@@ -138,12 +138,12 @@ type seen struct {
 	apart bool
 }
 
-// limit is how long a trial may take before it has failed.
+// limit returns how long a trial may take before it fails.
 func (c *conductor) limit(k plan.Case) time.Duration {
 	return mannerOf(k.Workload.Kind()).lasts(c, k.Workload, 4*c.roundTrip(k)) + grace
 }
 
-// span is how long a workload is measured in the trial under way.
+// span returns how long a workload is measured in the current trial.
 func (c *conductor) span(w plan.Workload) span {
 	if c.recording != nil {
 		return span{c.plan.Warmup, c.recording.window}
@@ -151,7 +151,7 @@ func (c *conductor) span(w plan.Workload) span {
 	return span{c.plan.Warmup, cmp.Or(w.Window, c.plan.Duration)}
 }
 
-// measure runs one workload between two ends. What several servers saw is merged.
+// measure runs one workload between two ends. It merges the observations of several servers.
 func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, error) {
 	if err := c.putBack(ctx, j); err != nil {
 		return seen{}, err
@@ -176,11 +176,11 @@ func (c *conductor) measure(ctx context.Context, e control.Ends, j job) (seen, e
 	return v, err
 }
 
-// ask returns what both sides of a job are asked for.
+// ask returns the request to both sides of a job.
 func (c *conductor) ask(j job) control.Prepare {
 	roundTrip := c.roundTrip(j.Case)
 	slice := min(max(j.window/sliceCount, shortSlice), longSlice)
-	if c.plan.Pairs.Given() { // one slice for each trial: there are many trials, and all are kept
+	if c.plan.Pairs.Given() { // one slice for each trial: there are many trials, and all stay in memory
 		slice = j.window
 	}
 	return control.Prepare{
@@ -193,7 +193,7 @@ func (c *conductor) ask(j job) control.Prepare {
 	}
 }
 
-// prepare starts an agent at each end that has none and makes both sides ready.
+// prepare starts an agent at each end that has none and prepares both sides.
 func (c *conductor) prepare(ctx context.Context, e control.Ends, j job) (s control.Sides, err error) {
 	if s, err = c.started(ctx, e); err != nil {
 		return s, err
@@ -229,7 +229,7 @@ func (c *conductor) serving(ctx context.Context, e control.Ends) ([]*control.Cli
 	return servers, nil
 }
 
-// roundTrip is the delay that the lab adds to a round trip of a case; every host delays what it sends.
+// roundTrip returns the delay that the lab adds to a round trip of a case: every host delays what it sends.
 func (c *conductor) roundTrip(k plan.Case) time.Duration {
 	l := k.Profile.Lab(c.plan.Lab)
 	for _, p := range l.Plants {
@@ -238,9 +238,9 @@ func (c *conductor) roundTrip(k plan.Case) time.Duration {
 	return 2 * l.Delay
 }
 
-// patience is the timeout of one exchange. TCP repeats a lost segment by itself, which counts as a long round trip. A
-// lost datagram of a closed loop must not take the rest of a short window, but a reply needs at least the round trip of
-// the lab's delay, with as much again for the path.
+// patience returns the timeout of one exchange. TCP repeats a lost segment by itself, which counts as a long round
+// trip. A lost datagram of a closed loop must not take the rest of a short window. But a reply needs at least the lab's
+// round-trip delay, and the same again for the path.
 func patience(w plan.Workload, window, roundTrip time.Duration) time.Duration {
 	if w.Traits().Protocol == plan.TCP {
 		return 5*time.Second + 2*roundTrip

@@ -29,8 +29,8 @@ const (
 	awsPriority = nft.DNATPriority + 10
 )
 
-// addAWS puts the plugin's iptables rules into node: source translation, and the marks by which packets of a connection
-// that entered by the first interface leave by it, too.
+// addAWS puts the plugin's iptables rules into node: source translation, and the marks that make packets of a
+// connection leave by the first interface if the connection entered by it.
 func addAWS(node *ruleset.Ruleset, c AWSConfig) {
 	nat := node.Table(ruleset.NAT)
 	nat.Chain("POSTROUTING").Append(`-m comment --comment "AWS SNAT CHAIN" -j ` + chainAWSSNAT)

@@ -24,7 +24,7 @@ type CalicoConfig struct {
 	// traffic but TCP to DeniedPort. The others match nothing, so a new connection walks them all.
 	// PoliciesUnselected are in the tables but in no pod's path.
 	Policies, PoliciesUnselected int
-	// Churned adds the policy that comes and goes under churn. It selects every pod and denies TCP to ChurnedPort.
+	// Churned adds the policy that churn creates and deletes. It selects every pod and denies TCP to ChurnedPort.
 	Churned bool
 	// NFTables makes Felix program nftables instead of iptables and IP sets.
 	NFTables bool
@@ -51,7 +51,7 @@ const (
 	markVerdict  = markAccept | markPass
 	// markAll adds drop (0x40000) and scratch1 (0x100000).
 	markAll = 0x1f0000
-	// markOurs is all but accept, by which the raw table passes its verdict to the filter table.
+	// markOurs is every mark but accept; the raw table passes its verdict to the filter table by accept.
 	markOurs = markAll &^ markAccept
 )
 

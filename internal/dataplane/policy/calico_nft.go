@@ -73,7 +73,7 @@ func legal(set string) string { return strings.ReplaceAll(set, ":", "-") }
 
 // Marks that the programs write on packets for the stack.
 const (
-	bpfSeen        = "0x1000000/0x1000000" // some program has judged it
+	bpfSeen        = "0x1000000/0x1000000" // a BPF program has judged the packet
 	bpfBypass      = "0x3000000/0x3000000" // nothing more to judge
 	bpfFallthrough = "0x5000000/0x5000000" // unknown, older than the programs
 	bpfLoopback    = "0x3600000/0x3f00000" // from a pod to itself

@@ -43,8 +43,9 @@ func kindnetMasq(c KindnetConfig) *nft.Table {
 	return t
 }
 
-// kindnetPolicy returns the table of the policy agent of both daemons while no policy selects a pod. Its sets have the selected
-// pods, so they are empty. The agent's rules queue what they match, for a decision in user space; these count it.
+// kindnetPolicy returns the table of the policy agent of both daemons while no policy selects a pod. Its sets have the
+// selected pods, so they are empty. The agent's rules queue matching packets for a decision in user space; the rules
+// here count them.
 func kindnetPolicy() *nft.Table {
 	const four, six = "podips-v4", "podips-v6"
 	t := nft.NewTable(nft.Inet, tableKindnetPolicy)

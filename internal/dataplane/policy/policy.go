@@ -59,7 +59,7 @@ type Node struct {
 	ProxyNFT bool
 	// ProxyIPVS is kube-proxy in ipvs mode. Its rules do not depend on Services.
 	ProxyIPVS bool
-	// Cilium has the iptables rules beside Cilium's BPF programs.
+	// Cilium has the iptables rules that Cilium needs in addition to its BPF programs.
 	Cilium *CiliumConfig
 	AWS    *AWSConfig
 	Azure  *AzureConfig

@@ -158,9 +158,9 @@ func (t *Table) render(b *strings.Builder) {
 	b.WriteString("COMMIT\n")
 }
 
-// Change returns the input of iptables-restore --noflush that turns before into after, "" for no change. It writes the chains
-// that differ whole, as the agents of a node do, and beside them those called whole, in tables that both have. A chain without rules that only one of the two declares is taken to exist
-// on both sides: a rule of it jumps there.
+// Change returns the input of iptables-restore --noflush that turns before into after, "" for no change. It writes each
+// changed chain completely, as the agents of a node do, and also the chains named whole, if both rulesets have their
+// table. A chain without rules that only one of the two declares is assumed to exist in both: a rule jumps to it.
 func Change(before, after *Ruleset, whole ...string) string {
 	var b strings.Builder
 	for i, t := range after.tables {

@@ -106,7 +106,8 @@ func UnreachableNFT(t *nft.Table) []string {
 // graph has the chains of a table, and the maps between them, in the order of declaration.
 type graph []node
 
-// node is a chain, or with an empty name a map. The kernel calls it if start is true; to has the keys of the next ones.
+// node is a chain, or with an empty name a map. The kernel calls it if start is true. to has the keys of the nodes that
+// it leads to.
 type node struct {
 	name, key string
 	start     bool

@@ -102,7 +102,8 @@ func (p *proxy) skeleton() {
 	markAndMasquerade(p.nat, p.filter)
 }
 
-// markAndMasquerade writes the mark of packets to masquerade, and what forwards and masquerades those with the mark.
+// markAndMasquerade writes the rules that mark packets for masquerading, and the rules that forward and masquerade
+// marked packets.
 func markAndMasquerade(nat, filter *ruleset.Table) {
 	nat.Chain(chainMarkMasq).Append("-j MARK --or-mark " + MasqueradeMark)
 	nat.Chain(chainPostrouting).Append(

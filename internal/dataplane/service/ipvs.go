@@ -247,8 +247,8 @@ func addrs(list []Endpoint) []netip.AddrPort {
 	return each.Of(list, func(e Endpoint) netip.AddrPort { return e.Addr })
 }
 
-// IPVSSysctls returns the settings of ipvs mode besides Sysctls. Like kube-proxy from Linux 5.9 on, it does not set the
-// reuse mode of connections.
+// IPVSSysctls returns the settings of ipvs mode in addition to Sysctls. Like kube-proxy since Linux 5.9, it does not
+// set the reuse mode of connections.
 func IPVSSysctls() map[string]string {
 	return map[string]string{
 		"net/ipv4/vs/conntrack": "1", "net/ipv4/vs/expire_nodest_conn": "1", "net/ipv4/vs/expire_quiescent_template": "1",

@@ -74,7 +74,7 @@ type Service struct {
 	Protocol string
 	// VIP is the cluster address.
 	VIP netip.Addr
-	// Port is the port at VIP; NodePort the one at every node, 0 for none.
+	// Port is the port at VIP, NodePort the port at every node, 0 for none.
 	Port, NodePort uint16
 	// ExternalTrafficPolicyLocal limits external traffic to endpoints of the entered node, without masquerading.
 	ExternalTrafficPolicyLocal bool
@@ -82,7 +82,7 @@ type Service struct {
 	SessionAffinity bool
 	// Endpoints may be empty; then connections are refused.
 	Endpoints []Endpoint
-	// Shared says that in nftables mode its choice among endpoints may be in one map with that of others that have the same.
+	// Shared says that in nftables mode Services with the same endpoints may share the map that chooses among them.
 	Shared bool
 	// LoadBalancerIPs are external addresses that the node also serves.
 	LoadBalancerIPs []netip.Addr
@@ -147,8 +147,8 @@ const (
 	chainHint             = "KUBE-IPTABLES-HINT"
 )
 
-// EverySync are the chains that kube-proxy writes whole whenever it writes, whatever has changed; of all others it writes
-// those of changed Services.
+// EverySync are the chains that kube-proxy writes completely in every sync, whatever has changed. Of all other chains
+// it writes those of changed Services.
 var EverySync = []string{chainServices, ChainExternalServices, chainForward, chainNodePorts, chainProxyFirewall, chainPostrouting, chainMarkMasq}
 
 // MasqueradeMark is the bit in the packet mark for packets that KUBE-POSTROUTING masquerades.

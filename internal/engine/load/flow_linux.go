@@ -21,7 +21,7 @@ import (
 // repeated until answered; the answer is sent three times, and the flow ignores what remains of either.
 const (
 	greetingSize  = 16
-	greetingMagic = 0xcb1be9c800000001 // no sequence number gets there
+	greetingMagic = 0xcb1be9c800000001 // sequence numbers never reach this value
 	answers       = 3
 )
 
@@ -84,11 +84,11 @@ func (t *Trial) settleStream(fd int, abort bool) error {
 	return setCongestion(fd, t.traits.Congestion)
 }
 
-// setCongestion sets the congestion control of a socket; its error names the choices. If this user may not set it, as in a
-// pod without rights, the system's stays in force: the observation names it, and the trial gets a warning.
+// setCongestion sets the congestion control of a socket; its error lists the choices. If this user may not set it, as
+// in a pod without rights, the system's default applies: the observation names it, and the trial gets a warning.
 func setCongestion(fd int, name string) error {
 	if name == "" {
-		return nil // the workload takes the system's
+		return nil // the workload uses the system's default
 	}
 	err := sock.SetCongestion(fd, name)
 	if err == nil || errors.Is(err, syscall.EPERM) {
@@ -126,7 +126,7 @@ func (t *Trial) connect(ctx context.Context) error {
 	return nil
 }
 
-// dialer is a flow of several connections, which it makes itself before the trial begins.
+// dialer is a flow with several connections, which it opens before the trial begins.
 type dialer interface {
 	dial(ctx context.Context, w *worker) error
 }
@@ -149,9 +149,9 @@ func (t *Trial) load(index, fd int) error {
 	return t.spawn(index, fd)
 }
 
-// opening is the congestion control that a stream of CUBIC begins with. On a path of microseconds HyStart ends CUBIC's slow
-// start at a window that chance decides, and from there it grows for half a second. As long as the window limits a flow, the
-// acknowledgements send and not the sender's system calls, which costs a sixth to a third less. Reno has no HyStart: its
+// opening is the congestion control that a stream of CUBIC begins with. On a path of microseconds HyStart ends CUBIC's
+// slow start at a random window, which then grows for half a second. While the window limits a flow, acknowledgements
+// trigger the sends instead of the sender's system calls, which costs a sixth to a third less. Reno has no HyStart: its
 // slow start ends at a loss, or where the window no longer limits the flow.
 const opening, opened = "reno", "cubic"
 
@@ -160,7 +160,7 @@ func (t *Trial) opens() bool {
 	return t.traits.Bulk() && t.transport() == sock.Stream && t.traits.Congestion == opened
 }
 
-// open has a flow begin with slow start alone. A user who may not choose CUBIC has the system's, and keeps it.
+// open lets a flow begin with slow start alone. A user who may not choose CUBIC keeps the system's default.
 func (t *Trial) open(fd int) error {
 	if !t.opens() {
 		return nil
@@ -171,7 +171,7 @@ func (t *Trial) open(fd int) error {
 	return setCongestion(fd, opening)
 }
 
-// settleWindows gives every flow the congestion control that it was asked for, which keeps the window that it finds.
+// settleWindows sets the congestion control that the workload asks for on every flow. The window stays as it is.
 func (t *Trial) settleWindows() error {
 	if !t.opens() {
 		return nil

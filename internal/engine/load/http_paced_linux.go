@@ -62,7 +62,7 @@ func (p *pacedGetter) step(w *worker) bool {
 	return true
 }
 
-// send sends what is due.
+// send sends the requests that are due.
 func (p *pacedGetter) send(w *worker) {
 	for range sendsAtOnce {
 		due, now, ok := p.scheduled(w, p.underWay(), p.idle.count > 0)

@@ -36,7 +36,7 @@ func rrWork(s plan.RR, client bool) work {
 	return w
 }
 
-// with opens a flow that needs its messages alone.
+// with opens a flow that needs only its messages.
 func with(make func(messages) flow) func(*worker) (flow, error) {
 	return func(w *worker) (flow, error) { return make(w.messages()), nil }
 }
@@ -84,7 +84,7 @@ func (r *requester) step(w *worker) bool {
 	return true
 }
 
-// complete does the rest of a transaction of which so many calls did all that they should.
+// complete does the rest of a transaction after done calls have succeeded.
 func (r *requester) complete(w *worker, done int) bool {
 	n, e := r.turn.Result(done)
 	if done == 0 {
@@ -93,8 +93,8 @@ func (r *requester) complete(w *worker, done int) bool {
 	return w.finishRecv(w.fd, r.response, w.last, n, e)
 }
 
-// responder is the server. A step ends when the next request is here, and counts it: a step in which the thread only waited
-// counts nothing, so its edge is in time (see mark).
+// responder is the server. A step ends when the next request has arrived, and counts it: a step in which the thread
+// only waited counts nothing, so its edge is in time (see mark).
 type responder struct {
 	messages
 	turn sock.Chain // send, recv
@@ -130,7 +130,7 @@ func (r *responder) step(w *worker) bool {
 	return w.finishSend(w.fd, r.response, n, e)
 }
 
-// receive completes a request of which n bytes are here.
+// receive completes a request after its first n bytes.
 func (r *responder) receive(w *worker, n int, e syscall.Errno) bool {
 	switch {
 	case e != 0:

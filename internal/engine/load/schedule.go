@@ -100,7 +100,7 @@ func (s *schedule) behind(now int64) uint64 {
 	}
 	n := uint64(s.left)
 	if late := float64(now) - s.next; late > manyEvents*s.gap {
-		return n + uint64(late/s.gap)*uint64(s.burst) // the mean is exact enough for so many
+		return n + uint64(late/s.gap)*uint64(s.burst) // the mean is exact enough for this many
 	}
 	ahead := *s
 	if s.random != nil {
@@ -119,8 +119,8 @@ const (
 	quantum = 100_000
 	// backlogNs bounds what a stalled sender catches up: it skips datagrams that were due longer ago.
 	backlogNs = 10_000_000
-	// catchUp is how many times its rate a sender that is behind may send at. All at once, what a few milliseconds held up
-	// would overflow the receiver's socket, and the loss would be ours.
+	// catchUp bounds the rate of a sender that is behind, as a multiple of its rate. Sent at once, the datagrams of a
+	// few milliseconds would overflow the receiver's socket, and the sender would cause the loss.
 	catchUp = 4
 )
 
@@ -132,14 +132,14 @@ type pacer struct {
 	done    uint64  // datagrams sent or given up
 	skipped uint64  // datagrams given up
 	next    int64   // when a new quantum begins
-	left    uint64  // datagrams that may go out before
+	left    uint64  // datagrams that may be sent before
 }
 
 // newPacer starts a schedule at start for perSecond datagrams per second, which must be positive.
 func newPacer(start int64, perSecond float64) pacer { return pacer{start: start, gap: 1e9 / perSecond} }
 
-// due returns how many datagrams may go out now. After a stall, it skips and counts what is older than backlogNs, and gives
-// the rest by and by.
+// due returns how many datagrams may be sent now. After a stall, it skips and counts datagrams older than backlogNs,
+// and spreads the rest over time.
 func (p *pacer) due(now int64) uint64 {
 	if now < p.start {
 		return 0
@@ -163,7 +163,8 @@ func (p *pacer) due(now int64) uint64 {
 // sent notes that n datagrams went out, no more than were due.
 func (p *pacer) sent(n uint64) { p.done, p.left = p.done+n, p.left-n }
 
-// wake returns when to look again if nothing is due: at the time of the next datagram, but not within a quantum.
+// wake returns when to call due again if nothing is due: at the time of the next datagram, but at least a quantum from
+// now.
 func (p *pacer) wake(now int64) int64 {
 	return max(p.start+int64(math.Ceil(float64(p.done)*p.gap)), now+quantum)
 }

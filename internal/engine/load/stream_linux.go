@@ -129,7 +129,7 @@ func (w *worker) sendAll(fd int, b []byte) bool {
 	return w.finishSend(fd, b, n, e)
 }
 
-// finishSend is sendAll after its first call, which returned n and e.
+// finishSend does the rest of sendAll after its first call, which returned n and e.
 func (w *worker) finishSend(fd int, b []byte, n int, e syscall.Errno) bool {
 	for ; ; n, e = sock.Send(fd, b, 0) {
 		if e == 0 && n == len(b) {
@@ -151,7 +151,7 @@ func (w *worker) recvAll(fd int, b []byte, since int64) bool {
 	return w.finishRecv(fd, b, since, n, e)
 }
 
-// finishRecv is recvAll after its first call, which returned n and e.
+// finishRecv does the rest of recvAll after its first call, which returned n and e.
 func (w *worker) finishRecv(fd int, b []byte, since int64, n int, e syscall.Errno) bool {
 	for ; ; n, e = w.recv(fd, b, sock.WaitAll) {
 		switch {

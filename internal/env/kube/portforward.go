@@ -85,7 +85,8 @@ func ServeForwarded(ctx context.Context, l net.Listener, token string, session f
 	}
 }
 
-// login reads the controller's line, byte by byte so that it takes nothing of what follows, and answers the right token.
+// login reads the controller's line and answers the right token. It reads byte by byte, so that it consumes nothing of
+// what follows.
 func login(conn net.Conn, token string) bool {
 	_ = conn.SetDeadline(time.Now().Add(loginLimit)) // a connection without one fails below
 	var line []byte

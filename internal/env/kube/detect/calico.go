@@ -46,7 +46,7 @@ func (d *detective) calico(w workloadSpec) {
 	d.calicoClaims(inst)
 }
 
-// theDefault returns the object of a kind that is called default; nil if no object is.
+// theDefault returns the object of a kind with the name default; nil if there is none.
 func (d *detective) theDefault(kind string) map[string]any {
 	for _, o := range d.objects(kind) {
 		if text(o, "metadata", "name") == "default" {
@@ -56,7 +56,7 @@ func (d *detective) theDefault(kind string) map[string]any {
 	return nil
 }
 
-// pools returns the enabled pools, IPv4 first. It doubts IPv4 pools with different encapsulations.
+// pools returns the enabled pools, IPv4 first. IPv4 pools with different encapsulations are a doubt.
 func (d *detective) pools() []map[string]any {
 	list := slices.DeleteFunc(d.objects("IPPool"), func(p map[string]any) bool { return field(p, "spec", "disabled") == true })
 	colons := func(p map[string]any) int { return strings.Count(text(p, "spec", "cidr"), ":") } // IPv4 has none

@@ -18,7 +18,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 )
 
-// Survey is what runs on a cluster, and leftovers of earlier CNIs.
+// Survey is the CNI of a cluster, and leftovers of earlier CNIs.
 type Survey struct {
 	// CNIs are the DaemonSets of CNIs, as "namespace/name", by owner.
 	CNIs map[string]string
@@ -31,7 +31,7 @@ type Survey struct {
 	Unseen []string
 }
 
-// Survey finds what runs and what is left.
+// Survey finds the cluster's CNI and leftovers.
 func (i *Installer) Survey(ctx context.Context) (Survey, error) {
 	s := Survey{CNIs: map[string]string{}}
 	seen := residue.Cluster{}
