@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// agentPort is where every server listens: in a pod, on a node, behind a Service and at its cluster address.
+	// agentPort is the port of every server: in a pod, on a node, behind a Service and at its cluster address.
 	agentPort = 5201
 	// The node ports of the measured Services.
 	localNodePort, remoteNodePort, selfNodePort = 30201, 30202, 30203
@@ -63,12 +63,13 @@ type serviceSpec struct {
 	Port, TargetPort, NodePort int
 	// Balanced is its load balancer address, with Port; not valid without one.
 	Balanced netip.Addr
-	// UDP says that it serves UDP besides TCP, Affinity that a client keeps its backend.
+	// UDP means that it serves UDP in addition to TCP, Affinity that a client keeps its backend.
 	UDP, Affinity bool
 	Backends      []PodRef
-	// Elsewhere is the number of endpoints besides Backends whose pods the lab does not raise. No traffic goes to them.
+	// Elsewhere is the number of endpoints, in addition to Backends, whose pods the lab does not raise. No traffic goes
+	// to them.
 	Elsewhere int
-	// Idle says that no traffic goes to the Service.
+	// Idle means that no traffic goes to the Service.
 	Idle bool
 }
 

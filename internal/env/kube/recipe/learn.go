@@ -112,7 +112,7 @@ func (i *Installer) readConfigMap(ctx context.Context, namespace, name string) (
 	return m.Data, nil
 }
 
-// kubeadm is what is read of kubeadm's configuration of the cluster.
+// kubeadm is the part of kubeadm's cluster configuration that is read.
 type kubeadm struct {
 	ControlPlaneEndpoint string
 	Networking           struct{ PodSubnet string }

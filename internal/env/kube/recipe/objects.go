@@ -78,7 +78,7 @@ func merged(manifest, over string) ([]object, error) {
 	return objects, errors.Join(errs...)
 }
 
-// named returns the kind and the full name.
+// named returns an object's kind and full name.
 func named(o object) string {
 	if o.GetNamespace() == "" {
 		return o.GetKind() + " " + o.GetName()
@@ -86,7 +86,7 @@ func named(o object) string {
 	return o.GetKind() + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// laidOver returns o with p laid over it: mappings merge key by key, a null removes a key, lists of named elements merge by
+// laidOver returns o overridden by p: mappings merge key by key, a null removes a key, lists of named elements merge by
 // their names, and anything else is replaced. Recipes patch containers and variables, which have names.
 func laidOver(o, p object) object {
 	return &unstructured.Unstructured{Object: over(o.Object, p.Object).(map[string]any)}

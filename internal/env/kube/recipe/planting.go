@@ -31,7 +31,7 @@ type PlantSpec struct {
 	Routes []PlantRoute `json:"routes,omitempty"`
 }
 
-// PlantRoute leads to the pods of another node by way of its address.
+// PlantRoute is a route to the pods of another node through that node's address.
 type PlantRoute struct {
 	To  netip.Prefix `json:"to"`
 	Via netip.Addr   `json:"via"`
