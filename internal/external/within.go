@@ -18,23 +18,24 @@ import (
 
 // part is the output of a tool within a log.
 type part struct {
-	// source is what the log puts before its lines, "" for nothing.
+	// source is the prefix of its lines in the log, "" for none.
 	source string
 	format adapter.Format
 	body   []byte
-	// above is the text before a document, which no decoder reads; heading is what of it names what was measured.
+	// above is the text before a document, which no decoder reads. heading is the part of it that describes what was
+	// measured.
 	above, heading string
 }
 
-// within finds the output of tools in a log: lines that have a prefix, or JSON between other text or within the JSON of another
-// program. name is the format that is wanted, "" for any. It returns the sources that hold none, too.
+// within finds the output of tools in a log: lines with a prefix, or JSON between other text or within the JSON of
+// another program. name is the wanted format, "" for any. It also returns the sources without such output.
 func within(b []byte, name string) (parts []part, without []string) {
 	if len(bytes.TrimSpace(b)) == 0 {
 		return nil, nil
 	}
 	for _, s := range sources(string(b)) {
 		found := partsOf([]byte(s.text), name)
-		if len(found) == 0 { // behind the prefix, all lines may have a further one
+		if len(found) == 0 { // after the prefix, all lines may have another one
 			found = partsOf([]byte(withoutCommon(s.text)), name)
 		}
 		for i := range found {
@@ -79,13 +80,13 @@ func partsOf(b []byte, name string) (parts []part) {
 	return parts
 }
 
-// lines are the formats that are read line by line and pass over the lines of others.
+// lines are the formats that are read line by line and ignore the lines of others.
 var lines = []string{"iperf3-text", "netperf", "wrk", "hey", "ping", "sockperf", "ab", "qperf", "uperf", "vegeta"}
 
 // tables are the formats of tables, which people paste one below another.
 var tables = []string{"knb", "cilium-perf", "perf-tests"}
 
-// headed takes the tables of a text apart by the headings above them: lines that are marked, or before a fence that opens.
+// headed splits the tables of a text at the headings above them: lines that are marked, or before an opening fence.
 func headed(f adapter.Format, b []byte) (parts []part) {
 	p := part{format: f}
 	all := strings.SplitAfter(string(b), "\n")

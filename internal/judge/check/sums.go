@@ -14,16 +14,16 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// Tolerances, as shares. Tools print three digits, and the two sides' windows are not the same instant.
+// Tolerances, as shares. Tools print three digits, and the windows of the two sides differ a little.
 const (
 	sameSum    = 0.02 // a product and its factors, each printed with three digits or more
-	sameSide   = 0.05 // what two sides, or two counters, say of the same thing
+	sameSide   = 0.05 // two sides or two counters of the same quantity
 	sameOrder  = 0.005
 	reached    = 0.02 // of an offered load
 	sameFactor = 0.003
 )
 
-// sumRules look at one trial: its numbers must agree with one another.
+// sumRules check one trial: its numbers must agree with one another.
 var sumRules = []rule{
 	{id: "rate-times-time", trial: (*trial).rateTimesTime},
 	{id: "requests-times-time", trial: (*trial).requestsTimesTime},
@@ -53,7 +53,7 @@ func (t *trial) rateTimesTime() string {
 		t.show(metric.Goodput, 8*moved/t.seconds), t.show(metric.Goodput, goodput), because(moved, goodput*t.seconds/8))
 }
 
-// because names the slip that explains two numbers, "" if none does.
+// because describes the slip that explains two numbers, "" if none does.
 func because(a, b float64) string {
 	if s, ok := findSlip(a, b, sameSum/2); ok {
 		return ": " + s.name
@@ -155,7 +155,7 @@ func (t *trial) quantiles() string {
 	return strings.Join(wrong, "; ")
 }
 
-// order lists what is out of order in one distribution.
+// order lists contradictions within one distribution.
 func (t *trial) order(family string) []string {
 	var wrong []string
 	get := func(part string) (float64, bool) { x, ok := t.metrics[family+"."+part]; return x, ok }
@@ -178,7 +178,8 @@ func (t *trial) order(family string) []string {
 	}
 	atMost("min", "mean", 1)
 	atMost("mean", "max", 1)
-	// Of positive values a share of 1-q lies at or above the quantile q, so their mean is at least (1-q) times it.
+	// A share 1-q of the positive values is at or above the quantile q, so their mean is at least (1-q) times the
+	// quantile.
 	atMost("p50", "mean", 2)
 	atMost("p90", "mean", 10)
 	atMost("p99", "mean", 100)
@@ -194,21 +195,21 @@ func (t *trial) order(family string) []string {
 
 // flight is how many requests a closed loop had under way.
 type flight struct {
-	// under is rate times mean latency, most how many there may be.
+	// under is the rate times the mean latency, most its maximum.
 	under float64
 	most  int
-	// before is what those that were under way when the window opened may add, as a share: they count in it with all of their
-	// time, as much as the longest took, while those that it cut off do not count. 0 where it is not known.
+	// before is the share that requests under way at the window's begin may add: they count with their whole time, at
+	// most the longest time, while requests that are cut off at its end do not count. It is 0 if unknown.
 	before float64
 }
 
-// inFlight returns how many requests were under way; ok if all is known.
+// inFlight returns the concurrency of a trial; ok is false if a number is missing.
 func (t *trial) inFlight() (f flight, ok bool) {
 	if tool, _ := plan.ToolNamed(t.Workload.Tool); tool.LooseTimes {
 		return f, false
 	}
 	if t.warned(adapter.Corrected) || t.warned(adapter.Rounded) {
-		return f, false // the mean is not of the requests that were sent, or has too few digits
+		return f, false // the mean is not of the requests sent, or has too few digits
 	}
 	if t.assumed("connections") {
 		return f, false
@@ -237,7 +238,7 @@ func (t *trial) concurrency() string {
 func (t *trial) idleConnections() string {
 	f, ok := t.inFlight()
 	if !ok || f.under >= 0.4*float64(f.most) || t.Workload.Traits().Reconnect || t.warned(adapter.Paced) {
-		return "" // opening and closing connections takes the rest of the time
+		return "" // opening and closing connections takes the remaining time
 	}
 	return fmt.Sprintf("rate times mean latency is %.3g under way, of %d", f.under, f.most)
 }
@@ -256,7 +257,7 @@ func (t *trial) zeroTime() string {
 	return strings.Join(zero, ", ") + " is 0"
 }
 
-// ratesOfWork are those that a trial without a failure cannot have at 0.
+// ratesOfWork are metrics that are positive in every trial without a failure.
 var ratesOfWork = []string{metric.Goodput, metric.TransactionRate, metric.RequestRate, metric.PacketRate}
 
 func (t *trial) zeroRate() string {
@@ -268,7 +269,7 @@ func (t *trial) zeroRate() string {
 	return ""
 }
 
-// mostCalls is how many send calls of a flow in a second are believed.
+// mostCalls is the highest credible number of send calls of a flow per second.
 const mostCalls = 2.5e6
 
 func (t *trial) callRate() string {
@@ -300,8 +301,8 @@ func lossNeverShown(v *View, found *list) {
 	}
 }
 
-// fewEchoes is how many exchanges of a ping say little, shortFlow how many seconds of a flow without warm-up are its
-// start.
+// fewEchoes is a number of exchanges of a ping that is too small to judge. shortFlow is how many seconds of a flow
+// without warm-up are its start.
 const (
 	fewEchoes = 20
 	shortFlow = 2

@@ -67,7 +67,7 @@ func (b *Budget) parse() (err error) {
 // setMetric reads [workload.]metric.
 func (b *Budget) setMetric(s string) error {
 	name, kind := s, plan.Kind("")
-	if _, known := metric.Lookup(name); !known || metric.ByOneDial(name) { // ttfr.p50 is what ttfr measures now
+	if _, known := metric.Lookup(name); !known || metric.ByOneDial(name) { // ttfr.p50 is the metric that ttfr measures now
 		if head, tail, ok := strings.Cut(s, "."); ok && slices.Contains(plan.Kinds(), plan.Kind(head)) {
 			name, kind = tail, plan.Kind(head)
 		}
@@ -112,8 +112,8 @@ func (b *Budget) setLimit(text, in string) error {
 	return err
 }
 
-// spelled is the unit of a limit as package unit reads it. The unit of work, which depends on the workload and is not
-// part of the catalogue's unit, is optional and ignored: 9us/transaction is 9us. /s is 1/s.
+// spelled converts the unit of a limit into the form of package number. The unit of work, which depends on the workload
+// and is not part of the catalogue's unit, is optional and ignored: 9us/transaction is 9us. /s is 1/s.
 func spelled(in, base string) string {
 	if !strings.Contains(base, "/") {
 		in, _, _ = strings.Cut(in, "/")

@@ -13,52 +13,53 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// others is what the documents say of CNIs that have a dialect, and of policies.
+// others has what the documents contain about CNIs with a dialect, and about policies.
 type others struct {
-	// settled are the settings of those CNIs. chainedTo is the one that another CNI is chained to.
+	// settled are the settings of those CNIs. chainedTo is the CNI that another CNI is chained to.
 	settled   map[string]*values
 	chainedTo string
-	// policies are NetworkPolicies. enforced says that a component beside the CNI enforces them, ignored names those that do not.
+	// policies are NetworkPolicies. enforced means that a component other than the CNI enforces them. ignored names the
+	// components that do not.
 	policies []value
 	enforced bool
 	// gke is the DaemonSet of GKE Dataplane V2, or an option that only Google's build of Cilium's agent has.
 	gke     value
 	ignored []string
-	// proxyDaemon is the DaemonSet of kube-proxy, its text the mode that its flags name. noProxy is the setting that leaves it out.
+	// proxyDaemon is the DaemonSet of kube-proxy, its text the mode by its flags. noProxy is the setting that omits it.
 	// podSubnet is what kubeadm gives kube-proxy as its clusterCIDR.
 	proxyDaemon, noProxy, podSubnet value
-	// pluginBut is what the plugins of a configuration list make otherwise.
+	// pluginBut lists how the plugins of a configuration list differ from the profile.
 	pluginBut []string
 	// bgp is the BGPConfiguration called default, peers counts the BGPPeers.
 	bgp   *values
 	peers int
 }
 
-// dialect is how a CNI is configured by variables, flags, values of its chart or a file of its own.
+// dialect describes how a CNI is configured: by variables, flags, values of its chart or its own file.
 type dialect struct {
 	// defaults are its settings by the names that rules use.
 	defaults values
-	// daemon says that its DaemonSet has them, so that those that it does not have are the defaults.
+	// daemon means that its DaemonSet has all settings, so that missing ones have their defaults.
 	daemon bool
 	// shown are the settings that are shown with their defaults, too.
 	shown []string
-	// other are names of the same settings elsewhere: in its chart, in an operator's object.
+	// other are names of the same settings in other places: in its chart, in an operator's object.
 	other map[string]string
 	// words are other spellings of texts, as name=text.
 	words map[string]string
 	judge func(j *judge, v *values)
 }
 
-// dialects are those of the CNIs that are not read by code of their own, by the names in profile.CNIs.
+// dialects are the CNIs that have no code of their own here, by the names in profile.CNIs.
 var dialects = map[string]dialect{
 	awsVPC: awsDialect, kubeRouter: kubeRouterDialect, kindnet: kindnetDialect, antrea: antreaDialect, ovn: ovnDialect, azure: azureDialect,
 }
 
-// prefixes are what names of settings have before them in charts and objects.
+// prefixes are prefixes of settings' names in charts and objects.
 var prefixes = []string{"env.", "init.env.", "global.", "default.", "defaultNetwork.ovnKubernetesConfig."}
 
-// settle reads the settings of a CNI that are given, and returns how many there were. Without any, it does nothing unless its
-// daemon is given: then its defaults are in force.
+// settle reads the given settings of a CNI and returns their number. Without any, it does nothing unless the daemon is
+// given: then its defaults are in force.
 func settle(j *judge, name string, daemon bool, given []value) int {
 	d, read := dialects[name]
 	if !read {
