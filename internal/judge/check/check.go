@@ -79,7 +79,7 @@ func (g *groups[K, V]) all() iter.Seq2[K, []V] {
 // rules are in the order of a report: sums first, then the wire, the set-up, the sample, the claims.
 var rules = slices.Concat(sumRules, wireRules, setupRules, sampleRules, claimRules)
 
-// page is docs/reference/check.md, which has the words of each rule in the order of rules.
+// page is docs/reference/check.md, which describes each rule in the order of rules.
 //
 //go:generate cp page.md ../../../docs/reference/check.md
 //go:embed page.md

@@ -12,6 +12,7 @@ import (
 // runsTable is written by make aa: the difference between equal runs beyond the errors of their values, as a standard
 // deviation in percent, by kind of workload and metric. The first value is for two runs alone on the machine, the
 // second if other work took CPU time during one of them. docs/results/aa.md has the runs.
+//
 //go:embed runs.tsv
 var runsTable string
 

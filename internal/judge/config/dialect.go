@@ -161,7 +161,8 @@ func flags(s source, path string, list *position.Node) []value {
 // sectionHead begins a section of keys. In YAML brackets may stand in comments, as in Antrea's own.
 var sectionHead = pattern.New(`(?m)^\s*\[\w[\w-]*\]\s*$`)
 
-// fileSettings returns the entries of a ConfigMap, and what the files among them say: YAML, JSON or sections of keys.
+// fileSettings returns the entries of a ConfigMap, and the settings in the files among them: YAML, JSON or sections of
+// keys.
 func fileSettings(j *judge, s source, data *position.Node) []value {
 	v := &values{}
 	v.read(s, "data", data)
@@ -169,7 +170,7 @@ func fileSettings(j *judge, s source, data *position.Node) []value {
 		switch {
 		case strings.HasSuffix(g.path, ".conf") && sectionHead.MatchString(g.text):
 			v.leaves = append(v.leaves, sectionSettings(s, g)...)
-		case g.path == "kubeconfig": // how to reach the API, in manifests with words to be replaced
+		case g.path == "kubeconfig": // access to the API, in manifests with placeholders
 		case strings.ContainsAny(g.text, "{\n"):
 			j.within(s, "data."+g.path, g.node, func(s source, n *position.Node) bool {
 				v.read(s, "data."+g.path, n)
@@ -200,13 +201,13 @@ func sectionSettings(s source, file leaf) []value {
 	return all
 }
 
-// changed reports a setting that is given and not the default. Manifests write their defaults.
+// changed reports whether a setting is given and not the default. Manifests write their defaults.
 func (v *values) changed(path string) (value, bool) {
 	g := v.at(path)
 	return g, g.set() && !g.is(v.defaults[path]) || g.given() && g.text != "" && !g.is(v.defaults[path]) && v.defaults[path] != ""
 }
 
-// unused reports settings that are given, and not read for the reason.
+// unused finds settings that are given but not read, for the reason why.
 func unused(j *judge, v *values, why string, paths ...string) {
 	for _, p := range paths {
 		if g, is := v.changed(p); is {
@@ -239,7 +240,7 @@ func judgeSettled(j *judge) {
 			apart = append(apart, c.Title)
 		}
 	}
-	// Cilium may be chained to another, and Calico's policies stand over flannel.
+	// Cilium may be chained to another CNI, and Calico's policies may be enforced over flannel.
 	ours := map[string]bool{
 		"Cilium": j.agent != nil, "Calico": j.installation != nil && !j.canal,
 		"flannel": j.netconf != nil && !j.canal && j.k3s == nil && j.talos == nil && j.agent != nil && j.agent.at("cni-chaining-mode").is("none"),
@@ -255,7 +256,7 @@ func judgeSettled(j *judge) {
 	}
 }
 
-// chain finds the CNI that connects the pods where another is chained to it.
+// chain finds the CNI that connects the pods if another is chained to it.
 func chain(j *judge) {
 	mode := j.agent.at("cni-chaining-mode")
 	switch {
@@ -290,7 +291,7 @@ func judgePolicies(j *judge) {
 	}
 }
 
-// amounts adds the profile called name, where there is one.
+// amounts adds the profile called name, if it exists.
 func amounts(j *judge, name, title string, but ...string) {
 	if known(name) {
 		j.measured(name, but...)
@@ -299,12 +300,12 @@ func amounts(j *judge, name, title string, but ...string) {
 	j.unmatched(title+": no profile describes it", but...)
 }
 
-// agentRefuses reports a setting with which the agent of a CNI ends.
+// agentRefuses finds a setting at which the agent of a CNI exits.
 func agentRefuses(j *judge, g value, saw string) {
 	j.find("agent-refuses", g, "%s: %s %s", g.path, g.text, saw)
 }
 
-// oneOf reports whether a setting is one of the words. Another is a finding.
+// oneOf reports whether a setting is one of words. Any other value is a finding.
 func oneOf(j *judge, v *values, path string, words ...string) bool {
 	g := v.at(path)
 	if slices.ContainsFunc(words, g.is) {
