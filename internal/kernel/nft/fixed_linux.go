@@ -42,17 +42,17 @@ func PortsFrom(low uint16) Term {
 	}}
 }
 
-// MarkSet matches packets with one of the bits of the mark set.
+// MarkSet matches packets whose mark has one of the bits set.
 func MarkSet(bits uint32) Term {
 	return fixed{fmt.Sprintf("meta mark & 0x%08x != 0x00000000", bits), []expr.Any{loadMark, masked(bits, 0), notZero}}
 }
 
-// MarkClear matches packets with none of the bits of the mark set.
+// MarkClear matches packets whose mark has none of the bits set.
 func MarkClear(bits uint32) Term {
 	return fixed{fmt.Sprintf("meta mark & 0x%08x == 0x00000000", bits), []expr.Any{loadMark, masked(bits, 0), isZero}}
 }
 
-// markTo is mark & mask ^ xor, which nft writes with one operator.
+// markTo sets the mark to mark & mask ^ xor, which nft writes with one operator.
 func markTo(operator string, operand, mask, xor uint32) Term {
 	return fixed{fmt.Sprintf("meta mark set meta mark %s 0x%08x", operator, operand), []expr.Any{loadMark, masked(mask, xor), storeMark}}
 }
@@ -76,12 +76,12 @@ func SetConnMark(bits uint32) Term {
 	}}
 }
 
-// RestoreConnMark gives the packet these bits of its connection's mark, and no others.
+// RestoreConnMark copies these bits of the connection's mark to the packet, and no others.
 func RestoreConnMark(bits uint32) Term {
 	return fixed{fmt.Sprintf("meta mark set ct mark & 0x%08x", bits), []expr.Any{connMark, masked(bits, 0), storeMark}}
 }
 
-// The states of a packet's connection, as the kernel numbers them.
+// The states of a packet's connection, by the kernel's numbers.
 const (
 	Invalid     = 1
 	Established = 2
@@ -114,7 +114,7 @@ func versionIs(length int) []expr.Any {
 // labels is the number of labels that a connection can have.
 const labels = 128
 
-// label is the register of labels with only this one, as the kernel keeps them: words in the byte order of the machine.
+// label returns the label bits with only this one set, in the kernel's format: words in the byte order of the machine.
 func label(n int) []byte {
 	b := make([]byte, labels/8)
 	binary.NativeEndian.PutUint64(b[n/64*8:], 1<<(n%64))

@@ -92,10 +92,10 @@ func (r *Router) Attach(ns *netns.NS, port string) error {
 	return err
 }
 
-// Close takes the router off its ports, also off those that are gone.
+// Close detaches the router from its ports, even from ports that no longer exist.
 func (r *Router) Close() error {
 	for _, at := range r.at {
-		_ = at.Close() // the device may be gone, and the program with it
+		_ = at.Close() // fails if the device is gone, and the program with it
 	}
 	r.at = nil
 	if r.program != nil {
