@@ -138,7 +138,7 @@ func SetLabel(n int) Term {
 	}}
 }
 
-// translated is the bit of a connection's status that says that its destination was translated.
+// translated is the bit of a connection's status for a translated destination.
 const translated = 1 << 5
 
 // Matches without a parameter.
@@ -147,8 +147,8 @@ var (
 	Translated Term = fixed{"ct status dnat", []expr.Any{
 		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, masked(translated, 0), notZero,
 	}}
-	// NotJustTranslated is nft's "ct status != dnat". It compares the whole status word, and because the word has other
-	// bits too, it nearly always matches. Felix writes it.
+	// NotJustTranslated is nft's "ct status != dnat". It compares the whole status word, which has other bits too, so
+	// it is almost always true. Felix writes it.
 	NotJustTranslated Term = fixed{"ct status != dnat", []expr.Any{
 		&expr.Ct{Key: expr.CtKeySTATUS, Register: firstReg}, compared(expr.CmpOpNeq, native(translated)),
 	}}
@@ -164,12 +164,12 @@ var (
 	DestLocal Term = fixed{"fib daddr type local", []expr.Any{
 		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagDADDR: true}, compared(expr.CmpOpEq, native(unix.RTN_LOCAL)),
 	}}
-	// SourceNotLocalTo matches packets whose source is not an address of the device that they leave by.
+	// SourceNotLocalTo matches packets whose source is not an address of their outgoing device.
 	SourceNotLocalTo Term = fixed{"fib saddr . oif type != local", []expr.Any{
 		&expr.Fib{Register: firstReg, ResultADDRTYPE: true, FlagSADDR: true, FlagOIF: true},
 		compared(expr.CmpOpNeq, native(unix.RTN_LOCAL)),
 	}}
-	// NoReversePath matches packets to whose source no route leads out by the device that they came in by.
+	// NoReversePath matches packets for whose source no route leads out of the device that they arrived on.
 	NoReversePath Term = fixed{"fib saddr . mark . iif oif 0", []expr.Any{
 		&expr.Fib{Register: firstReg, ResultOIF: true, FlagSADDR: true, FlagMARK: true, FlagIIF: true}, isZero,
 	}}
@@ -181,11 +181,11 @@ var (
 	Count Term = fixed{"counter", []expr.Any{&expr.Counter{}}}
 	// Untrack keeps the packet out of conntrack.
 	Untrack Term = fixed{"notrack", []expr.Any{&expr.Notrack{}}}
-	// Masquerade gives the connection the address of the device that it leaves by, and a random port.
+	// Masquerade gives the connection the address of its outgoing device, and a random port.
 	Masquerade Term = fixed{"masquerade fully-random", []expr.Any{&expr.Masq{FullyRandom: true}}}
-	// MasqueradeAny gives the connection the same address, and keeps its port if it is free.
+	// MasqueradeAny gives the connection the address of its outgoing device, and keeps its port if it is free.
 	MasqueradeAny Term = fixed{"masquerade", []expr.Any{&expr.Masq{}}}
-	// Reject refuses with an ICMP message that the port cannot be reached.
+	// Reject rejects with the ICMP message that the port is unreachable.
 	Reject Term = reject{}
 )
 
@@ -195,7 +195,7 @@ func (reject) text(Family) string { return "reject" }
 
 type comment string
 
-// Comment is for people, at most MaxComment bytes. It comes last in a rule.
+// Comment returns a comment for people, at most MaxComment bytes. It must be last in a rule.
 func Comment(text string) Term { return comment(text) }
 
 func (c comment) text(Family) string { return `comment "` + string(c) + `"` }
