@@ -10,14 +10,14 @@ import (
 // CRR is connect, request, response, close, over TCP.
 type CRR struct {
 	Flows int
-	// Rate, Load and Arrival say when requests are scheduled; see pace.
+	// Rate, Load and Arrival define the schedule of requests; see pace.
 	Rate, Load                float64
 	Arrival                   string
 	RequestSize, ResponseSize int
 	// Close is how the client ends a connection: "rst" (default, leaves no TIME_WAIT) or "fin".
 	Close      string
 	Congestion string
-	// Wait is that of RR.
+	// Wait is the same as RR's.
 	Wait string
 }
 

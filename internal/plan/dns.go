@@ -9,12 +9,12 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// dnsSpec is names that are resolved as the C library does: a socket for each resolution, and A and AAAA at once from it.
+// dnsSpec resolves names as the C library does: a socket for each resolution, and A and AAAA at once from it.
 type dnsSpec struct {
 	Protocol Protocol
 	// Flows is the number of threads that resolve, each one name at a time.
 	Flows int
-	// Rate, Load and Arrival say when resolutions are scheduled; see pace.
+	// Rate, Load and Arrival define the schedule of resolutions; see pace.
 	Rate, Load float64
 	Arrival    string
 	names.Shape
@@ -22,7 +22,7 @@ type dnsSpec struct {
 	Backends int
 }
 
-// serverKey is the key of the option that the defaults of the others depend on.
+// serverKey is the key of the option that determines the defaults of the others.
 const serverKey = "server"
 
 var dnsKind = kind{name: "dns", about: "names to resolve, A and AAAA at once as the C library does", title: "Names resolved", zero: dnsSpec{}, options: slices.Concat(
@@ -77,7 +77,7 @@ func (s dnsSpec) barred(p Path) string {
 	return ""
 }
 
-// validNames refuses what asks a server of the cluster where there is no cluster.
+// validNames refuses workloads that query a server of the cluster if there is no cluster.
 func (fs *faults) validNames(p Plan) {
 	for _, w := range p.Workloads {
 		if w.Spec != nil && w.Traits().Names.Elsewhere() && !p.OnCluster() {

@@ -52,7 +52,7 @@ type Conditions struct {
 // FromFacts returns the Conditions in f; the caller adds LineRate and CPUs.
 func FromFacts(f facts.Facts) Conditions {
 	c := Conditions{NIC: plan.NIC(f[facts.NIC]), IRQApart: f[facts.IRQAccounting] == facts.IRQApart, IRQUnknown: f[facts.IRQAccounting] == ""}
-	// A fact that is absent or not a number leaves the zero, which means unknown.
+	// A fact that is missing or not a number leaves the zero, which means unknown.
 	c.MTU, _ = strconv.Atoi(f[facts.MTU])
 	c.IdleBusy, _ = strconv.ParseFloat(f[facts.IdleBusy], 64)
 	c.IdleInterrupt, _ = strconv.ParseFloat(f[facts.IdleInterrupt], 64)
@@ -65,7 +65,7 @@ type trial struct {
 	is     plan.Traits
 	client *side
 	server *side
-	// sender and receiver are client and server, or the other way round for a reversed stream.
+	// sender and receiver are client and server, swapped for a reversed stream.
 	sender, receiver *side
 	c                Conditions
 	metrics          map[string]float64
@@ -142,7 +142,7 @@ func (t *trial) retransmits() {
 		return d.sender
 	}
 	again, ok := t.rate(counted, func(s *side) float64 { return float64(s.TCP.Retransmits) })
-	// Both are rates of their own window; their quotient is per byte.
+	// Both are rates of their own window; their quotient is CPU time per byte.
 	if bytes := t.metrics[metric.Goodput] / 8; ok && bytes > 0 {
 		t.metrics[metric.RetransmitsPerG] = again / bytes * 1e9
 	}

@@ -81,7 +81,7 @@ func (t *trial) idleBackend() string {
 			idle++
 		}
 	}
-	const enough = 5 // connections for each backend: by chance, one backend in 150 has none
+	const enough = 5 // connections for each backend: with this many, one backend in 150 has none by chance
 	return when(!t.rolled() && idle > 0 && connections >= enough*uint64(len(backends)),
 		"%d of %d backends answered none of %d connections", idle, len(backends), connections)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// lastMoments is the last part of a drain: a connection in it shows that more would have followed.
+// lastMoments is the last part of a drain: a connection in it means that more would have followed.
 const lastMoments = 0.05
 
 // rolled reports whether the backends of the trial left their Service and returned.
@@ -47,7 +47,7 @@ func (t *trial) shortDrain() string {
 		func(r sample.Roll) bool { return r.LastNs > 0 && undrained(r.LastNs, r.DrainNs) })
 }
 
-// countRolls describes how many backends have a roll like that; "" if none has.
+// countRolls describes how many backends have a roll that like selects; "" if none has.
 func (t *trial) countRolls(what string, like func(sample.Roll) bool) string {
 	n := len(each.Where(t.server.Rolls, like))
 	return when(n > 0, "%d of %d %s", n, len(t.server.Rolls), what)

@@ -37,7 +37,7 @@ func (t *trial) percentile(name string, h *sample.Histogram, q float64) {
 	t.metrics[name] = float64(ns)
 }
 
-// percentiles derives those of a family that have enough values, without a word about others.
+// percentiles derives the percentiles of a family that have enough values, without a warning about the others.
 func (t *trial) percentiles(family string, h *sample.Histogram) {
 	maps.Insert(t.metrics, h.Percentiles(family))
 }

@@ -1,8 +1,9 @@
-// Package names says what a program asks when it resolves a name: which names in which order, of whom, and how patiently.
+// Package names determines the queries of a program that resolves a name: which names in which order, which servers,
+// and which timeouts.
 //
 //	Shape (a workload) and Config (resolv.conf) ──► Names to ask for, one after the other
 //
-// It is pure, and does as getaddrinfo of the GNU C library does.
+// It is pure, and follows getaddrinfo of the GNU C library.
 package names
 
 import (
@@ -15,15 +16,15 @@ import (
 	"time"
 )
 
-// Who answers, other than an address.
+// Values for the server, other than an address.
 const (
-	// own is a server of ours at the far end of the path.
+	// own is a server of cnibench at the far end of the path.
 	own = "own"
-	// Cluster is what the pod's /etc/resolv.conf names.
+	// Cluster is the server in the pod's /etc/resolv.conf.
 	Cluster = "cluster"
 )
 
-// What is asked for a name.
+// The record types that are queried for a name.
 const (
 	both  = "both" // A and AAAA, by one thread
 	onlyA = "a"
