@@ -12,11 +12,11 @@ type Ping struct {
 	Flows int
 	// MessageSize is the payload of an echo in bytes.
 	MessageSize int
-	// Interval is the time between echoes; 0 sends the next when the reply has come.
+	// Interval is the time between echoes; 0 sends the next when the reply has arrived.
 	Interval time.Duration
 }
 
-// defaultPingPayload is that of ping(8).
+// defaultPingPayload is the default of ping(8).
 const defaultPingPayload = 56
 
 var pingKind = kind{name: "ping", about: "ICMP echoes", title: "Echo", zero: Ping{}, options: []option{

@@ -11,20 +11,20 @@ import (
 type RR struct {
 	Protocol Protocol
 	Flows    int
-	// Rate, Load and Arrival say when requests are scheduled; see pace.
+	// Rate, Load and Arrival define the schedule of requests; see pace.
 	Rate, Load float64
 	Arrival    string
-	// RequestSize and ResponseSize are the payloads in bytes; default 1 for TCP and MinDatagram for UDP, which carries a
+	// RequestSize and ResponseSize are the payloads in bytes; default 1 for TCP and MinDatagram for UDP, which has a
 	// sequence number.
 	RequestSize, ResponseSize int
 	Congestion                string
-	// Burst is how many requests are scheduled at once; 0 is one. A closed loop sends the next burst when all responses of the
-	// one before have come.
+	// Burst is the number of requests that are scheduled at once; 0 means one. A closed loop sends the next burst when
+	// all responses of the previous one have arrived.
 	Burst int
-	// Wait is how threads wait: "sleep" (default) in the kernel, as an application does; Spin asks again and again, so that no
-	// wake-up is part of the time.
+	// Wait is how threads wait: "sleep" (default) in the kernel, as an application does; Spin polls, so that no wake-up
+	// is part of the time.
 	Wait string
-	// Under is what goes over the path beside rr over TCP: "" nothing, "stream" a TCP stream from the client.
+	// Under is the traffic on the path during rr over TCP: "" for nothing, "stream" for a TCP stream from the client.
 	Under string
 }
 

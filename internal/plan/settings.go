@@ -17,7 +17,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// settings are made when they are first asked for, because an agent needs none.
+// settings are built on first use, because an agent needs none.
 var settings struct {
 	sync.Once
 	all []Setting
@@ -29,7 +29,7 @@ func Settings() []Setting {
 	return settings.all
 }
 
-// measureSettings say what is measured, how long and how often.
+// measureSettings are what is measured, how long and how often.
 func measureSettings() []Setting {
 	return []Setting{
 		setting(Setting{Key: "name", Where: everywhere, Help: "`text` for reports"}, text(nil), func(p *Plan) *string { return &p.Name }),
@@ -82,7 +82,7 @@ func measureSettings() []Setting {
 	}
 }
 
-// ParsePaths reads names of paths separated by commas. "all" leaves out load balancers, whose addresses may face the
+// ParsePaths parses names of paths separated by commas. "all" leaves out load balancers, whose addresses may face the
 // internet.
 func ParsePaths(s string) ([]Path, error) {
 	if s == "all" {
@@ -220,7 +220,8 @@ func pathLists() values[[]Path] {
 	return v
 }
 
-// windows are lengths of a measurement window. 0 in a plan, which no file and no flag can give, leaves it to Fit.
+// windows are lengths of a measurement window. 0 in a plan, which cannot come from a file or a flag, leaves the choice
+// to Fit.
 func windows() values[time.Duration] {
 	v := spans(minWindow, maxWindow)
 	given := v
@@ -241,7 +242,7 @@ func wrongNode(name string) string {
 	return fmt.Sprintf("%q is not the name of a node: want small letters, digits, - and . (kubectl get nodes)", name)
 }
 
-// settingsOf returns what a mapping of a plan file may have: the settings whose keys begin with prefix.
+// settingsOf returns the keys of a mapping in a plan file: the settings whose keys begin with prefix.
 func (d *decoder) settingsOf(p *Plan, prefix string) position.Keys {
 	known := position.Keys{}
 	for _, s := range Settings() {

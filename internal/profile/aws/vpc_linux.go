@@ -47,7 +47,7 @@ func (vpc) Arrange(n *dataplane.Node, number, count int) {
 // podRange has the addresses of a node's pods.
 func podRange(number int) netip.Prefix { return netip.PrefixFrom(podAddr(number, 0), 24).Masked() }
 
-// podAddr is the address of pod i, counted from 0, of the node with this number.
+// podAddr returns the address of pod i, counted from 0, of the node with this number.
 func podAddr(number, i int) netip.Addr {
 	b := pods.Addr().As4()
 	b[2], b[3] = b[2]+byte(number), byte(dataplane.FirstPod+i)
@@ -79,7 +79,7 @@ func (vpc) AttachPod(_ dataplane.Node, p dataplane.Pod, in *link.Handle) []link.
 // JoinNodes has the VPC's answers for the pods of to.
 func (vpc) JoinNodes(_, to dataplane.Node) []link.Thing { return answers(to, to.MAC) }
 
-// answers are those of the VPC for the pods of a node, whose interface has the MAC address.
+// answers returns the VPC's answers for the pods of a node, whose interface has the MAC address.
 func answers(to dataplane.Node, mac net.HardwareAddr) []link.Thing {
 	return each.Of(to.Pods, func(p dataplane.Pod) link.Thing {
 		return link.StaticNeighbour{Dev: dataplane.NIC, Addr: p.Addr.Addr(), MAC: mac}
