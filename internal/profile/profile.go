@@ -109,10 +109,10 @@ type Tunnel struct {
 	// Port is the UDP destination port, VNI the network identifier; 0 without one.
 	Port int `yaml:"port"`
 	VNI  int `yaml:"vni"`
-	// External says that both ends come from the packet's metadata, Addressed that the device has an address.
+	// External means that both addresses come from the packet's metadata, Addressed that the device has an address.
 	External  bool `yaml:"external"`
 	Addressed bool `yaml:"addressed"`
-	// Spare is the overhead on IPv4 that pods leave room for although packets between nodes of one subnet do not use the
+	// Spare is the overhead on IPv4 that pods leave room for if packets between nodes of one subnet do not use the
 	// tunnel; 0 if they do.
 	Spare int `yaml:"spare"`
 	// Inside is the part of the overhead that another encapsulation adds before the tunnel encrypts.
@@ -130,14 +130,14 @@ const (
 //go:embed */*.yaml
 var Files embed.FS
 
-// FamilyFile is the name of the file that is not a profile's.
+// FamilyFile is the name of the file that does not describe a profile.
 const FamilyFile = "family.yaml"
 
 // catalogue reads the embedded records once.
 var catalogue = sync.OnceValue(func() []Profile {
 	list, err := read(Files)
 	if err != nil {
-		panic(err) // the files are part of the program; a test reads them
+		panic(err) // the files are part of the program, and a test reads them
 	}
 	return list
 })
@@ -182,13 +182,13 @@ func (p Profile) PodMTU() int { return 1500 - p.ReservedOn(4) }
 // longerIPv6 is the difference between the headers of IPv6 and IPv4, in bytes.
 const longerIPv6 = 20
 
-// OverheadOn returns the bytes per packet over an underlay of the given version of IP, 4 or 6. Those of WireGuard are the
-// same for both: flannel reserves room for IPv6.
+// OverheadOn returns the bytes per packet over an underlay of the given version of IP, 4 or 6. WireGuard's are the same
+// for both: flannel reserves room for IPv6.
 func (p Profile) OverheadOn(family int) int {
 	return longer(p.Overhead, family, p.Encapsulation)
 }
 
-// ReservedOn returns the bytes by which the MTU of pods is smaller than that of the underlay: the overhead, or what is spare.
+// ReservedOn returns how many bytes smaller the pods' MTU is than the underlay's: the overhead, or Spare.
 func (p Profile) ReservedOn(family int) int {
 	if p.Tunnel != nil && p.Tunnel.Spare > 0 {
 		return longer(p.Tunnel.Spare, family, p.Tunnel.Kind)
@@ -207,7 +207,7 @@ func longer(overhead, family int, encapsulation string) int {
 // All returns the catalogue in report order.
 func All() []Profile { return slices.Clone(catalogue()) }
 
-// FiltersBridge says whether the pods of a node are on a bridge whose packets netfilter sees.
+// FiltersBridge reports whether the pods of a node are on a bridge whose packets netfilter sees.
 func (p Profile) FiltersBridge() bool { return slices.Contains(p.Needs, "br_netfilter") }
 
 // Lookup returns the profile called name.
@@ -228,7 +228,7 @@ func OfCNI(cni string) (Profile, bool) {
 	return catalogue()[i], true
 }
 
-// DefaultOf returns the platform of this name, in small or large letters, and the profile that it has as its default.
+// DefaultOf returns the platform of this name, ignoring case, and its default profile.
 func DefaultOf(name string) (platform string, p Profile, ok bool) {
 	for _, p := range catalogue() {
 		for _, platform := range p.DefaultOn {

@@ -1,12 +1,12 @@
 package plot
 
-// Trips is a train diagram: for each lane a line that goes from row to row as time passes, coloured by what the time is
-// for. All lanes share one time axis.
+// Trips is a train diagram: for each lane a line from row to row over time, coloured by activity. All lanes share one
+// time axis.
 type Trips struct {
 	Title, Desc string
 	// Unit is of the time axis.
 	Unit string
-	// Kinds are what time is for.
+	// Kinds are the activities.
 	Kinds []TripKind
 	Lanes []Trip
 	// Finish draws a line across all lanes, named FinishName; an empty name for none. (optional)
@@ -23,7 +23,7 @@ type TripKind struct {
 // Trip is one lane.
 type Trip struct {
 	Name string
-	// Note is written beside the name.
+	// Note is written next to the name.
 	Note string
 	// Rows are the names of places, from top to bottom.
 	Rows  []string
