@@ -26,8 +26,8 @@ type Samples struct {
 	rows *csv.Writer
 }
 
-// NewSamples writes the lines before the first trial: title, baseline, environment, date, and the facts of h as far as
-// the format has names for them.
+// NewSamples writes the lines before the first trial: title, baseline, environment, date, and the facts of h that the
+// format has names for.
 func NewSamples(w io.Writer, h result.Header) (*Samples, error) {
 	var b strings.Builder
 	b.WriteString(outputs.Magic + "\n")
@@ -70,7 +70,7 @@ func preamble(h result.Header) [][2]string {
 	return out
 }
 
-// Add writes the rows of a trial; records of other types have none.
+// Add writes the rows of a trial. It ignores records of other types.
 func (s *Samples) Add(rec *result.Record) error {
 	if rec.Type != result.TypeTrial {
 		return nil
@@ -111,7 +111,7 @@ func reason(f *result.Failure) string {
 	return strings.TrimPrefix(strings.TrimSpace(f.Side+" "+f.Kind)+": "+f.Message, ": ")
 }
 
-// Close writes what is buffered.
+// Close writes the buffered rows.
 func (s *Samples) Close() error {
 	s.rows.Flush()
 	return s.rows.Error()

@@ -2,8 +2,9 @@
 //
 //	go run ./internal/tool/plainwords [DIR ...]
 //
-// It reads every Go file that is not a test and not generated, and every page. A phrase of the list fails wherever it stands: in comments,
-// in strings, in identifiers. A sentence that is too long fails in help texts, in errors and in pages other than CHANGELOG.md.
+// It reads every Go file that is not a test and not generated, and every page. A phrase of the list fails everywhere:
+// in comments, in strings, in identifiers. A sentence that is too long fails in help texts, in errors and in pages
+// other than CHANGELOG.md.
 package main
 
 import (
@@ -70,7 +71,7 @@ func walk(root string) ([]fault, error) {
 		case ".md":
 			faults = append(faults, readPage(path, string(src))...)
 			return nil
-		case ".tsv": // rows, in which the phrases count
+		case ".tsv": // its rows are checked for phrases
 			faults = append(faults, readPage(path, "|"+strings.ReplaceAll(string(src), "\n", "\n|"))...)
 			return nil
 		}
@@ -114,7 +115,7 @@ func read(path string, src []byte) ([]fault, error) {
 }
 
 var (
-	// quoted is code within a paragraph of a page.
+	// quoted matches code within a paragraph of a page.
 	quoted = regexp.MustCompile("`[^`]*`")
 	// target is where a link leads; no reader reads it.
 	target = regexp.MustCompile(`\]\([^)]*\)`)
@@ -181,13 +182,13 @@ type reader struct {
 	read   map[*ast.BasicLit]bool
 }
 
-// helpFields are the fields of a command or a setting that hold help.
+// helpFields are the fields of a command or a setting that have help text.
 var helpFields = []string{"Short", "Long", "Help"}
 
 // errorCalls are the functions whose strings are errors or advice.
 var errorCalls = []string{"fmt.Errorf", "errors.New", "advice.With"}
 
-// call looks at the texts of a call that makes an error.
+// call checks the texts of a call that makes an error.
 func (r *reader) call(n *ast.CallExpr) {
 	sel, ok := n.Fun.(*ast.SelectorExpr)
 	if !ok {
@@ -201,7 +202,7 @@ func (r *reader) call(n *ast.CallExpr) {
 	}
 }
 
-// long looks for sentences of more than maxWords words in the literals of e.
+// long checks the literals of e for sentences of more than maxWords words.
 func (r *reader) long(e ast.Expr, rule string) {
 	lit, ok := e.(*ast.BasicLit)
 	if !ok || r.read[lit] {
@@ -242,7 +243,7 @@ func literal(n *ast.BasicLit) (string, bool) {
 	return text, err == nil
 }
 
-// sentences cuts a text at full stops, semicolons, colons and blank or indented lines, which are examples or lists.
+// sentences splits a text at full stops, semicolons, colons, and blank or indented lines, which are examples or lists.
 func sentences(text string) []string {
 	var all []string
 	var paragraph []string

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The lengths of a sentence: in help and errors, and in pages.
+// The largest number of words in a sentence: in help and errors, and in pages.
 const (
 	maxWords     = 15
 	maxPageWords = 20
@@ -21,12 +21,12 @@ const (
 
 // phrase is a way of writing that a reader has to read twice.
 type phrase struct {
-	// name is the pattern as a person would say it, with what to write instead.
+	// name is the pattern as a person would write it, with its replacement.
 	name    string
 	pattern *regexp.Regexp
 }
 
-// find returns what of text the pattern matches; "there is no route" is plain English.
+// find returns the parts of text that the pattern matches; "there is no route" is plain English.
 func (p phrase) find(text string) []string {
 	return slices.DeleteFunc(p.pattern.FindAllString(text, -1), func(s string) bool { return strings.HasPrefix(strings.ToLower(s), "there ") })
 }
@@ -35,7 +35,7 @@ func say(name, pattern string) phrase {
 	return phrase{name, regexp.MustCompile(`(?i)` + pattern)}
 }
 
-// phrases are those that came back most often. Each says what to write instead.
+// phrases are the patterns that came back most often. Each has its replacement.
 var phrases = []phrase{
 	say(`"is no X": write "is not a X"`, `\b(?:there )?(?:is|are|was|were) no (?:[a-z]+)\b`),
 	say(`"nobody", "whoever": name who`, `\b(?:nobody|somebody|whoever|nobody's|somebody's)\b`),
