@@ -188,7 +188,7 @@ func fileSize(n int64) string {
 	return scale.Format(float64(n)) + " " + scale.Unit
 }
 
-// writeWhole writes a temporary file beside name and renames it if all went well. It returns the size.
+// writeWhole writes a temporary file in name's directory and renames it if all went well. It returns the size.
 func writeWhole(name string, write func(io.Writer) error) (size int64, err error) {
 	if err := result.Replaceable(name); err != nil {
 		return 0, err

@@ -258,7 +258,7 @@ func (c *Client) send(ctx context.Context, m Message) error {
 	}
 }
 
-// await returns the answers as soon as have is true of them, or an error that says why want will not come.
+// await returns the answers as soon as have is true of them, or an error with the reason why want will not come.
 func (c *Client) await(ctx context.Context, want messageType, have func(answers) bool) (answers, error) {
 	limit := c.HeartbeatLimit
 	if want == TypeHello {

@@ -79,6 +79,6 @@ func (e *NotServedError) Error() string {
 	return fmt.Sprintf("profile %q does not serve %s: %s", e.Profile, e.Path, e.Reason)
 }
 
-// RuntimeVariable and RuntimeSetting are the environment of every agent: Go's runtime does not interrupt load threads with
-// signals to preempt them.
+// RuntimeVariable and RuntimeSetting are the environment of every agent: Go's runtime does not interrupt load threads
+// with signals to preempt them.
 const RuntimeVariable, RuntimeSetting = "GODEBUG", "asyncpreemptoff=1"

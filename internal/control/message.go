@@ -122,8 +122,8 @@ type Prepare struct {
 	// Awaits is the longest time that an http server waits for its first connection before its warm-up begins; 0 does
 	// not wait. A client that is a program takes a while to start.
 	Awaits time.Duration `json:"awaits,omitempty"`
-	// Timeout bounds one exchange (a reply, a connect) before it is counted as an error of kind "timeout"; 0 is 50 ms for rr
-	// over UDP, which has no retransmission, and 1 s otherwise.
+	// Timeout bounds one exchange (a reply, a connect) before it is counted as an error of kind "timeout"; 0 is 50 ms for
+	// rr over UDP, which has no retransmission, and 1 s otherwise.
 	Timeout time.Duration `json:"timeout"`
 	// Setup bounds the set-up of one flow; 0 is 3 s.
 	Setup time.Duration `json:"setup,omitempty"`

@@ -17,7 +17,7 @@ type SamplerAsk struct {
 	Window *SamplerWindow `json:"window,omitempty"`
 }
 
-// SamplerBegin says what to sample.
+// SamplerBegin is the request to sample.
 type SamplerBegin struct {
 	// CPUs are the CPUs to sample, none for all that are online.
 	CPUs []int `json:"cpus,omitempty"`
@@ -50,7 +50,7 @@ type SamplerWindow struct {
 
 // SamplerAnswer is a message of a sampler.
 type SamplerAnswer struct {
-	// Error says why the request failed.
+	// Error is the reason why the request failed.
 	Error string `json:"error,omitempty"`
 	// Machine is the id of the kernel's boot.
 	Machine string `json:"machine,omitempty"`

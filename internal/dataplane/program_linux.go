@@ -140,8 +140,8 @@ func Backends(s service.Service) (local, remote []netip.AddrPort) {
 	return local, remote
 }
 
-// Frontends returns the addresses of a Service: its own, and for external clients its node port at every node and its load
-// balancer addresses.
+// Frontends returns the addresses of a Service: its own, and for external clients its node port at every node and its
+// load balancer addresses.
 func (p Programming) Frontends(s service.Service) (vip netip.AddrPort, outside []netip.AddrPort) {
 	if s.NodePort != 0 {
 		for _, n := range append([]Node{p.Node}, p.Others...) {

@@ -27,7 +27,8 @@ type Parts struct {
 	Lab func(ctx context.Context, p plan.Plan, tree string) (Environment, error)
 }
 
-// combined is the lab and clusters of the same machine as one environment, so that one run compares them interleaved. Variants with a context belong to a cluster.
+// combined is the lab and clusters of the same machine as one environment, so that one run compares them interleaved.
+// Variants with a context belong to a cluster.
 type combined struct {
 	lab, clusters Environment
 	// grouped means that the lab's agents are in CPU groups like those of pods; remove removes the groups.

@@ -68,7 +68,8 @@ type Renewer interface {
 
 // Raiser is a Site that measures what it costs to raise a variant.
 type Raiser interface {
-	// Raised returns the cost of the current instance of a variant, in base units by metric name; nil if it was not measured.
+	// Raised returns the cost of the current instance of a variant, in base units by metric name; nil if it was not
+	// measured.
 	Raised(v plan.Variant) map[string]float64
 }
 
@@ -119,7 +120,8 @@ type TableCounter interface {
 
 // ProgramWatcher is a Site that knows which programs of a dataplane have ended.
 type ProgramWatcher interface {
-	// Dead returns an error with the last words of the programs of a variant that have ended by themselves, nil if all run.
+	// Dead returns an error with the last words of the programs of a variant that have ended by themselves, nil if all
+	// run.
 	Dead(v plan.Variant) error
 }
 

@@ -67,7 +67,8 @@ func Contents(batches ...Batch) (result.Contents, error) {
 	return c, nil
 }
 
-// ShareWorkload sets the workload of trials that failed before their tool named it, if all other trials have the same one.
+// ShareWorkload sets the workload of trials that failed before their tool named it, if all other trials have the same
+// one.
 func ShareWorkload(batches []Batch) {
 	known := map[plan.Workload]bool{}
 	for _, b := range batches {

@@ -161,8 +161,8 @@ var (
 	times = pattern.New(`^(?:1\d{9}(?:\.\d+)? +|\d{4}-\d{2}-\d{2}[T ][0-9:.,]+(?:Z|[+-]\d{2}:?\d{2})? (?:std(?:out|err) [FP] )?|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [0-9:]{8} \d{4} |[A-Z][a-z]{2} +\d+ [0-9:]{8} \S+ [^ :]+: |\[?\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\]?[: ] *|\[? *\d+\.\d{6}\]? +)`)
 )
 
-// sources takes a log apart by what is before its lines. A log without a known prefix is one source, less what all its lines
-// begin with.
+// sources takes a log apart by what is before its lines. A log without a known prefix is one source, less what all its
+// lines begin with.
 func sources(text string) (found []*source) {
 	at := map[string]int{}
 	known := false
@@ -193,8 +193,8 @@ func sources(text string) (found []*source) {
 	return found
 }
 
-// fromJSONLog returns what the lines of a log hold of which each is an object: of Docker's json-file, of stern and of Loki. It returns
-// text if it is not of that form.
+// fromJSONLog returns what the lines of a log hold of which each is an object: of Docker's json-file, of stern and of
+// Loki. It returns text if it is not of that form.
 func fromJSONLog(text string) string {
 	if !strings.HasPrefix(text, `{"`) {
 		return text
@@ -252,8 +252,8 @@ func withoutCommon(text string) string {
 	return out.String()
 }
 
-// documents returns the JSON objects in b that begin a line, and lists of them, those behind one another as one part, with the text above them, and
-// all text between. If one is cut off there are none: what was cut is not to be lost.
+// documents returns the JSON objects in b that begin a line, and lists of them, those behind one another as one part,
+// with the text above them, and all text between. If one is cut off there are none: what was cut is not to be lost.
 func documents(b []byte) (parts []part, between []byte) {
 	var above, headings []string
 	var heading string // of a part and of those behind it up to the next heading

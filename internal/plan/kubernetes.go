@@ -75,8 +75,8 @@ type Cluster struct {
 	// CPUs are the CPUs for the load, on every node; none leaves the choice to the kernel's scheduler.
 	CPUs            []int `json:"cpus,omitempty"`
 	SessionAffinity bool  `json:"session_affinity,omitempty"`
-	// LoadBalancerClass and ServiceAnnotations choose one of several balancers of a cluster. LoadBalancerTimeout bounds the
-	// wait for their addresses; 0 is DefaultBalancerTimeout.
+	// LoadBalancerClass and ServiceAnnotations choose one of several balancers of a cluster. LoadBalancerTimeout bounds
+	// the wait for their addresses; 0 is DefaultBalancerTimeout.
 	LoadBalancerClass   string            `json:"load_balancer_class,omitempty"`
 	ServiceAnnotations  map[string]string `json:"service_annotations,omitempty"`
 	LoadBalancerTimeout time.Duration     `json:"load_balancer_timeout,omitempty"`

@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// option is one setting of a workload. Plan files, the command line, result files and the reference page all derive from
-// it.
+// option is one setting of a workload. Plan files, the command line, result files and the reference page all derive
+// from it.
 type option struct {
 	// Key is the name in a plan file, Word the name on the command line.
 	Key, Word string

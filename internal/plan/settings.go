@@ -151,7 +151,7 @@ func labSettings() []Setting {
 	}
 }
 
-// clusterSettings are those of runs on Kubernetes.
+// clusterSettings are the settings of runs on Kubernetes.
 func clusterSettings() []Setting {
 	all := []Setting{
 		setting(Setting{Key: "kubernetes.contexts", Flag: "context", Common: true, Help: "`contexts` of the kubeconfig, separated by commas; several are measured interleaved"},

@@ -68,7 +68,8 @@ func CNIOfPlugin(plugin string) (CNI, bool) {
 	return cniWhere(func(c CNI) bool { return slices.Contains(c.Plugins, plugin) })
 }
 
-// CNIOfObject returns the CNI that an object of Kubernetes configures, by its kind, its name and the group of its version.
+// CNIOfObject returns the CNI that an object of Kubernetes configures, by its kind, its name and the group of its
+// version.
 func CNIOfObject(kind, name, version string) (CNI, bool) {
 	group, _, _ := strings.Cut(version, "/")
 	return cniWhere(func(c CNI) bool {

@@ -58,7 +58,8 @@ func (f *Fidelity) Covers(workload, nic string) bool {
 	return f != nil && (nic == "" || nic == f.NIC) && slices.ContainsFunc(f.Workloads, func(c Compared) bool { return c.Name == workload && c.Holds() })
 }
 
-// Comparison is one row: a profile or the bare node, on a path under a workload, in the lab and on a cluster with a CNI.
+// Comparison is one row: a profile or the bare node, on a path under a workload, in the lab and on a cluster with a
+// CNI.
 type Comparison struct {
 	// Measured is the day, NIC the lab's NIC model, Repetitions the number of repetitions, each with Window, such as
 	// 500ms.

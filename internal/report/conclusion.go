@@ -303,8 +303,8 @@ func (s *sentence) sayBrief(tail int) {
 	s.Brief += "."
 }
 
-// tailIndex returns the index of the first standing that does not differ from the last; the length of ranks if the last does not
-// differ from the first, so that no profile is worst.
+// tailIndex returns the index of the first standing that does not differ from the last; the length of ranks if the last
+// does not differ from the first, so that no profile is worst.
 func (s *sentence) tailIndex() int {
 	n := len(s.ranks)
 	if s.ranks[n-1].ToBest.Verdict != compare.Worse {

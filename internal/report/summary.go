@@ -375,8 +375,8 @@ func (b *builder) summaryEntry(n Need, p plan.Variant) Entry {
 	return e
 }
 
-// firstVerdict returns the mark of the first of a choice: better if another is shown to be worse, the same if others are shown to be the
-// same, and none if nothing is decided.
+// firstVerdict returns the mark of the first of a choice: better if another is shown to be worse, the same if others
+// are shown to be the same, and none if nothing is decided.
 func firstVerdict(others []compare.Standing) compare.Verdict {
 	mark := compare.None
 	for _, s := range others {

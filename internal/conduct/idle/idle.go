@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// defaultWindow is the window of idle, leastWindow the shortest that spans two samples of a kubelet, which are up to 20 s
-	// apart.
+	// defaultWindow is the window of idle, leastWindow the shortest that spans two samples of a kubelet, which are up to
+	// 20 s apart.
 	defaultWindow = time.Minute
 	leastWindow   = 30 * time.Second
 	// sampleWait is about how long a trial additionally waits for samples, longestWait the maximum.

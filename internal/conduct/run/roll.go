@@ -21,7 +21,8 @@ const (
 	notRolled = "the backends of a Service cannot be rolled there"
 )
 
-// rolling takes the backends of one trial out of their Service in turn, and puts them back. The zero value does nothing.
+// rolling takes the backends of one trial out of their Service in turn, and puts them back. The zero value does
+// nothing.
 type rolling struct {
 	roll    func(ctx context.Context, b control.Backend, in bool) error
 	job     job

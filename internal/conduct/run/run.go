@@ -6,11 +6,11 @@
 // server, then the client, starts both and waits for both. Its outcome is one record, finished or failed. Agents are
 // processes that stay between trials (agents.go). After the plan's repetitions, what is neither decided nor known to
 // the plan's precision is measured again, together with its baseline (precision.go); a plan without one spends what is
-// left of its budget on more repetitions (spare.go). Where the environment can, profiles are raised anew for each block
-// of repetitions (instances.go).
+// left of its budget on more repetitions (spare.go). Where the environment can, profiles are started again for each
+// block of repetitions (instances.go).
 //
-// Nothing is retried: the record of a failed trial says why, and its agents are replaced. An interrupted trial writes
-// nothing, and a resumed run measures it again.
+// Nothing is retried: the record of a failed trial has the reason, and its agents are replaced. An interrupted trial
+// writes nothing, and a resumed run measures it again.
 package run
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// Options of a run besides its plan; the zero value is valid.
+// Options are the parameters of a run in addition to its plan; the zero value is valid.
 type Options struct {
 	// Resumed is the file to resume, whose Writer is out; nil begins a new file. (optional)
 	Resumed *result.Resumed

@@ -1,5 +1,6 @@
-// Package expect has the types by which a profile's folder says what an observer of the lab must find. Package selftest
-// checks it. The profile's record has the encapsulation, the tunnel's device, and the engines of Services and policy.
+// Package expect has the types in which a profile's folder describes what an observer of the lab must find. Package
+// selftest checks it. The profile's record has the encapsulation, the tunnel's device, and the engines of Services and
+// policy.
 package expect
 
 import (
@@ -15,25 +16,25 @@ type Expectation struct {
 	Attach *Attachment
 	// Programs describes the BPF programs, nil for none.
 	Programs *Programs
-	// Tracked says that conntrack tracks packets between pods, on every node that they cross. TrackedBetween says that it
-	// tracks only those between nodes. TunnelTracked says that it also tracks the tunnel's packets, in each direction by an
-	// entry without replies.
+	// Tracked means that conntrack tracks packets between pods, on every node that they cross. TrackedBetween means that
+	// it tracks only those between nodes. TunnelTracked means that it also tracks the tunnel's packets, in each direction
+	// by an entry without replies.
 	Tracked, TrackedBetween, TunnelTracked bool
 	// Identity returns the VNI of a pod's packets if that is the pod's identity; nil otherwise.
 	Identity func(pod netip.Addr) int
-	// RouteMTU says that the tunnel's device has the MTU of the underlay and no neighbours: routes set the MTU.
+	// RouteMTU means that the tunnel's device has the MTU of the underlay and no neighbours: routes set the MTU.
 	RouteMTU bool
-	// Unsaid says that only the paths are known: a profile file says no more.
+	// Unsaid means that only the paths are known: a profile file contains no more.
 	Unsaid bool
 	Signs
-	// Untouched says that the nodes' rules do not count packets between pods.
+	// Untouched means that the nodes' rules do not count packets between pods.
 	Untouched bool
 	// Blackhole is the protocol of the route that drops packets to a node's unused pod addresses, 0 for no such route.
 	Blackhole int
 	// Remote is the route to another node's pods.
 	Remote *Route
-	// Served are the paths that work, with the client that the server sees. Datagrams are the paths on which it sees another
-	// client over UDP.
+	// Served are the paths that work, with the client that the server sees. Datagrams are the paths on which it sees
+	// another client over UDP.
 	Served, Datagrams Clients
 	// Refused are the paths that must not work.
 	Refused []plan.Path
@@ -41,20 +42,21 @@ type Expectation struct {
 
 // Signs are what some CNIs leave on a node.
 type Signs struct {
-	// PodRules says that each node has a routing rule for every pod. PodTable is the table of a second rule for what the pod
-	// sends, and of one for the address of the node's second interface; 0 for none.
+	// PodRules means that each node has a routing rule for every pod. PodTable is the table of a second rule for what the
+	// pod sends, and of one for the address of the node's second interface; 0 for none.
 	PodRules bool
 	PodTable int
-	// Leave are the devices by which the client's node, or the node that the client entered, sends packets to the wire, by path.
+	// Leave are the devices by which the client's node, or the node that the client entered, sends packets to the wire, by
+	// path.
 	Leave map[plan.Path]string
-	// Marks are the marks of connections on the client's node, or on the node that the client entered, by path. Label is that of
-	// connections between pods, on every node that they cross; 0 for none.
+	// Marks are the marks of connections on the client's node, or on the node that the client entered, by path. Label is
+	// that of connections between pods, on every node that they cross; 0 for none.
 	Marks map[plan.Path]uint32
 	Label int
-	// Firewall says that each node walks a list of rules for its pods, and a routing rule for their range.
+	// Firewall means that each node walks a list of rules for its pods, and a routing rule for their range.
 	Firewall bool
-	// Diverted is the entry of the routing policy, with its priority, that leads packets into the tunnel before the main table does;
-	// "" for none.
+	// Diverted is the entry of the routing policy, with its priority, that leads packets into the tunnel before the main
+	// table does; "" for none.
 	Diverted string
 }
 
@@ -66,13 +68,13 @@ type Attachment struct {
 	Gateway Gateway
 	// SameTTL and CrossTTL are the remaining TTL (of 64) at a pod of the same node and of another node.
 	SameTTL, CrossTTL int
-	// ProxyARP says that the host side answers for any address.
+	// ProxyARP means that the host side answers for any address.
 	ProxyARP bool
 	// HostMAC is the MAC address of the node's end of each pod's device, "" if they differ.
 	HostMAC string
-	// OwnMAC says that frames on the wire have the pod's MAC address.
+	// OwnMAC means that frames on the wire have the pod's MAC address.
 	OwnMAC bool
-	// Switched says that the pod is connected to the switch, not to its node.
+	// Switched means that the pod is connected to the switch, not to its node.
 	Switched bool
 }
 
@@ -87,10 +89,11 @@ const (
 	FirstAddress
 	// RangeAddress: the address of the node's pod range itself, held by the node's end of each pod's device.
 	RangeAddress
-	// LinkLocal: Calico's 169.254.1.1 at ee:ee:ee:ee:ee:ee, which no device has. In IPv6 it is the address in fe80::/64 that
-	// results from that MAC address.
+	// LinkLocal: Calico's 169.254.1.1 at ee:ee:ee:ee:ee:ee, which no device has. In IPv6 it is the address in fe80::/64
+	// that results from that MAC address.
 	LinkLocal
-	// Pinned: 169.254.1.1, which no device has. The pod has a permanent entry for it with the MAC address of the node's end.
+	// Pinned: 169.254.1.1, which no device has. The pod has a permanent entry for it with the MAC address of the node's
+	// end.
 	Pinned
 	// Answered: 169.254.1.1, which no device has. The node's end answers for it with its own MAC address.
 	Answered
@@ -103,7 +106,7 @@ type Route struct {
 	OnLink bool
 	// Protocol is 0 for any.
 	Protocol int
-	// Shared says that one route leads to the pods of all nodes.
+	// Shared means that one route leads to the pods of all nodes.
 	Shared bool
 }
 
@@ -114,21 +117,21 @@ const (
 	ProtocolZebra = 17
 )
 
-// Programs says what BPF programs do with packets.
+// Programs describes what BPF programs do with packets.
 type Programs struct {
 	// VIP says where packets have a Service's address: "nowhere" if sockets translate it.
 	VIP string
-	// Doorstep says which packets to a pod pass the node's end of its device. DoorstepSame is the same for packets from a pod
-	// of its node, "" for no difference.
+	// Doorstep says which packets to a pod pass the node's end of its device. DoorstepSame is the same for packets from a
+	// pod of its node, "" for no difference.
 	Doorstep, DoorstepSame string
-	// Forwards says that the node's stack forwards packets between nodes.
+	// Forwards means that the node's stack forwards packets between nodes.
 	Forwards bool
 	// Entered says how a packet from outside reaches the other node's backend, and how the reply returns. BACKEND is the
 	// identity of that backend.
 	Entered string
-	// Maglev says that every node chooses the same backend for the same client.
+	// Maglev means that every node chooses the same backend for the same client.
 	Maglev bool
-	// Mute says that a datagram to a Service without endpoints is dropped silently.
+	// Mute means that a datagram to a Service without endpoints is dropped silently.
 	Mute bool
 	// Option says which packets carry the frontend in an IP option.
 	Option string
@@ -214,8 +217,8 @@ var (
 	Masqueraded = Clients{PodHostCross: Node, PodExternal: Node}
 	// Unmasqueraded: the underlay has routes to the pods, the external network does not.
 	Unmasqueraded = Clients{PodHostCross: Own}
-	// HairpinGateway and HairpinNode: a pod reaches itself through its Service, masqueraded with the node's address towards
-	// the pod.
+	// HairpinGateway and HairpinNode: a pod reaches itself through its Service, masqueraded with the node's address
+	// towards the pod.
 	HairpinGateway = Clients{PodSelf: FirstOfRange}
 	HairpinNode    = Clients{PodSelf: Node}
 )

@@ -33,8 +33,8 @@ func addAzure(node *ruleset.Ruleset, c AzureConfig) {
 	addMasqAgent(node, "ip", c.Cluster)
 }
 
-// addMasqAgent puts the rules of ip-masq-agent into node, or those of kind's copy of it: pods keep their address towards pods
-// only.
+// addMasqAgent puts the rules of ip-masq-agent into node, or those of kind's copy of it: pods keep their address
+// towards pods only.
 func addMasqAgent(node *ruleset.Ruleset, kind string, pods ...netip.Prefix) {
 	chain := strings.ToUpper(kind) + "-MASQ-AGENT"
 	comment := `-m comment --comment "` + kind + `-masq-agent: `

@@ -10,7 +10,7 @@ import (
 
 // CalicoConfig is the configuration of Felix, Calico's agent, on one node.
 type CalicoConfig struct {
-	// IPv6 says that all addresses are IPv6. IPIP is then not supported.
+	// IPv6 means that all addresses are IPv6. IPIP is then not supported.
 	IPv6 bool
 	// Devices are the host sides of the veths of this node's pods: "cali" and up to 11 more characters.
 	Devices []string
@@ -28,7 +28,7 @@ type CalicoConfig struct {
 	Churned bool
 	// NFTables makes Felix program nftables instead of iptables and IP sets.
 	NFTables bool
-	// BPF says that BPF programs forward and police packets. Felix then writes only the rules that these programs need.
+	// BPF means that BPF programs forward and police packets. Felix then writes only the rules that these programs need.
 	BPF bool
 }
 
@@ -39,7 +39,7 @@ type encapsulations struct {
 	VXLAN bool
 	// IPIP is the same with IP in IP. Its outer packets are tracked.
 	IPIP bool
-	// WireGuard says that Calico encrypts, before any encapsulation. Its outer packets are tracked and accepted from all.
+	// WireGuard means that Calico encrypts, before any encapsulation. Its outer packets are tracked and accepted from all.
 	WireGuard bool
 }
 

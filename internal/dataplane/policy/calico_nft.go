@@ -32,8 +32,8 @@ var layers = []struct {
 	{ruleset.Filter, "OUTPUT", nft.Hook{Type: "filter", Hook: "output", Priority: nft.FilterPriority}},
 }
 
-// CalicoNFT returns Calico's table in its nftables mode: the chains of addCalico, each prefixed with its iptables table.
-// A map instead of a tree leads to a pod's chain. The IP sets are in the table.
+// CalicoNFT returns Calico's table in its nftables mode: the chains of addCalico, each prefixed with its iptables
+// table. A map instead of a tree leads to a pod's chain. The IP sets are in the table.
 func CalicoNFT(c CalicoConfig) *nft.Table {
 	f := felix{c: c, nftables: nft.NewTable(nft.FamilyOf(c.IPv6), TableCalico)}
 	for _, s := range f.sets() {

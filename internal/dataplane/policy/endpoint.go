@@ -174,9 +174,9 @@ const DeniedPort = 9
 // allowsAll reports whether policy i is the last of the policies that select the pods.
 func (c CalicoConfig) allowsAll(i int) bool { return i == c.Policies-1 }
 
-// PodChange returns the input of iptables-restore --noflush by which Felix adds and removes pods: the chains that find a
-// pod's own chain by its device, and the chains of the pods that only one of the two configurations has. Everything else in
-// before and after is equal. Felix writes no rules in iptables in its nftables mode.
+// PodChange returns the input of iptables-restore --noflush by which Felix adds and removes pods: the chains that find
+// a pod's own chain by its device, and the chains of the pods that only one of the two configurations has. Everything
+// else in before and after is equal. Felix writes no rules in iptables in its nftables mode.
 func PodChange(before, after CalicoConfig) string {
 	return ruleset.Change(podChains(before, after.Devices), podChains(after, before.Devices))
 }

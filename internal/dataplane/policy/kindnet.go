@@ -10,7 +10,7 @@ import (
 type KindnetConfig struct {
 	// Pods are the pod ranges of all nodes, or the cluster's one. Packets to them keep the pod's address.
 	Pods []netip.Prefix
-	// Kindnetd says that kind's daemon masquerades, by iptables.
+	// Kindnetd means that kind's daemon masquerades, by iptables.
 	Kindnetd bool
 }
 

@@ -13,7 +13,8 @@ import (
 // KubeRouterConfig is the input for kube-router's rules without its service proxy.
 type KubeRouterConfig struct {
 	IPv6 bool
-	// Subnets are the pod ranges of all nodes, NodeAddrs the addresses of all nodes. Packets to both keep the pod's address.
+	// Subnets are the pod ranges of all nodes, NodeAddrs the addresses of all nodes. Packets to both keep the pod's
+	// address.
 	Subnets   []netip.Prefix
 	NodeAddrs []netip.Addr
 	// ServiceCIDR is the range of Services.

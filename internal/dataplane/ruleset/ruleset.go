@@ -1,8 +1,8 @@
 // Package ruleset collects iptables rules from several generators and renders them as one iptables-restore input.
 //
-// Independent programs write a Kubernetes node's rules: kubelet, kube-proxy, flannel, Calico. Each adds its own chains and
-// calls them from the built-in chains, some at the top (Insert), some at the end (Append). The order of the programs
-// determines the path of a packet, so the generators run in the same order:
+// Independent programs write a Kubernetes node's rules: kubelet, kube-proxy, flannel, Calico. Each adds its own chains
+// and calls them from the built-in chains, some at the top (Insert), some at the end (Append). The order of the
+// programs determines the path of a packet, so the generators run in the same order:
 //
 //	node := ruleset.New()
 //	service.AddKubelet(node)           // each generator in the order in which the program starts on a node
@@ -11,8 +11,8 @@
 //	policy.AddCalico(node, calico)
 //	err := tool.Restore(ctx, ns, node.String())
 //
-// The text is deterministic: tables in the order of a packet's path, built-in chains first, then the other chains in the
-// order of declaration, then the rules chain by chain.
+// The text is deterministic: tables in the order of a packet's path, built-in chains first, then the other chains in
+// the order of declaration, then the rules chain by chain.
 package ruleset
 
 import (
@@ -119,8 +119,8 @@ func (c *Chain) Rules() []string {
 	return append(top, c.rules...)
 }
 
-// String renders one iptables-restore input, without empty tables and built-in chains without rules. In the nft flavour,
-// naming such a chain would add a hook, which costs time for every packet.
+// String renders one iptables-restore input, without empty tables and built-in chains without rules. In the nft
+// flavour, naming such a chain would add a hook, which costs time for every packet.
 func (r *Ruleset) String() string {
 	var b strings.Builder
 	for _, t := range r.tables {

@@ -9,9 +9,9 @@ import (
 
 // AddKubelet puts kubelet's rules into node. kubelet starts before kube-proxy, so call it first.
 //
-// No rule jumps to the canary chains: kubelet and kube-proxy watch them to detect that the tables were flushed. The hint
-// chain shows programs in containers which flavour of iptables the node uses. With ipv6 the rules are for ip6tables. In
-// IPv6 kubelet blocks no packets, because none can enter or leave the loopback network.
+// No rule jumps to the canary chains: kubelet and kube-proxy watch them to detect that the tables were flushed. The
+// hint chain shows programs in containers which flavour of iptables the node uses. With ipv6 the rules are for
+// ip6tables. In IPv6 kubelet blocks no packets, because none can enter or leave the loopback network.
 func AddKubelet(node *ruleset.Ruleset, ipv6 bool) {
 	node.Table(ruleset.Mangle).Chain(chainHint)
 	addCanary(node, chainKubeletCanary)
@@ -53,7 +53,7 @@ const terseAbove = 1000
 type proxy struct {
 	c           Config
 	nat, filter *ruleset.Table
-	// terse says that there are more endpoints than terseAbove.
+	// terse means that there are more endpoints than terseAbove.
 	terse bool
 }
 

@@ -226,8 +226,8 @@ func (a *agent) leave() {
 	}
 }
 
-// Lifeline returns in, and a context that ends when nothing was read from in for limit: the controller, or a machine on the
-// way to it, has failed silently. Call Serve with both.
+// Lifeline returns in, and a context that ends when nothing was read from in for limit: the controller, or a machine on
+// the way to it, has failed silently. Call Serve with both.
 func Lifeline(ctx context.Context, in io.Reader, limit time.Duration) (context.Context, io.Reader) {
 	ctx, cut := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(limit, func() { cut(fmt.Errorf("no message from the controller for %s", limit)) })

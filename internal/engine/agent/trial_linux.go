@@ -27,8 +27,8 @@ type trial struct {
 	say    func(control.Message) error
 	ctx    context.Context
 	stop   context.CancelFunc
-	// start is the barrier; its value is how long the run waits behind it. finish closes finished: the other side has ended.
-	// It may run again.
+	// start is the barrier; its value is how long the run waits behind it. finish closes finished: the other side has
+	// ended. It may run again.
 	start    chan time.Duration
 	finished chan struct{}
 	finish   func()

@@ -49,8 +49,8 @@ type Result struct {
 	CPUNs int64
 }
 
-// Request dials until a request is answered. The caller has locked its goroutine to its thread. The error of a request without
-// an answer is the most recent failure of an attempt; it is a timeout if no attempt has failed.
+// Request dials until a request is answered. The caller has locked its goroutine to its thread. The error of a request
+// without an answer is the most recent failure of an attempt; it is a timeout if no attempt has failed.
 func Request(ctx context.Context, o Options) (Result, error) {
 	used := thread.CPUTime()
 	poll, err := sock.OpenPoll(16)

@@ -44,8 +44,8 @@ type fields struct {
 	backend   []byte
 }
 
-// scan reads the field lines of b up to the empty line. It returns how many bytes they are with the empty line, 0 if more
-// are needed.
+// scan reads the field lines of b up to the empty line. It returns how many bytes they are with the empty line, 0 if
+// more are needed.
 func (f *fields) scan(b []byte) (int, *Fault) {
 	f.length = -1
 	for at := 0; ; {

@@ -17,9 +17,9 @@ import (
 // not open the receive window, so one more call first consumes all but the end of a response above peekSize. With Close
 // "fin" the client consumes the response and closes normally.
 //
-// The server's threads take connections from one listener, so that none waits behind one whose request was lost. Congestion
-// control is set on the server's sockets, which inherit it from the listener; the client's have the system's default, as
-// setting it would be another call.
+// The server's threads take connections from one listener, so that none waits behind one whose request was lost.
+// Congestion control is set on the server's sockets, which inherit it from the listener; the client's have the system's
+// default, as setting it would be another call.
 //
 // A connection has no socket timeouts, which would be more calls. The thread's pulse interrupts blocking calls, and the
 // thread ends an exchange that takes longer than the trial's timeout.
@@ -57,7 +57,7 @@ func openConnector(w *worker) (flow, error) {
 		flags |= sock.Peek
 	}
 	c.turn.Socket(c.to.Family(), kind)
-	// The times of a whole chain are those of the CPU's counter.
+	// The times of a whole chain are counts of the CPU's counter.
 	if c.whole = !w.spin && w.trial.clock.Counts() && (!c.peek || len(c.response) <= peekSize); c.whole {
 		c.turn.Connect(sock.Made, &c.to)
 		c.turn.Send(sock.Made, c.request)
@@ -175,8 +175,8 @@ func (w *worker) again(e syscall.Errno) syscall.Errno {
 	return 0
 }
 
-// receive takes the rest of the response and leaves its end unread if closing must reset the connection. It returns when
-// the response was complete.
+// receive takes the rest of the response and leaves its end unread if closing must reset the connection. It returns
+// when the response was complete.
 func (c *connector) receive(w *worker, fd int, rest []byte) (ended int64, e syscall.Errno) {
 	for {
 		flags, part := sock.WaitAll, rest

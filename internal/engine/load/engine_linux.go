@@ -83,8 +83,8 @@ type roster struct {
 }
 
 // Prepare makes the sockets and the threads of one side. The server listens; the client of stream and rr has its flows
-// connected and greeted, so that the server's threads run as well. It fails when ctx ends, or after Setup for a flow. Every
-// error is an *Error.
+// connected and greeted, so that the server's threads run as well. It fails when ctx ends, or after Setup for a flow.
+// Every error is an *Error.
 func Prepare(ctx context.Context, o control.Prepare) (*Trial, error) {
 	t, err := newTrial(o)
 	if err != nil {
@@ -234,8 +234,8 @@ func (t *Trial) blame(err error) {
 	}
 }
 
-// Close ends the threads and closes the sockets. It resets the flows, so that no TIME_WAIT remains. It returns within about
-// 50 ms. Calling it again does nothing.
+// Close ends the threads and closes the sockets. It resets the flows, so that no TIME_WAIT remains. It returns within
+// about 50 ms. Calling it again does nothing.
 func (t *Trial) Close() error {
 	t.rolling.stop()
 	r := &t.roster

@@ -15,9 +15,9 @@ import (
 	"github.com/cnibench/cnibench/internal/plan"
 )
 
-// A flow of stream and rr begins with a greeting of 16 bytes from the client, which names the flow. The server sends the
-// same bytes back when the flow's thread is ready. Over UDP the server answers from a socket of its own that it
-// has connected to the client, so each flow has a socket and a thread at both ends, as with TCP. The greeting of UDP is
+// A flow of stream and rr begins with a greeting of 16 bytes from the client, which names the flow. The server sends
+// the same bytes back when the flow's thread is ready. Over UDP the server answers from a socket of its own that it has
+// connected to the client, so each flow has a socket and a thread at both ends, as with TCP. The greeting of UDP is
 // repeated until answered; the answer is sent three times, and the flow ignores what remains of either.
 const (
 	greetingSize  = 16
@@ -70,8 +70,8 @@ func (t *Trial) settle(fd int) error {
 	return t.settleStream(fd, t.work.standing)
 }
 
-// settleStream sets up a TCP socket. abort makes its close reset the connection, so that nothing lingers. A server of crr
-// must not abort: the reset would discard its response.
+// settleStream sets up a TCP socket. abort makes its close reset the connection, so that nothing lingers. A server of
+// crr must not abort: the reset would discard its response.
 func (t *Trial) settleStream(fd int, abort bool) error {
 	if err := sock.SetNoDelay(fd); err != nil {
 		return err
@@ -131,8 +131,8 @@ type dialer interface {
 	dial(ctx context.Context, w *worker) error
 }
 
-// load starts the thread of a flow. First it replaces the socket timeouts of the set-up by those of a timed workload, or
-// removes them: the thread has its pulse, and a timeout costs a timer whenever the socket blocks.
+// load starts the thread of a flow. First it replaces the socket timeouts of the set-up by those of a timed workload,
+// or removes them: the thread has its pulse, and a timeout costs a timer whenever the socket blocks.
 func (t *Trial) load(index, fd int) error {
 	if t.work.standing {
 		var timeout time.Duration
@@ -155,7 +155,7 @@ func (t *Trial) load(index, fd int) error {
 // slow start ends at a loss, or where the window no longer limits the flow.
 const opening, opened = "reno", "cubic"
 
-// opens says whether flows begin with the congestion control opening.
+// opens reports whether flows begin with the congestion control opening.
 func (t *Trial) opens() bool {
 	return t.traits.Bulk() && t.transport() == sock.Stream && t.traits.Congestion == opened
 }
@@ -285,7 +285,8 @@ func (t *Trial) listen() error {
 	return nil
 }
 
-// bind opens a socket on the trial's address and port, listening if it is TCP. Later sockets share the first one's port.
+// bind opens a socket on the trial's address and port, listening if it is TCP. Later sockets share the first one's
+// port.
 func (t *Trial) bind(share bool) (int, error) {
 	address, family := t.address, sock.IPv6
 	if address.IsValid() {
@@ -335,8 +336,8 @@ func bindTo(fd int, local *sock.Addr, share bool) error {
 	return nil
 }
 
-// accept takes the TCP flows of the client until all are there. A goroutine that continued to wait would keep the runtime's
-// monitor thread awake during the window.
+// accept takes the TCP flows of the client until all are there. A goroutine that continued to wait would keep the
+// runtime's monitor thread awake during the window.
 func (t *Trial) accept(listener int) {
 	for !t.stopping(stop) && !t.full() {
 		fd, e := sock.AcceptPolite(listener)
@@ -354,7 +355,8 @@ func (t *Trial) accept(listener int) {
 	}
 }
 
-// welcome reads the greeting of an accepted flow, starts its thread and answers. A connection without a greeting is not a flow.
+// welcome reads the greeting of an accepted flow, starts its thread and answers. A connection without a greeting is not
+// a flow.
 func (t *Trial) welcome(fd int) {
 	hello := make([]byte, greetingSize)
 	deadline := t.now() + int64(t.o.Setup)

@@ -20,11 +20,11 @@ import (
 // A response counts in the window in which it is whole. The response time begins before the request is sent, so the
 // connect is not in it.
 //
-// Prepare makes the keep-alive connections. If the server announces the close of a connection, the client connects again
-// and counts no error. A broken connection counts by kind, and the client connects again after a pause. With a connection
-// for each request the rules of crr hold: the client peeks at the end of the response and closes, so the kernel resets the
-// connection and neither side keeps a TIME_WAIT. The client's sockets have the system's congestion control, because setting
-// it is a system call.
+// Prepare makes the keep-alive connections. If the server announces the close of a connection, the client connects
+// again and counts no error. A broken connection counts by kind, and the client connects again after a pause. With a
+// connection for each request the rules of crr hold: the client peeks at the end of the response and closes, so the
+// kernel resets the connection and neither side keeps a TIME_WAIT. The client's sockets have the system's congestion
+// control, because setting it is a system call.
 //
 // The client's part is in http_client_linux.go, the server's in http_server_linux.go; package httpwire has the bytes.
 const (

@@ -204,8 +204,8 @@ func (a *answerer) read(w *worker, g *guest, b []byte) {
 func (a *answerer) flush(w *worker, g *guest) bool {
 	flags := 0
 	if g.leaves && g.well {
-		// The close goes out with the last bytes of the response, as serve closes at once. Otherwise a client that ends with a
-		// reset would often be first, and a firewall or balancer on the path would see only one side end.
+		// The close goes out with the last bytes of the response, as serve closes at once. Otherwise a client that ends with
+		// a reset would often be first, and a firewall or balancer on the path would see only one side end.
 		flags = sock.More
 	}
 	n, e := sock.Send(g.fd, g.rest, flags)

@@ -291,8 +291,8 @@ func (t *Trial) sumDatagrams(o *sample.Observation, workers []*worker, limit int
 	return silent
 }
 
-// drops reads how many datagrams each receiving socket has dropped; nil if the workload does not count datagrams. A kernel
-// before 4.12 has no such counter; the sum is then absent.
+// drops reads how many datagrams each receiving socket has dropped; nil if the workload does not count datagrams. A
+// kernel before 4.12 has no such counter; the sum is then absent.
 func (t *Trial) drops() map[*worker]sock.Memory {
 	if !t.work.straggles {
 		return nil

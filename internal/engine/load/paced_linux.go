@@ -11,11 +11,13 @@ import (
 )
 
 // The common part of clients that send by a schedule, or have several requests under way on a flow. A thread sends and
-// receives, and neither waits for the other: calls on its sockets return at once, and rest is the only place where it waits.
-// A response time counts from the scheduled time of the request. So it includes the delay of a request that went out late.
+// receives, and neither waits for the other: calls on its sockets return at once, and rest is the only place where it
+// waits. A response time counts from the scheduled time of the request. So it includes the delay of a request that went
+// out late.
 //
-// A thread with nothing under way sleeps until shortly before the next request, then reads the clock, because a processor
-// takes some microseconds to wake up. With a response under way it does not, because the peer may need the CPU.
+// A thread with nothing under way sleeps until shortly before the next request, then reads the clock, because a
+// processor takes some microseconds to wake up. With a response under way it does not, because the peer may need the
+// CPU.
 
 const (
 	// sendsAtOnce and receivesAtOnce bound what a step does in one direction before it turns to the other.
@@ -77,8 +79,8 @@ func (p *pace) begin(w *worker) {
 	p.schedule.start(w.trial.now(), float64(w.index)/float64(w.trial.pacers))
 }
 
-// scheduled returns the time of the next request and the present time, if the request is due and the flow has room for it. A
-// request that is due without room stalls the flow.
+// scheduled returns the time of the next request and the present time, if the request is due and the flow has room for
+// it. A request that is due without room stalls the flow.
 func (p *pace) scheduled(w *worker, underWay int, room bool) (due, now int64, ok bool) {
 	now = w.trial.now()
 	due, ok = p.schedule.due(now, underWay)
@@ -178,8 +180,8 @@ func (t *Trial) flightSize() int {
 // retryable reports whether a call would have blocked or was interrupted.
 func retryable(e syscall.Errno) bool { return e == syscall.EAGAIN || e == syscall.EINTR }
 
-// flight keeps the times of a flow's requests that are under way, by their sequence numbers, which count from 0. It is a
-// ring of fixed size.
+// flight keeps the times of a flow's requests that are under way, by their sequence numbers, which count from 0. It is
+// a ring of fixed size.
 type flight struct {
 	slots      []request
 	head, next uint64 // [head, next) are under way, except those answered out of order

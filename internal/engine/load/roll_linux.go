@@ -13,9 +13,9 @@ import (
 )
 
 // A server of http can leave and return within its trial, as pods do when their Deployment is rolled: Leave and Return.
-// While it drains it takes connections, and each response is the last of its connection. Then it ends like a process: its
-// listeners refuse, and it closes its connections with all that is under way. To return it opens new listeners: of several
-// on one port that were shut and listen again, the kernel serves only the last.
+// While it drains it takes connections, and each response is the last of its connection. Then it ends like a process:
+// its listeners refuse, and it closes its connections with all that is under way. To return it opens new listeners: of
+// several on one port that were shut and listen again, the kernel serves only the last.
 
 // States of a server.
 const (

@@ -9,8 +9,8 @@ import (
 )
 
 // Request-response over TCP: two system calls per transaction at each side. The client reads the clock once, because a
-// transaction begins when the previous one ends. A reply that misses the timeout counts as one timeout. The client still
-// waits for the reply, because TCP will deliver it.
+// transaction begins when the previous one ends. A reply that misses the timeout counts as one timeout. The client
+// still waits for the reply, because TCP will deliver it.
 
 // rrWork returns how one side runs rr.
 func rrWork(s plan.RR, client bool) work {
@@ -146,7 +146,8 @@ func (r *responder) receive(w *worker, n int, e syscall.Errno) bool {
 }
 
 // Request-response over UDP: the first 8 bytes of a request are a sequence number, which the response repeats. A reply
-// that misses the timeout counts as a timeout, and the client sends the next request. The number identifies late replies.
+// that misses the timeout counts as a timeout, and the client sends the next request. The number identifies late
+// replies.
 
 // datagramRequester is the client.
 type datagramRequester struct {

@@ -7,9 +7,9 @@ import (
 
 // schedule gives the times of the requests of one flow, on the trial's clock in ns.
 //
-// In an open loop, events have a constant distance or are a Poisson process, independent of the responses. Each event is a
-// burst of requests, by default of one. In a closed loop requests are due as soon as the responses allow: a burst when
-// nothing is under way, or one request whenever fewer than depth are.
+// In an open loop, events have a constant distance or are a Poisson process, independent of the responses. Each event
+// is a burst of requests, by default of one. In a closed loop requests are due as soon as the responses allow: a burst
+// when nothing is under way, or one request whenever fewer than depth are.
 type schedule struct {
 	gap    float64 // mean distance of events; 0 in a closed loop
 	random *rand.PCG
@@ -26,8 +26,8 @@ func newSchedule(perSecond float64, burst int, random *rand.PCG) schedule {
 	return schedule{gap: 1e9 * float64(burst) / perSecond, burst: burst, random: random}
 }
 
-// start begins an open loop at now. The first event of a constant loop is a share of the gap later, so that flows do not
-// send at the same instants.
+// start begins an open loop at now. The first event of a constant loop is a share of the gap later, so that flows do
+// not send at the same instants.
 func (s *schedule) start(now int64, share float64) {
 	if s.gap == 0 {
 		return

@@ -236,8 +236,8 @@ func (w *worker) see(p int32) {
 	}
 }
 
-// mark is the tally at an edge. An idle thread may notice a new phase late. It completed nothing since then, so its edge has
-// the time at which Run changed the phase.
+// mark is the tally at an edge. An idle thread may notice a new phase late. It completed nothing since then, so its
+// edge has the time at which Run changed the phase.
 func (w *worker) mark(edge int) tally {
 	n := w.tally()
 	if at := w.trial.edges[edge].Load(); w.idle && at != 0 {
@@ -304,11 +304,12 @@ func (w *worker) missed(e syscall.Errno) bool {
 	return true
 }
 
-// spinsAtOnce bounds the polls of a spinning thread between checks of the phase. A pulse does the same for a sleeping one.
+// spinsAtOnce bounds the polls of a spinning thread between checks of the phase. A pulse does the same for a sleeping
+// one.
 const spinsAtOnce = 4096
 
-// recv is sock.Recv, without sleeping if the workload spins. Between two attempts it yields the CPU: to a peer, or to the
-// softirq work that delivers the bytes. EINTR means that the thread should check the phase.
+// recv is sock.Recv, without sleeping if the workload spins. Between two attempts it yields the CPU: to a peer, or to
+// the softirq work that delivers the bytes. EINTR means that the thread should check the phase.
 func (w *worker) recv(fd int, b []byte, flags int) (int, syscall.Errno) {
 	if !w.spin {
 		return sock.Recv(fd, b, flags)

@@ -109,7 +109,7 @@ type Lookup struct {
 	due, open [2]bool
 	// found means that an answer had an address, failed that a server reported a failure; both in this attempt.
 	found, failed bool
-	// Stream says that queries go over TCP.
+	// Stream means that queries go over TCP.
 	Stream bool
 	// Deadline is when to call Expire, by the clock of the caller.
 	Deadline int64

@@ -40,7 +40,8 @@ type Recorder struct {
 	Missing []string
 }
 
-// Open prepares the events of the CPUs, and follows packets if there is a tracker. It fails without the right to sample.
+// Open prepares the events of the CPUs, and follows packets if there is a tracker. It fails without the right to
+// sample.
 func Open(o Options) (r *Recorder, err error) {
 	r = &Recorder{options: o}
 	if o.Tracker != nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// Repositories of the image by default. A release pushes its image to ReleaseRepository. The registry of Repository does not
-// exist, so that a node without the image of a development build reports an error and asks no registry on the internet.
+// Repositories of the image by default. A release pushes its image to ReleaseRepository. The registry of Repository
+// does not exist, so that a node without the image of a development build reports an error and asks no registry on the
+// internet.
 const (
 	Repository        = "cnibench.local/cnibench"
 	ReleaseRepository = "ghcr.io/cnibench/cnibench"
@@ -21,7 +22,7 @@ const (
 // released is the version of a release: v0.1.0, 0.1.0 or 0.1.0-rc.1, and no snapshot or commit after one.
 var released = pattern.New(`^v?[0-9]+\.[0-9]+\.[0-9]+(-rc\.[0-9]+)?$`)
 
-// Released reports whether the version is that of a release, whose image is in a registry.
+// Released reports whether the version is a release, whose image is in a registry.
 func Released(version string) bool { return released.MatchString(version) }
 
 // dockerHub is the library's name of the registry docker.io.

@@ -1,8 +1,8 @@
 // Package kind is the environment `--env kind`: it creates a kind cluster for each profile, installs the profile's CNI
 // there, and removes the cluster again. It needs a container engine.
 //
-// All nodes of a kind cluster are containers of one machine: the results are the cost of software, without a wire between
-// the nodes. Tests replace Provider, and need no containers.
+// All nodes of a kind cluster are containers of one machine: the results are the cost of software, without a wire
+// between the nodes. Tests replace Provider, and need no containers.
 package kind
 
 import (
@@ -61,8 +61,8 @@ func nameOf(v plan.Variant) string {
 	return name
 }
 
-// create creates a cluster for the profile and installs it. On an error it removes the cluster, and the error names what it
-// could not remove. It fails if a cluster of that name exists already.
+// create creates a cluster for the profile and installs it. On an error it removes the cluster, and the error names
+// what it could not remove. It fails if a cluster of that name exists already.
 func create(ctx context.Context, p containerEngine, o upOptions) (*kindCluster, error) {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}

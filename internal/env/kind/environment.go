@@ -24,8 +24,8 @@ type environment struct {
 	dir string
 }
 
-// Open makes a kind cluster for each profile of a plan, with the image of the agents in it. All exist at the same time, so
-// that trials interleave. It returns the environment and the plan with the names of the clusters.
+// Open makes a kind cluster for each profile of a plan, with the image of the agents in it. All exist at the same time,
+// so that trials interleave. It returns the environment and the plan with the names of the clusters.
 func Open(ctx context.Context, want plan.Plan, agents *image.Image, o clusters.Options) (*environment, plan.Plan, error) {
 	names := profiles(want)
 	engine, err := findEngine()

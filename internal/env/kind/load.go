@@ -15,8 +15,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/number"
 )
 
-// LoadImage imports the image on every node of a cluster and returns their names. It needs the container engine that made
-// the cluster.
+// LoadImage imports the image on every node of a cluster and returns their names. It needs the container engine that
+// made the cluster.
 func LoadImage(ctx context.Context, name string, i *image.Image) ([]string, error) {
 	list, err := internalNodes(name)
 	if err != nil {

@@ -62,7 +62,8 @@ var watchRight = Right{Resource: "pods", Verb: "watch", Namespaced: true, Option
 // pod of its node.
 var restRight = Right{Resource: "nodes", Subresource: "proxy", Verb: "get", Why: "to read what nodes and daemons use at rest, from their kubelets: idle needs it. It also gives access to every pod of a node"}
 
-// Rights are all that a run needs on a cluster, by resource, and the optional ones. deploy/rbac.yaml grants exactly these.
+// Rights are all that a run needs on a cluster, by resource, and the optional ones. deploy/rbac.yaml grants exactly
+// these.
 var Rights = []Right{
 	{Resource: "namespaces", Verb: "create", Why: "each run has namespaces of its own"},
 	{Resource: "namespaces", Verb: "get", Why: "to see that they are gone when the run ends, or why not"},

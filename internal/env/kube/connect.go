@@ -50,7 +50,7 @@ type Cluster struct {
 	// pods and services are those that exist, by their names in the layout.
 	pods     map[string]standing
 	services map[serviceSpec]reachable
-	// forward is true once exec has been refused and port-forward is used; refused says why.
+	// forward is true once exec has been refused and port-forward is used; refused is the reason.
 	forward bool
 	refused string
 	streams map[*stream]struct{}

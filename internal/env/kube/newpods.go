@@ -144,8 +144,8 @@ func (a *arrivals) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// pod creates a pod that is due, waits for its report and removes it. It notes the result in o; nil for a pod that does not
-// count.
+// pod creates a pod that is due, waits for its report and removes it. It notes the result in o; nil for a pod that does
+// not count.
 func (a *arrivals) pod(ctx context.Context, due time.Time, o *sample.Observation) {
 	p := a.object()
 	now := &arrival{changed: make(chan struct{}, 1)}

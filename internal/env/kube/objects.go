@@ -127,7 +127,8 @@ func containerOf(i identity, o Options, host bool) corev1.Container {
 	}
 }
 
-// forwardPort returns the port of a pod's main process. On a node, it depends on the run: other runs may listen there, too.
+// forwardPort returns the port of a pod's main process. On a node, it depends on the run: other runs may listen there,
+// too.
 func (i identity) forwardPort(host bool) int {
 	if !host {
 		return forwardPort

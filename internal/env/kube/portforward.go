@@ -41,8 +41,8 @@ func authenticate(w io.Writer, r *bufio.Reader, token string) error {
 	return errRefused
 }
 
-// ServeForwarded lets a run's controller into a pod where exec is refused. The pod's main process listens on a loopback port, the API
-// server's port-forward leads there, and the run's token authenticates the controller.
+// ServeForwarded lets a run's controller into a pod where exec is refused. The pod's main process listens on a loopback
+// port, the API server's port-forward leads there, and the run's token authenticates the controller.
 //
 //	controller              pod
 //	"cnibench TOKEN\n"  ->

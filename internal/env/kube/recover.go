@@ -52,7 +52,7 @@ type lostError struct{ why string }
 
 func (e *lostError) Error() string { return e.why }
 
-// stands returns what is wrong with the run's pods, nil for nothing.
+// stands returns an error that describes what is wrong with the run's pods, or nil.
 func (c *Cluster) stands(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(ctx, askLimit)
 	defer stop()

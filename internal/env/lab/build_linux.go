@@ -24,8 +24,8 @@ import (
 // switchBridge is the name of the bridge in the switch.
 const switchBridge = "br0"
 
-// ageing keeps the forwarding entries of the switch for a day, in hundredths of a second. An instance that waits for its
-// next trial must not flood its first packets.
+// ageing keeps the forwarding entries of the switch for a day, in hundredths of a second. An instance that waits for
+// its next trial must not flood its first packets.
 const ageing = 24 * 3600 * 100
 
 // builder makes one instance. Each step covers all namespaces.

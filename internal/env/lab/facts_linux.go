@@ -41,9 +41,9 @@ const (
 	factPolicies = "lab.policies"
 	// factTrafficPolicy is the externalTrafficPolicy of the measured Services.
 	factTrafficPolicy = "lab.traffic_policy"
-	// factConntrack says whether connections between pods are tracked.
+	// factConntrack is yes or no: whether connections between pods are tracked.
 	factConntrack = "lab.conntrack"
-	// factBridgeNetfilter says whether netfilter sees bridged packets.
+	// factBridgeNetfilter is yes or no: whether netfilter sees bridged packets.
 	factBridgeNetfilter = "lab.bridge_netfilter"
 	// factConnections is how many other connections each node tracks.
 	factConnections = "lab.connections"

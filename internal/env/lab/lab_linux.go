@@ -363,8 +363,8 @@ func (l *Lab) Close(ctx context.Context) error {
 	return err
 }
 
-// VerifierLogs returns the logs of all profiles whose programs the BPF verifier rejected, by name. Instance.Err has only the
-// last line.
+// VerifierLogs returns the logs of all profiles whose programs the BPF verifier rejected, by name. Instance.Err has
+// only the last line.
 func (l *Lab) VerifierLogs() map[string]string {
 	logs := map[string]string{}
 	for _, i := range l.instances {

@@ -47,8 +47,8 @@ func memoryLeft() (left int64, where string) {
 	return left, where
 }
 
-// podDescriptors is how many descriptors a pod of a profile takes while it is raised: its namespace, the handle of its links,
-// and its BPF programs, maps and links. Measured with 10 and 60 pods on each of two nodes.
+// podDescriptors is how many descriptors a pod of a profile takes while it is raised: its namespace, the handle of its
+// links, and its BPF programs, maps and links. Measured with 10 and 60 pods on each of two nodes.
 func podDescriptors(v plan.Variant) int {
 	switch p, _ := profile.Lookup(v.Profile()); {
 	case p.Family == "cilium":

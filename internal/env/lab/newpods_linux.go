@@ -23,7 +23,8 @@ import (
 )
 
 const (
-	// mostNewPods bounds the new pods that exist at the same time, madeAhead the namespaces that wait for their attachment.
+	// mostNewPods bounds the new pods that exist at the same time, madeAhead the namespaces that wait for their
+	// attachment.
 	mostNewPods = 32
 	madeAhead   = 2
 )

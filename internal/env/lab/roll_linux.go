@@ -11,8 +11,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/each"
 )
 
-// Roll removes a backend from its Service, or adds it again, on all nodes at the same time. It returns when the rules or
-// programs of all nodes have changed. At most one backend of a Service may be removed.
+// Roll removes a backend from its Service, or adds it again, on all nodes at the same time. It returns when the rules
+// or programs of all nodes have changed. At most one backend of a Service may be removed.
 func (l *Lab) Roll(ctx context.Context, b control.Backend, in bool) error {
 	inst, err := l.up(b.Route.Variant)
 	if err != nil {

@@ -82,9 +82,9 @@ var ErrNoIPv6 = errors.New("there is no IPv6 form of it")
 // ErrNoIPVS is the error of a profile that the lab does not model with kube-proxy in ipvs mode.
 var ErrNoIPVS = errors.New("beside kube-proxy in ipvs mode Felix has more chains, which this version does not model")
 
-// NewSpec describes an instance of a variant. l has the conditions of the run; zero fields have their defaults. For each
-// entry of backends, all different, it adds Services with that many backends, and enough pods. The same arguments give
-// the same description.
+// NewSpec describes an instance of a variant. l has the conditions of the run; zero fields have their defaults. For
+// each entry of backends, all different, it adds Services with that many backends, and enough pods. The same arguments
+// give the same description.
 func NewSpec(name plan.Variant, l plan.Lab, backends ...backendSet) (instanceSpec, error) {
 	d, err := lookUp(name.Profile(), nil)
 	if err != nil {
@@ -140,8 +140,8 @@ func (s instanceSpec) newNode(number int) dataplane.Node {
 	return n
 }
 
-// services returns the Services of an instance. A new connection in iptables mode walks the rules of all Services before
-// its own. In the middle, the measured Services have the mean cost.
+// services returns the Services of an instance. A new connection in iptables mode walks the rules of all Services
+// before its own. In the middle, the measured Services have the mean cost.
 func services(s instanceSpec, backends []backendSet) []serviceSpec {
 	measured := []serviceSpec{
 		{Name: LocalService, VIP: s.net.local, NodePort: localNodePort, UDP: true, Backends: []PodRef{{0, 1}}},

@@ -18,8 +18,8 @@ var (
 // OtherLocale is Number's error for a number with a decimal comma.
 const OtherLocale = "is of another locale"
 
-// Number reads a decimal number with a point. It refuses hex, "inf" and "1_000", and names the fault of numbers of other
-// locales.
+// Number reads a decimal number with a point. It refuses hex, "inf" and "1_000", and names the fault of numbers of
+// other locales.
 func Number(s string) (float64, error) {
 	switch {
 	case plainNumber.MatchString(s):

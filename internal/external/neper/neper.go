@@ -119,7 +119,8 @@ func (n *neperRun) numbers(keys []string, to ...*float64) error {
 	return errors.Join(errs...)
 }
 
-// transactions reads the totals of tcp_rr or tcp_crr. Both print the same keys, so the output does not name the workload.
+// transactions reads the totals of tcp_rr or tcp_crr. Both print the same keys, so the output does not name the
+// workload.
 func (n *neperRun) transactions(r *adapter.Reading) error {
 	var from, to, rate float64
 	if err := n.numbers([]string{"time_start", "time_end", "throughput", "num_transactions"}, &from, &to, &rate, &r.Work); err != nil {

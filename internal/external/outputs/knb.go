@@ -174,7 +174,8 @@ func knbBandwidth(r *adapter.Reading, tool, text string, unit float64) error {
 	return err
 }
 
-// An archive of knb holds the text that iperf3 printed, without JSON. Its file env is read as text; nothing in it is run.
+// An archive of knb holds the text that iperf3 printed, without JSON. Its file env is read as text; nothing in it is
+// run.
 func matchKnbArchive(b []byte) bool { return bytes.HasPrefix(b, []byte{0x1f, 0x8b}) }
 
 // mostKnbMembers bounds the files of an archive; knb writes about thirty.

@@ -57,8 +57,8 @@ type knbFolder struct {
 	total int64
 }
 
-// openKnbFolder reads the results folder of InfraBuilder's benchmark of CNIs of 2024: PROFILE/RUN/TEST-client.stdout, the
-// JSON of iperf3, and all.results. Links are not followed and nothing outside the folder is opened.
+// openKnbFolder reads the results folder of InfraBuilder's benchmark of CNIs of 2024: PROFILE/RUN/TEST-client.stdout,
+// the JSON of iperf3, and all.results. Links are not followed and nothing outside the folder is opened.
 func openKnbFolder(name string) (adapter.Batch, error) {
 	root, err := os.OpenRoot(name)
 	if err != nil {

@@ -5,10 +5,11 @@
 //	                     ▼
 //	            rules ──► Report{Findings} ──► report.BuildCheck
 //
-// Rules use physics, arithmetic, Kubernetes and statistics, never the author's name. Every rule runs on every result and
-// is silent where the facts that it needs are missing. Some rules read one trial (rate times time is not the amount moved),
-// some compare cells (faster across the wire than the bare hosts), some read the recorded conditions (a CNI installed
-// over the remains of another), and some judge the claims of the text (claim.go). docs/reference/check.md lists them.
+// Rules use physics, arithmetic, Kubernetes and statistics, never the author's name. Every rule runs on every result
+// and is silent where the facts that it needs are missing. Some rules read one trial (rate times time is not the amount
+// moved), some compare cells (faster across the wire than the bare hosts), some read the recorded conditions (a CNI
+// installed over the remains of another), and some judge the claims of the text (claim.go). docs/reference/check.md
+// lists them.
 //
 // Rules compare intervals, so that noise is not a defect: the near ends of two intervals must be apart by the rule's
 // margin. A single repetition has only its value, and the rule few-repetitions reports that.

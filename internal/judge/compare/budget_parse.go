@@ -19,9 +19,9 @@ import (
 //	[key=pattern ...] [workload.]metric >|< limit
 //
 // Filters come first (ParseFilter). The metric may have the kind of its workload before it, and a percentile may stand
-// for the times of that workload: rr.p99 is rtt.p99 of rr, http.p99 is response_time.p99 of http. A limit with a sign is
-// a change, in percent of A: "> +5%", "< -3%". One without is a value of B, in the metric's unit or one that converts
-// to it: "< 900Mbit/s", "> 35us", "> 0.1%".
+// for the times of that workload: rr.p99 is rtt.p99 of rr, http.p99 is response_time.p99 of http. A limit with a sign
+// is a change, in percent of A: "> +5%", "< -3%". One without is a value of B, in the metric's unit or one that
+// converts to it: "< 900Mbit/s", "> 35us", "> 0.1%".
 func ParseBudget(s string) (Budget, error) {
 	b := Budget{Text: s}
 	if err := b.parse(); err != nil {

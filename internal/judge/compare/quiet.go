@@ -392,8 +392,8 @@ func (a *Analysis) Undisturbed() (share float64, measured, enough bool) {
 	return a.quiet.share, len(a.quiet.full) > 0, a.quiet.enough()
 }
 
-// Alone reports whether a result has no bare path beside its profiles, so that its machine's state is known only from
-// the profiles.
+// Alone reports whether a result has no bare path in addition to its profiles, so that its machine's state is known
+// only from the profiles.
 func (a *Analysis) Alone() bool { return a.quiet.alone }
 
 // Cold reports whether a result is from a version that read the yardstick with the path's caches, so that no value is

@@ -20,8 +20,8 @@ const (
 	// margin.
 	Better Verdict = "better"
 	Worse  Verdict = "worse"
-	// Same: two one-sided tests reject, at the wanted confidence, that the difference is beyond the margin (TOST). That the
-	// ratio alone is within is not enough.
+	// Same: two one-sided tests reject, at the wanted confidence, that the difference is beyond the margin (TOST). That
+	// the ratio alone is within is not enough.
 	Same Verdict = "same"
 	// Inconclusive: none of these is proved.
 	Inconclusive Verdict = "inconclusive"

@@ -80,7 +80,8 @@ func ofAddon(n *position.Node, key string) carrier {
 	return c
 }
 
-// bareCarrier returns the values in a document without a kind that installs charts: of helmfile, of fleet.yaml, or an add-on of EKS.
+// bareCarrier returns the values in a document without a kind that installs charts: of helmfile, of fleet.yaml, or an
+// add-on of EKS.
 func bareCarrier(n *position.Node) (c carrier, ok bool) {
 	if addon := n.At("addon"); addon != nil {
 		c = ofAddon(addon, "addonName")

@@ -1,4 +1,4 @@
-// Package config reads the configuration of a cluster's network and says what will be in force.
+// Package config reads the configuration of a cluster's network and reports what will be in force.
 //
 // The settings asked for and those in force often differ: charts ignore unknown keys, agents fall back to other modes,
 // distributions change defaults. A comparison of CNIs then measures another dataplane than its title says.
@@ -6,9 +6,9 @@
 //	values ─► chart ─┐
 //	files, cluster ──┴─► objects ─► settings in force ─► findings, profile
 //
-// There is one reader of objects, for files, for what a chart renders and for what a cluster has. What a chart decides is
-// known from its rendering alone: without the chart, values are judged in part. The package is pure; the caller renders.
-// Whether a setting is in force on the nodes is for package detect to prove.
+// There is one reader of objects, for files, for what a chart renders and for what a cluster has. What a chart decides
+// is known from its rendering alone: without the chart, values are judged in part. The package is pure; the caller
+// renders. Whether a setting is in force on the nodes is for package detect to prove.
 package config
 
 import (
@@ -140,7 +140,8 @@ func (r Report) Inconclusive() bool {
 	return slices.ContainsFunc(r.Documents, func(d Document) bool { return d.NotJudged != "" })
 }
 
-// Check judges inputs that together configure one cluster. The error is position.Faults with every mistake of every input.
+// Check judges inputs that together configure one cluster. The error is position.Faults with every mistake of every
+// input.
 func Check(inputs []Input, known Known) (Report, error) {
 	var faults position.Faults
 	wayOut := ""

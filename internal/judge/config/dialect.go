@@ -134,7 +134,8 @@ func programSettings(s source, spec *position.Node) []value {
 	return all
 }
 
-// flags returns the flags of a list of arguments. A flag without a value is true, unless the next argument is its value.
+// flags returns the flags of a list of arguments. A flag without a value is true, unless the next argument is its
+// value.
 func flags(s source, path string, list *position.Node) []value {
 	if list == nil || list.Kind != position.List {
 		return nil

@@ -15,8 +15,8 @@ var proxyDefaults = values{reader: kubeProxy, defaults: map[string]string{"mode"
 // proxyKeys are the keys of kube-proxy's configuration in its ConfigMaps; kubeadm's is the first.
 var proxyKeys = []string{"config.conf", "config", "kube-proxy.yaml", "config.yaml"}
 
-// ProxyConfig returns the mode and the clusterCIDR in the data of kube-proxy's ConfigMap. ok is false if the data has no
-// KubeProxyConfiguration. It fails if the text is not YAML.
+// ProxyConfig returns the mode and the clusterCIDR in the data of kube-proxy's ConfigMap. ok is false if the data has
+// no KubeProxyConfiguration. It fails if the text is not YAML.
 func ProxyConfig(data map[string]string) (mode, clusterCIDR string, ok bool, err error) {
 	for _, key := range proxyKeys {
 		var faults position.Faults

@@ -157,7 +157,8 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	return "", relevant
 }
 
-// readInto reads n, which is at the path root of its document, into *v, or over the defaults if nothing was read before.
+// readInto reads n, which is at the path root of its document, into *v, or over the defaults if nothing was read
+// before.
 func readInto(v **values, defaults values, s source, root string, n *position.Node) bool {
 	*v = cmp.Or(*v, defaults.fresh())
 	(*v).read(s, root, n)

@@ -72,7 +72,8 @@ func (m minors) notJudged() string {
 	return ""
 }
 
-// Minor returns the minor version of a CNI whose major version is 1, such as 16 for "v1.16.5". ok is false for any other text.
+// Minor returns the minor version of a CNI whose major version is 1, such as 16 for "v1.16.5". ok is false for any
+// other text.
 func Minor(version string) (minor int, ok bool) {
 	rest, is1 := strings.CutPrefix(strings.TrimPrefix(version, "v"), "1.")
 	digits := rest

@@ -1,5 +1,5 @@
-// Package itinerary turns what was seen of many transactions into one journey: the steps that they pass, with the time of
-// each.
+// Package itinerary turns what was seen of many transactions into one journey: the steps that they pass, with the time
+// of each.
 //
 // Of aligns the transactions of a trace. Most take the same way, step by step; those that do not are counted and left
 // out. What other programs do only makes a transaction slower, so times are those of undisturbed ones: the transactions

@@ -9,7 +9,7 @@ import (
 // Adjust returns the p values of a family of tests, corrected for their number by the procedure of Benjamini and
 // Hochberg (1995). If every test with a corrected value of at most q is called different, the expected share of wrong
 // calls among all calls is at most q. The tests must be independent or positively dependent, as are tests with a common
-// baseline. If nothing differs at all, the chance of any call is at most q. The order is that of ps.
+// baseline. If nothing differs at all, the chance of any call is at most q. The result is in the order of ps.
 func Adjust(ps []float64) []float64 {
 	order := ascending(ps)
 	out := make([]float64, len(ps))
@@ -24,7 +24,7 @@ func Adjust(ps []float64) []float64 {
 
 // Holm returns the p values of a family of tests, corrected for their number by the procedure of Holm (1979): the
 // chance of any wrong call among tests with a corrected value of at most q is at most q, however the tests depend on
-// one another. The order is that of ps.
+// one another. The result is in the order of ps.
 func Holm(ps []float64) []float64 {
 	out := make([]float64, len(ps))
 	most := 0.0

@@ -30,7 +30,7 @@ import (
 // ErrNoMount means that cgroup v2 is not mounted.
 var ErrNoMount = errors.New("cgroup v2 is not mounted")
 
-// Root returns where cgroup v2 is mounted: /sys/fs/cgroup, or a directory beside the v1 controllers on a hybrid
+// Root returns where cgroup v2 is mounted: /sys/fs/cgroup, or a directory next to the v1 controllers on a hybrid
 // machine.
 func Root() (string, error) { return find("cgroup2", "", ErrNoMount) }
 

@@ -25,7 +25,7 @@ type Entry struct {
 	Original, Reply Tuple
 	// Replied means that a packet of the reply direction was seen.
 	Replied bool
-	// Mark is that of the connection.
+	// Mark is the connection's mark.
 	Mark   uint32
 	Labels Labels
 }

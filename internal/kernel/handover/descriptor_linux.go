@@ -59,7 +59,7 @@ func receiveAll(c *net.UnixConn, buffer []byte, name string) (n int, files []*os
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:oobn])
 	if err != nil {
-		return n, nil, nil // nothing beside it
+		return n, nil, nil // no valid control message
 	}
 	for _, m := range messages {
 		fds, err := unix.ParseUnixRights(&m)

@@ -77,7 +77,7 @@ type loader struct {
 	id uint32
 	// shared has the names of maps that rules share, by their values.
 	shared map[string]string
-	// anew means that the table exists: the kernel chooses unused names for anonymous maps.
+	// anew is true if the table exists: the kernel chooses unused names for anonymous maps.
 	anew bool
 }
 

@@ -47,8 +47,9 @@ func ReuseAddress(_, _ string, c syscall.RawConn) error {
 	return errors.Join(err, failed)
 }
 
-// HearICMP is the Control of a net.Dialer that lets the first ICMP message refuse a TCP connection. Without it, a message
-// that arrives within connect(), as it does on one CPU, has no effect until the SYN has been repeated and refused again.
+// HearICMP is the Control of a net.Dialer that lets the first ICMP message refuse a TCP connection. Without it, a
+// message that arrives within connect(), as it does on one CPU, has no effect until the SYN has been repeated and
+// refused again.
 func HearICMP(network, _ string, c syscall.RawConn) error {
 	level, option := unix.IPPROTO_IP, unix.IP_RECVERR
 	switch network {

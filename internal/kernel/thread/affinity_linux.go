@@ -27,8 +27,8 @@ func CPUs() ([]int, error) {
 	return cpus, nil
 }
 
-// SetCPUs confines the calling thread, and the processes that it starts from then on, to cpus. The goroutine must be locked
-// to its thread.
+// SetCPUs confines the calling thread, and the processes that it starts from then on, to cpus. The goroutine must be
+// locked to its thread.
 func SetCPUs(cpus []int) error {
 	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinity(0, maskOf(cpus)))
 }

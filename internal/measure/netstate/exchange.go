@@ -94,8 +94,9 @@ type Wrapping struct {
 
 // Content is the result of messages with known content to an Echo and back (`cnibench look --content`).
 type Content struct {
-	// Small and Large are datagrams: of 128 bytes, and the largest that pass. Blocks are parts of a TCP stream; Words are its small parts
-	// before them, one in a packet. Bare are datagrams without a checksum, as large as the device may send: a damaged one arrives.
+	// Small and Large are datagrams: of 128 bytes, and the largest that pass. Blocks are parts of a TCP stream; Words are
+	// its small parts before them, one in a packet. Bare are datagrams without a checksum, as large as the device may
+	// send: a damaged one arrives.
 	Small  Exchange `json:"small"`
 	Large  Exchange `json:"large"`
 	Bare   Exchange `json:"bare"`

@@ -1,6 +1,7 @@
 // Package netstate holds what can be seen of the network from one place: a pod, or a node through a host-network pod.
 //
-// `cnibench look` writes the document. What it could not see is listed with the reason, so that unseen never means absent.
+// `cnibench look` writes the document. What it could not see is listed with the reason, so that unseen never means
+// absent.
 package netstate
 
 import (
@@ -157,7 +158,7 @@ func (s State) Device(name string) (Device, bool) {
 }
 
 // Way returns the device of the default route and its MTU: the route's if it has one. Without such a route it is the
-// only device besides lo, if there is just one.
+// only device other than lo, if there is just one.
 func (s State) Way() (Device, int, bool) {
 	for _, r := range s.Routes {
 		if r.To.Bits() != 0 || r.Blackhole {

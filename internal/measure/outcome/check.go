@@ -369,7 +369,8 @@ func (t *trial) fewSamples() string {
 }
 
 func (t *trial) fewOperations(s *side) string {
-	// The workload sets the number of a ping with an interval and of an open loop. The kernel answers an echo and counts nothing.
+	// The workload sets the number of a ping with an interval and of an open loop. The kernel answers an echo and counts
+	// nothing.
 	if t.is.Interval > 0 || t.is.Open() || s == t.server && t.is.Kernel() {
 		return ""
 	}

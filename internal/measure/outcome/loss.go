@@ -34,13 +34,13 @@ type located struct {
 	Drops []sample.Drop
 }
 
-// locate returns where datagrams were lost, from the counters of the two sides and of the hosts between them. If drops is nil
-// it uses the devices of the two ends. It returns false without a loss, or without a receiver's count.
+// locate returns where datagrams were lost, from the counters of the two sides and of the hosts between them. If drops
+// is nil it uses the devices of the two ends. It returns false without a loss, or without a receiver's count.
 //
-// From the receiver towards the sender, each counter explains a part of the loss. The rest is the path's: a filter, a route,
-// an unseen host. Counters include other traffic, so none explains more than the remaining loss. The sending and the
-// receiving device also count a packet that a full backlog drops, and a tunnel device counts the drops of the queueing
-// discipline below it, so Locate subtracts these.
+// From the receiver towards the sender, each counter explains a part of the loss. The rest is the path's: a filter, a
+// route, an unseen host. Counters include other traffic, so none explains more than the remaining loss. The sending and
+// the receiving device also count a packet that a full backlog drops, and a tunnel device counts the drops of the
+// queueing discipline below it, so Locate subtracts these.
 func locate(client, server *sample.Observation, drops []sample.Drop) (located, bool) {
 	d := datagramsOf(client, server)
 	if d == nil || d.Lost == 0 {

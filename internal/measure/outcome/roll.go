@@ -14,8 +14,8 @@ const lastMoments = 0.05
 // rolled reports whether the backends of the trial left their Service and returned.
 func (t *trial) rolled() bool { return t.server != nil && len(t.server.Rolls) > 0 }
 
-// rolls derives the metrics of the rolls. The times are the longest of the trial: the slowest node to learn determines the
-// failures of a client.
+// rolls derives the metrics of the rolls. The times are the longest of the trial: the slowest node to learn determines
+// the failures of a client.
 func (t *trial) rolls() {
 	if !t.rolled() || t.client == nil {
 		return

@@ -17,9 +17,9 @@ const (
 	busyRow = 20
 )
 
-// Stalled describes a path that was cut within the window: a busy side completed nothing until the end. The numbers of such a
-// trial would be means over two states. It returns "" without such evidence, and always for a window without progress rows
-// or with rolled backends.
+// Stalled describes a path that was cut within the window: a busy side completed nothing until the end. The numbers of
+// such a trial would be means over two states. It returns "" without such evidence, and always for a window without
+// progress rows or with rolled backends.
 func Stalled(w plan.Workload, client, server *sample.Observation) string {
 	silence, side := silent(w, client, server)
 	return when(silence >= silentFor && !w.Traits().Roll && !w.Traits().Names.Given(), // dns waits for its timeouts
@@ -39,8 +39,8 @@ func silent(w plan.Workload, client, server *sample.Observation) (longest time.D
 	return longest, side
 }
 
-// silentEnd returns the silence at the end of a window whose earlier rows have a mean of at least busy operations; 0 if it
-// is below silentShare.
+// silentEnd returns the silence at the end of a window whose earlier rows have a mean of at least busy operations; 0 if
+// it is below silentShare.
 func silentEnd(all []sample.Interval, busy uint64) time.Duration {
 	rows := sample.InWindow(all)
 	n := len(rows)

@@ -21,8 +21,8 @@ func (t *trial) distribution(family string, h *sample.Histogram) {
 	}
 }
 
-// doubtful is the highest quantile whose absence causes a warning. A short window usually lacks the higher ones, and a warning
-// on every cell would hide the important ones.
+// doubtful is the highest quantile whose absence causes a warning. A short window usually lacks the higher ones, and a
+// warning on every cell would hide the important ones.
 const doubtful = 0.99
 
 // percentile derives one percentile, or notes that it has too few values.

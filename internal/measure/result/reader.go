@@ -74,8 +74,8 @@ func NewReader(r io.Reader, name string) (*Reader, error) {
 // Header returns the first line.
 func (r *Reader) Header() Header { return r.header }
 
-// Next returns the next record, or io.EOF after the last. It leaves out a last line without its newline, which was cut during
-// the write; Warning reports it.
+// Next returns the next record, or io.EOF after the last. It leaves out a last line without its newline, which was cut
+// during the write; Warning reports it.
 func (r *Reader) Next() (Record, error) {
 	b, err := r.next()
 	if err != nil {

@@ -1,5 +1,6 @@
 // Package result is the result file: JSON Lines, a header first, then one record per trial, each synced before the
-// next trial starts, so that a killed run loses no finished trial. docs/reference/result-file.md specifies it field by field.
+// next trial starts, so that a killed run loses no finished trial. docs/reference/result-file.md specifies it field by
+// field.
 package result
 
 import (

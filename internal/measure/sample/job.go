@@ -29,7 +29,8 @@ type Loss struct {
 	// start of the window; 0 in the warm-up.
 	Step    uint64 `json:"step"`
 	AfterNs int64  `json:"after_ns"`
-	// RegroupNs is how long it took until the window of the smaller group began, its warm-up included, by the controller's clock.
+	// RegroupNs is how long it took until the window of the smaller group began, its warm-up included, by the controller's
+	// clock.
 	RegroupNs int64 `json:"regroup_ns"`
 	// Before and Exchange are the distributions of the complete steps in the window before the loss, with Members
 	// members.

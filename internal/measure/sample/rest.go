@@ -17,7 +17,8 @@ type NodeRest struct {
 
 // RestPart is what one part of a node used.
 type RestPart struct {
-	// Name is "kubelet", "runtime", "this run", "other pods", or the namespace and the container of a daemon of the network.
+	// Name is "kubelet", "runtime", "this run", "other pods", or the namespace and the container of a daemon of the
+	// network.
 	Name string `json:"name"`
 	// Network is true for the daemons of the CNI and kube-proxy.
 	Network bool `json:"network,omitempty"`

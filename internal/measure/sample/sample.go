@@ -303,8 +303,8 @@ func (d Drop) at() Drop {
 	return d
 }
 
-// DropsBetween returns the drops between two readings of the same counters, without zeros. It leaves out a counter that is
-// new or has decreased.
+// DropsBetween returns the drops between two readings of the same counters, without zeros. It leaves out a counter that
+// is new or has decreased.
 func DropsBetween(before, after []Drop) []Drop {
 	earlier := map[Drop]uint64{}
 	for _, d := range before {

@@ -109,8 +109,8 @@ func (s Schedule) matches(i int) []match {
 	if s.turns == nil {
 		return s.fixed[i]
 	}
-	// The last seat stays; the others are a circle of an odd number of seats, which turns by one a round. A seat sends to the
-	// half of the circle before it, so that every node sends to about half of the others.
+	// The last seat stays; the others are a circle of an odd number of seats, which turns by one a round. A seat sends to
+	// the half of the circle before it, so that every node sends to about half of the others.
 	last, turn := len(s.circle)-1, s.turns[i]
 	list := make([]match, 0, len(s.circle)/2)
 	add := func(from, to int, swapped bool) {

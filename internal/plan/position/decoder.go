@@ -28,8 +28,8 @@ type Read func(field string, n *Node)
 // Keys are the possible keys of a mapping.
 type Keys map[string]Read
 
-// NewDecoder returns a decoder of text, and the mapping that text holds. The mapping is nil if text is not one document with
-// a mapping; the decoder then has a fault. purpose completes "is empty: want ...".
+// NewDecoder returns a decoder of text, and the mapping that text holds. The mapping is nil if text is not one document
+// with a mapping; the decoder then has a fault. purpose completes "is empty: want ...".
 func NewDecoder(file, text, purpose string) (*Decoder, *Node) {
 	d := &Decoder{file: file, lines: map[string]int{}, spoiled: map[string]bool{}}
 	documents := Parse(Source{Name: file, Text: text}, &d.faults)

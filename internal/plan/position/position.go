@@ -1,8 +1,8 @@
 // Package position reads YAML for people: every key and value keeps its line, and every mistake is found in one pass.
 //
-// Parse returns the documents of a file as Nodes, with aliases and merges resolved. A Decoder reads a Node by a table of
-// Keys. It reports unknown keys with the nearest known key, and remembers the line of each field, so that a mistake that is
-// found after reading is reported at its line too.
+// Parse returns the documents of a file as Nodes, with aliases and merges resolved. A Decoder reads a Node by a table
+// of Keys. It reports unknown keys with the nearest known key, and remembers the line of each field, so that a mistake
+// that is found after reading is reported at its line too.
 //
 //	text ─► Parse ─► Node ─► Decoder.Mapping(Keys) ─► value + Faults ─► Decoder.Place(later faults)
 //

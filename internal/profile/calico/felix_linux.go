@@ -61,8 +61,8 @@ func (c calico) Arrange(n *dataplane.Node, number, pods int) {
 	arrangeBlocks(n, pods, mtu)
 }
 
-// arrangeBlocks gives the node as many blocks as its pods need. The first address of the first block is the tunnel's, so
-// pods begin with the second.
+// arrangeBlocks gives the node as many blocks as its pods need. The first address of the first block is the tunnel's,
+// so pods begin with the second.
 func arrangeBlocks(n *dataplane.Node, pods, mtu int) {
 	for used := 0; used <= pods; used += blockSize {
 		n.Blocks = append(n.Blocks, block(n.PodCIDR, used))

@@ -19,9 +19,9 @@ import (
 // sampleColumns are the names of the fields that Samples writes.
 var sampleColumns = []string{"profile", "path", "workload", "repetition", "metric", "value", "unit", "status", "window", "note"}
 
-// Samples writes the trials of a result, one row per number. A failed trial is a row without a number, with the reason as
-// its note. A warning is a row with the status "warning", its id as metric and its message as note. Observations and metrics that
-// this version does not know are left out.
+// Samples writes the trials of a result, one row per number. A failed trial is a row without a number, with the reason
+// as its note. A warning is a row with the status "warning", its id as metric and its message as note. Observations and
+// metrics that this version does not know are left out.
 type Samples struct {
 	rows *csv.Writer
 }

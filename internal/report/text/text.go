@@ -281,7 +281,7 @@ func (p *printer) layout(t report.Table, short bool) layout {
 		if short {
 			label = r.Short
 		}
-		label = number.Truncate(p.toASCII(label), max(40, p.width-20)) // so that a stranger's name leaves room for a column
+		label = number.Truncate(p.toASCII(label), max(40, p.width-20)) // so that a long foreign name leaves room for a column
 		l.labels = append(l.labels, label)
 		l.label = max(l.label, number.Width(label))
 	}

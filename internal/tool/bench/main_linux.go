@@ -124,8 +124,8 @@ func (t task) workloadBy(tool string) (plan.Workload, error) {
 	return plan.ParseWorkload(text)
 }
 
-// run compares and writes the page to out. A tool that is not installed is named on the page. A run that fails fails the
-// comparison, because a comparison with holes is biased.
+// run compares and writes the page to out. A tool that is not installed is named on the page. A run that fails fails
+// the comparison, because a comparison with holes is biased.
 func run(ctx context.Context, out, progress io.Writer, o options) error {
 	if o.repetitions < 1 || o.length < time.Second || o.length%time.Second != 0 {
 		return fmt.Errorf("%d repetitions of %v: want at least one, of whole seconds", o.repetitions, o.length)

@@ -27,8 +27,8 @@ type nodeSpec struct {
 // its groups.
 const namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC
 
-// The main goroutine stays on the main thread. During an execve from another thread, the namespaces of the process cannot
-// be read by its pid.
+// The main goroutine stays on the main thread. During an execve from another thread, the namespaces of the process
+// cannot be read by its pid.
 func init() { runtime.LockOSThread() }
 
 // nodeInit is the first half of a node's first process: groups and the cgroup namespace. After an execve the whole
@@ -143,8 +143,8 @@ func pivot(root string) error {
 	return os.NewSyscallError("mount", syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_SHARED, ""))
 }
 
-// keepRunning starts the daemons, restarts those that end, and reaps orphans, as the first process of a pid namespace must.
-// When it ends, all of them end.
+// keepRunning starts the daemons, restarts those that end, and reaps orphans, as the first process of a pid namespace
+// must. When it ends, all of them end.
 func keepRunning(daemons []daemon) error {
 	if err := os.Setenv("PATH", nodePath); err != nil {
 		return err

@@ -31,7 +31,7 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/deploy"
 )
 
-// linkerFlags are those of a release, with its version.
+// linkerFlags are the flags of a release, with its version.
 const linkerFlags = "-s -w -X github.com/cnibench/cnibench/internal/cli.version="
 
 // architectures are the architectures of the image.

@@ -1,6 +1,6 @@
 // Package advice joins an error to one line of advice on how to fix it.
 //
-// An error says what went wrong; a hint says what to do next. They are separate so that a caller can print the advice
+// An error describes what went wrong; a hint what to do next. They are separate so that a caller can print the advice
 // on a line of its own and a test can match the error alone.
 package advice
 

@@ -1,8 +1,8 @@
 // Package metric is the catalogue of everything that cnibench reports: name, unit, direction, definition and source.
 //
-// It is one table, catalogue.tsv. Report headings, the direction of a verdict and docs/reference/glossary.md come from it, so a metric
-// that is not here cannot be reported. Values are in base units: bit/s, 1/s, ns, ns per unit of work, ratios; scaling
-// happens when a number is shown (package number), never in a name.
+// It is one table, catalogue.tsv. Report headings, the direction of a verdict and docs/reference/glossary.md come from
+// it, so a metric that is not here cannot be reported. Values are in base units: bit/s, 1/s, ns, ns per unit of work,
+// ratios; scaling happens when a number is shown (package number), never in a name.
 package metric
 
 import (

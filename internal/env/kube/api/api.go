@@ -1,6 +1,6 @@
 // Package api is the part of the Kubernetes API that cnibench uses: typed clients of a dozen resources over client-go's
-// REST client. client-go's own set of clients links every API group of Kubernetes, 17 MB of the binary, and registers their
-// types when any process of this program starts, agents included. Its generic client links its fakes, 4 MB.
+// REST client. client-go's own set of clients links every API group of Kubernetes, 17 MB of the binary, and registers
+// their types when any process of this program starts, agents included. Its generic client links its fakes, 4 MB.
 package api
 
 import (
@@ -48,7 +48,8 @@ type Client struct {
 	Review func(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error)
 	// REST is the client of the core group, for subresources.
 	REST rest.Interface
-	// Version returns the version of the API server, such as v1.36.3. It fails with ErrNotKubernetes if the answer has none.
+	// Version returns the version of the API server, such as v1.36.3. It fails with ErrNotKubernetes if the answer has
+	// none.
 	Version func(ctx context.Context) (string, error)
 	// Kinds returns the resources of a group version. It fails with NotFound if that version is not served.
 	Kinds func(ctx context.Context, of schema.GroupVersion) (*metav1.APIResourceList, error)

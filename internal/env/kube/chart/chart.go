@@ -1,8 +1,8 @@
 // Package chart renders Helm charts as `helm template` does, and contacts no cluster.
 //
-// It reads a chart of one level, from a directory or an archive, merges values, checks them against the chart's schema and
-// executes its templates. Helm's own engine links every API type of Kubernetes, 17 MB of the binary, to list the versions
-// that a cluster may serve. A test compares the output of both on the charts that recipes install.
+// It reads a chart of one level, from a directory or an archive, merges values, checks them against the chart's schema
+// and executes its templates. Helm's own engine links every API type of Kubernetes, 17 MB of the binary, to list the
+// versions that a cluster may serve. A test compares the output of both on the charts that recipes install.
 package chart
 
 import (

@@ -1,5 +1,5 @@
-// Package clusters measures Kubernetes clusters: one, several interleaved, or one cluster on which each profile is installed
-// in turn. It finds out which CNI runs, proves that from pods, and returns the run's pods as an environment.
+// Package clusters measures Kubernetes clusters: one, several interleaved, or one cluster on which each profile is
+// installed in turn. It finds out which CNI runs, proves that from pods, and returns the run's pods as an environment.
 package clusters
 
 import (

@@ -80,7 +80,8 @@ func (s *site) read(ctx context.Context) (err error) {
 // proves the paths.
 var errNoNode = errors.New("no ready Linux node to inspect")
 
-// inspect detects from lookouts, by default on the first two ready nodes. With pods among them it proves the paths, too.
+// inspect detects from lookouts, by default on the first two ready nodes. With pods among them it proves the paths,
+// too.
 func (s *site) inspect(ctx context.Context, at detect.LookoutOptions, o Options) (proofs []detect.Proof, err error) {
 	if len(at.Nodes) == 0 {
 		at.Nodes = detect.ReadyNodes(s.snapshot.Nodes, 2)

@@ -19,8 +19,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/advice"
 )
 
-// inTurn is one cluster on which the profiles of a plan are installed one after the other. The baseline is measured with the
-// first of them.
+// inTurn is one cluster on which the profiles of a plan are installed one after the other. The baseline is measured
+// with the first of them.
 type inTurn struct {
 	options   Options
 	plan      plan.Plan

@@ -9,8 +9,8 @@ import (
 	"github.com/cnibench/cnibench/internal/judge/config"
 )
 
-// calico judges the Installation, the FelixConfiguration and the pools. Without an operator the environment of calico-node
-// replaces the Installation.
+// calico judges the Installation, the FelixConfiguration and the pools. Without an operator the environment of
+// calico-node replaces the Installation.
 func (d *detective) calico(w workloadSpec) {
 	if w.Name == "calico-vpp-node" {
 		d.Title = "Calico with VPP: no profile describes it"
@@ -88,8 +88,8 @@ func poolMode(p map[string]any) string {
 	return "none"
 }
 
-// calicoClaims compares the pools with the nodes' annotations, because Calico gives a node an address on the tunnel's device only
-// where there is a tunnel. It takes the MTU from the operator's status or from a ConfigMap.
+// calicoClaims compares the pools with the nodes' annotations, because Calico gives a node an address on the tunnel's
+// device only where there is a tunnel. It takes the MTU from the operator's status or from a ConfigMap.
 func (d *detective) calicoClaims(inst map[string]any) {
 	tunnels := map[string]string{}
 	for _, n := range d.Nodes {

@@ -105,8 +105,8 @@ func (s ciliumStatus) mode() string {
 	return strings.Join(parts, ", ")
 }
 
-// options returns the status as options of the ConfigMap, so that package config judges it too. shown are the settings and
-// options that the status shows.
+// options returns the status as options of the ConfigMap, so that package config judges it too. shown are the settings
+// and options that the status shows.
 func (s ciliumStatus) options() (options map[string]string, shown map[string]bool) {
 	options, shown = map[string]string{}, map[string]bool{}
 	for _, l := range statusLines {

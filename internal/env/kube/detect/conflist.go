@@ -144,7 +144,8 @@ func (d *detective) standalone() {
 	}
 }
 
-// PlanterSpace is the prefix of the namespace in which this program installs a plugin by a DaemonSet called PlanterName.
+// PlanterSpace is the prefix of the namespace in which this program installs a plugin by a DaemonSet called
+// PlanterName.
 const (
 	PlanterSpace = "cnibench-cni-"
 	PlanterName  = "planter"

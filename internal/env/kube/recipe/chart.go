@@ -23,9 +23,9 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/pattern"
 )
 
-// chart renders a chart and applies its objects: definitions, hooks before the installation, all others, hooks after it.
-// Hooks of other moments are omitted. Uninstall removes the objects in reverse, an operator's own first, as hooks before
-// a deletion do.
+// chart renders a chart and applies its objects: definitions, hooks before the installation, all others, hooks after
+// it. Hooks of other moments are omitted. Uninstall removes the objects in reverse, an operator's own first, as hooks
+// before a deletion do.
 func (i *Installer) chart(ctx context.Context, inv *inventory, a Action) error {
 	c, err := i.load(ctx, a.Chart)
 	if err != nil {
@@ -161,8 +161,8 @@ func (i *Installer) load(ctx context.Context, c Chart) (*chart.Chart, error) {
 	return loaded, nil
 }
 
-// ConfigChart returns the chart to judge values by. source is a directory, an archive, or the name of a chart that recipes
-// install, which is then downloaded in their version.
+// ConfigChart returns the chart to judge values by. source is a directory, an archive, or the name of a chart that
+// recipes install, which is then downloaded in their version.
 func ConfigChart(ctx context.Context, source string) (*config.Chart, error) {
 	if _, err := os.Stat(source); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return rendering(chart.Load(source))

@@ -173,8 +173,8 @@ func (s Survey) against(r Recipe, stopProxy bool) []string {
 	return list
 }
 
-// older reports whether the kernel version a, such as 6.8.0-31-generic, is before b, such as 6.8. A version that cannot be
-// read is not older.
+// older reports whether the kernel version a, such as 6.8.0-31-generic, is before b, such as 6.8. A version that cannot
+// be read is not older.
 func older(a, b string) bool {
 	x, errA := version.ParseGeneric(a)
 	y, errB := version.ParseGeneric(b)

@@ -102,8 +102,9 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%s is not installed:\n%s", e.Profile, strings.Join(e.Reasons, "\n"))
 }
 
-// Install installs the recipe of a profile and waits until pods get addresses. A *RefusedError lists the reasons against it,
-// a *MissingError the missing parameters. Objects applied before a failure are recorded, so that Uninstall finds them.
+// Install installs the recipe of a profile and waits until pods get addresses. A *RefusedError lists the reasons
+// against it, a *MissingError the missing parameters. Objects applied before a failure are recorded, so that Uninstall
+// finds them.
 func (i *Installer) Install(ctx context.Context, profile string) error {
 	out, err := i.Prepare(ctx, profile)
 	if err != nil {

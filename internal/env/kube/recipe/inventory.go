@@ -33,7 +33,7 @@ type inventory struct {
 	// Wait are the workloads that must have rolled out.
 	Wait  []string `json:"wait,omitempty"`
 	Items []item   `json:"items,omitempty"`
-	// ProxyStopped says that the DaemonSet kube-proxy was stopped.
+	// ProxyStopped means that the DaemonSet kube-proxy was stopped.
 	ProxyStopped bool `json:"proxyStopped,omitempty"`
 }
 

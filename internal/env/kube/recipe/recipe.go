@@ -33,7 +33,7 @@ type Recipe struct {
 	// Parts are texts that the steps refer to by name.
 	Parts map[string]string `yaml:"parts"`
 
-	// Title is the CNI's name; Secondary is true if it runs beside another CNI.
+	// Title is the CNI's name; Secondary is true if it runs in addition to another CNI.
 	Title     string    `yaml:"-"`
 	Secondary bool      `yaml:"-"`
 	Variants  []Variant `yaml:"-"`

@@ -14,8 +14,9 @@ import (
 	"github.com/cnibench/cnibench/internal/env/kube/recipe/residue"
 )
 
-// Uninstall removes what Install applied for a profile, in reverse, and waits until each object is gone, because an operator
-// must outlive its objects. Objects that existed before are kept. Package residue finds what the CNI left on nodes.
+// Uninstall removes what Install applied for a profile, in reverse, and waits until each object is gone, because an
+// operator must outlive its objects. Objects that existed before are kept. Package residue finds what the CNI left on
+// nodes.
 func (i *Installer) Uninstall(ctx context.Context, profile string) error {
 	inv, err := i.installed(ctx, profile)
 	if err != nil {

@@ -8,8 +8,8 @@
 //	err = n.Dead()                           a daemon that has ended by itself
 //	err = n.Close()                          DEL of each pod, end of the daemons
 //
-// What programs write below /run, /var/lib and /etc is private to the node (package room). Package plan has the table of
-// keys; package lab builds the nodes.
+// What programs write below /run, /var/lib and /etc is private to the node (package room). Package plan has the table
+// of keys; package lab builds the nodes.
 package own
 
 import (

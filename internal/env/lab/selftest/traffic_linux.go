@@ -192,8 +192,8 @@ func (x exchange) udp(ctx context.Context) outcome {
 	return out
 }
 
-// attempts is how often a datagram is sent within the patience of an exchange. UDP promises no delivery, and a busy machine
-// loses one of thousands.
+// attempts is how often a datagram is sent within the patience of an exchange. UDP promises no delivery, and a busy
+// machine loses one of thousands.
 const attempts = 4
 
 // datagrams sends a request until its response arrives.

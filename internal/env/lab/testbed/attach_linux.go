@@ -49,8 +49,8 @@ type answer struct {
 	Instances []lab.Description `json:"instances,omitempty"`
 }
 
-// server gives other processes access to the hosts of a lab. It listens on an abstract Unix socket, which has no file and ends with
-// the process. A client sends the name of a host and receives the descriptor of its network namespace.
+// server gives other processes access to the hosts of a lab. It listens on an abstract Unix socket, which has no file
+// and ends with the process. A client sends the name of a host and receives the descriptor of its network namespace.
 type server struct{ listener *net.UnixListener }
 
 // Listen opens the socket of the lab called name. It fails with ErrNameTaken if another lab has that name.

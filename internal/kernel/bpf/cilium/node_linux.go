@@ -229,7 +229,7 @@ func (n *Node) DeleteIPCache(prefix netip.Prefix) error {
 	return nil
 }
 
-// SetNodeAddress adds an address of this node besides NodeIP and Gateway: packets for it go to the stack. It is
+// SetNodeAddress adds an address of this node in addition to NodeIP and Gateway: packets for it go to the stack. It is
 // announced under id.
 func (n *Node) SetNodeAddress(a netip.Addr, id Identity) error {
 	if !n.fam.has(a) {
