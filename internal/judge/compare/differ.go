@@ -18,7 +18,7 @@ type Difference struct {
 	A, B string
 }
 
-// indifferent are the settings of a plan that determine what was measured and how often, but are no conditions.
+// indifferent are the settings of a plan that determine what was measured and how often, but are not conditions.
 var indifferent = []string{
 	"name", "profiles", "paths", "workloads", "baseline", "twin", "repetitions", "max_repetitions", "precision", "margin", "budget", "seed",
 }

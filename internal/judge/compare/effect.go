@@ -32,7 +32,7 @@ type Comparison struct {
 	// Beyond is the p value of a difference beyond the margin, the larger of the two one-sided tests (TOST), which the
 	// verdict same rests on.
 	Beyond float64 `json:"p_beyond"`
-	// Verdict is None for metrics that describe and are not judged.
+	// Verdict has the value None for metrics that describe and are not judged.
 	Verdict Verdict `json:"verdict"`
 	// Need is about how many more repetitions would decide an inconclusive verdict; 0 for other verdicts or if unknown.
 	Need int `json:"need"`

@@ -38,7 +38,7 @@ type Floor struct {
 type Twin struct {
 	Path plan.Path `json:"path"`
 	stat.Effect
-	// Verdict is the verdict on the twin as on any other profile. It is None if there was one instance of each, whose
+	// Verdict is the verdict on the twin as on any other profile. It has the value None if there was one instance of each, whose
 	// distance is the widening itself.
 	Verdict Verdict `json:"verdict"`
 }

@@ -85,7 +85,7 @@ func Minor(version string) (minor int, ok bool) {
 }
 
 // mark is an option, or some of its values, that only some versions of the agent or of its chart have. A first or last
-// of 0 is no limit.
+// of 0 means no limit.
 type mark struct {
 	option      string
 	values      []string

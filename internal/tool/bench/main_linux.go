@@ -89,7 +89,7 @@ func (o options) tasks() []task {
 	return slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return len(o.only) > 0 && !slices.Contains(o.only, t.name) })
 }
 
-// peer is a tool that does a task, and the least acceptable ratio of our rate to its rate; 0 is no limit.
+// peer is a tool that does a task, and the least acceptable ratio of our rate to its rate; 0 means no limit.
 type peer struct {
 	tool string
 	bar  float64

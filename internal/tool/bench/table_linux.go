@@ -19,7 +19,7 @@ type pairing struct {
 	unit, work string
 	ours       []reading
 	theirs     []reading
-	// bar is the least acceptable ratio of rates; 0 is no limit.
+	// bar is the least acceptable ratio of rates; 0 means no limit.
 	bar float64
 }
 

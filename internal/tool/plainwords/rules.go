@@ -52,7 +52,7 @@ var phrases = []phrase{
 	say(`"stands" for exists: write "exists" or "runs"`, `\b(?:stands|stood|standing) (?:there|already|beside|still|on the node|in the way|alone)\b`),
 	say(`"falls due": write "is scheduled"`, `\bf[ae]ll(?:s|en)? due\b`),
 	say(`"goes for": write "applies to"`, `\bgoes for\b`),
-	say(`"it is none": name the thing`, `\b(?:it is|is) none\b`),
+	say(`"it is none": name the thing`, `\b(?:there |it )?is none\b`),
 	say(`"is to be": write "must" or "will"`, `\b(?:is|are) to be\b`),
 	say(`"as long as may be": plain words`, `\b(?:may|might) be (?:had|told|said)\b`),
 	say(`"all alike": write "every"`, `\ball alike\b`),

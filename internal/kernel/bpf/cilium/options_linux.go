@@ -73,7 +73,7 @@ type Options struct {
 	Sizes  Sizes
 }
 
-// Encryption is what encrypts packets between nodes; the zero value is no encryption.
+// Encryption is what encrypts packets between nodes; the zero value means no encryption.
 type Encryption struct {
 	// WireGuard is the device that does.
 	WireGuard string

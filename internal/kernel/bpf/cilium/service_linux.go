@@ -135,7 +135,7 @@ func (s *services) number() (uint16, error) {
 	return s.nextID, nil
 }
 
-// DeleteService deletes a frontend, which must not have Maglev's table. New flows are no longer translated.
+// DeleteService deletes a frontend, which must not have Maglev's table. New flows are not translated after that.
 func (n *Node) DeleteService(at netip.AddrPort, proto Proto) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
