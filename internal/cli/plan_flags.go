@@ -199,7 +199,7 @@ func (a *planArgs) plan(cmd *cobra.Command) (plan.Plan, error) {
 	p, own := profilefile.Load(p, os.ReadFile)
 	p = p.Settle()
 	faults = slices.Concat(faults, listed, own, a.elsewhere(cmd, p))
-	if err := both(faults, file.Place(p.Validate()), changed); err != nil {
+	if err := joinFaults(faults, file.Place(p.Validate()), changed); err != nil {
 		return p, err
 	}
 	if p.Environment == plan.EnvKind {
@@ -271,9 +271,9 @@ func (a *planArgs) base(cmd *cobra.Command) (plan.Plan, position.Decoder, error)
 	return p, file, usage(err)
 }
 
-// both joins the faults of a file and of unreadable flags with the faults of the whole plan. A fault of a field is
-// named after the flag that set the field, and is left out if that flag could not be read.
-func both(unread, whole position.Faults, changed map[string]string) error {
+// joinFaults joins the faults of a file and of unreadable flags with the faults of the whole plan. A fault of a field
+// is named after the flag that set the field, and is left out if that flag could not be read.
+func joinFaults(unread, whole position.Faults, changed map[string]string) error {
 	spoiled := map[string]bool{}
 	for _, f := range unread {
 		spoiled[f.Field] = f.Field != ""

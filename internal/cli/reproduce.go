@@ -31,7 +31,7 @@ keeps windows, repetitions, tools and order of the article; that may take hours,
 The article's tools send where they are installed and their windows of whole seconds fit; otherwise the engine of
 cnibench does, and the output says so.
 
-With --result nothing is measured: the file is set beside the article. Without an article, every published claim is judged
+With --result nothing is measured: the file is compared with the article. Without an article, every published claim is judged
 by it: reproduced, in part, contradicted, inconclusive, or not testable here, each with its evidence. In part: the direction
 holds and the size does not, or not all was measured.
 

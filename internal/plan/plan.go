@@ -124,7 +124,7 @@ type wires struct {
 	// Delay and Loss apply to every link: packets that the host sends are delayed, and this share of them is lost.
 	Delay time.Duration `json:"delay,omitempty"`
 	Loss  float64       `json:"loss,omitempty"`
-	// Plants are faults of nodes and links by name.
+	// Plants are the known faults that a run adds to named nodes and links, to test the search for faults.
 	Plants []mesh.Plant `json:"plants,omitempty"`
 	// Encryption is how profiles that can encrypt do so for packets between nodes.
 	Encryption condition.Encryption `json:"encryption,omitempty"`

@@ -40,14 +40,14 @@ var waits = oneOf("sleep", spinning)
 var rrKind = kind{name: "rr", about: "requests and responses over standing flows", title: "Requests on standing connections", zero: RR{}, options: slices.Concat(
 	[]option{
 		transport(func(s *RR) *Protocol { return &s.Protocol }, TCP, UDP),
-		field("flows", "flows", "concurrent flows, each with a thread", whole(1, maxFlows), func(s *RR) *int { return &s.Flows }),
+		field("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *RR) *int { return &s.Flows }),
 	},
 	pacing(func(s *RR) (*float64, *float64, *string) { return &s.Rate, &s.Load, &s.Arrival }),
 	[]option{
 		field("requestSize", "request", "payload of a request", sizes(MaxRequest), func(s *RR) *int { return &s.RequestSize }),
 		field("responseSize", "response", "payload of a response", sizes(MaxRequest), func(s *RR) *int { return &s.ResponseSize }),
 		field("congestion", "congestion", "TCP congestion control", algorithms, func(s *RR) *string { return &s.Congestion }).over(TCP),
-		field("burst", "burst", "requests that are scheduled at once", whole(1, maxBurst), func(s *RR) *int { return &s.Burst }),
+		field("burst", "burst", "requests that are scheduled at once", wholeNumbers(1, maxBurst), func(s *RR) *int { return &s.Burst }),
 		field("wait", "wait", "how threads wait for data", waits, func(s *RR) *string { return &s.Wait }),
 		field("under", "under", "what is sent beside the requests", oneOf("stream"), func(s *RR) *string { return &s.Under }).over(TCP),
 		byTool,

@@ -45,8 +45,8 @@ func between[T cmp.Ordered](low, high T, format func(T) string) (rang string, wr
 	}
 }
 
-// whole are whole numbers within bounds.
-func whole(low, high int) values[int] {
+// wholeNumbers are whole numbers within bounds.
+func wholeNumbers(low, high int) values[int] {
 	v := values[int]{parse: parseWhole, format: strconv.Itoa, number: true}
 	v.rang, v.wrong = between(low, high, v.format)
 	v.schema = position.Whole(low, high)
@@ -55,7 +55,7 @@ func whole(low, high int) values[int] {
 
 // podMTUs are MTUs of pods; 0 is the profile's own.
 func podMTUs() values[int] {
-	v := whole(0, 9000)
+	v := wholeNumbers(0, 9000)
 	v.rang = "0, or 1280 to 9000"
 	v.wrong = func(n int) string {
 		if n == 0 || n >= 1280 && n <= 9000 {

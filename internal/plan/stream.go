@@ -42,7 +42,7 @@ const (
 
 var streamKind = kind{name: "stream", about: "bulk data, TCP or UDP", title: "Bulk transfer", zero: Stream{}, options: []option{
 	transport(func(s *Stream) *Protocol { return &s.Protocol }, TCP, UDP),
-	field("flows", "flows", "concurrent flows, each with a thread", whole(1, maxFlows), func(s *Stream) *int { return &s.Flows }),
+	field("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Stream) *int { return &s.Flows }),
 	messages(maxMessage, func(s *Stream) (*int, *string) { return &s.MessageSize, &s.Mix }),
 	field("rate", "rate", "payload to send; 0 is as fast as possible", rates, func(s *Stream) *float64 { return &s.Rate }).over(UDP),
 	field("mode", "mode", "how bytes are moved: copy, sendfile and trunc over TCP, gso over UDP", oneOf("copy", "sendfile", "trunc", GSO),

@@ -30,7 +30,7 @@ const maxDelay = time.Second
 
 var throughputKind = kind{name: "throughput", about: "UDP datagrams at the highest rate without loss", title: "Highest rate without loss", zero: Throughput{}, options: []option{
 	only[Throughput](UDP),
-	field("flows", "flows", "concurrent flows, each with a thread", whole(1, maxFlows), func(s *Throughput) *int { return &s.Flows }),
+	field("flows", "flows", "concurrent flows, each with a thread", wholeNumbers(1, maxFlows), func(s *Throughput) *int { return &s.Flows }),
 	messages(maxMessage, func(s *Throughput) (*int, *string) { return &s.MessageSize, &s.Mix }),
 	field("rate", "rate", "highest rate to try; 0 starts as fast as possible", rates, func(s *Throughput) *float64 { return &s.Rate }),
 	field("loss", "loss", "share of datagrams that may be lost", losses, func(s *Throughput) *float64 { return &s.Loss }),

@@ -222,7 +222,7 @@ func (p Plan) Notes(cases int) []string {
 		notes = append(notes, fmt.Sprintf("the pods end after %s (ttl), and %d repetitions of %d cases may take %s: a run that needs them all is cut short",
 			ttl, max(p.Repetitions, p.MaxRepetitions), cases, most.Round(time.Second)))
 	}
-	notes = append(notes, alike(p)...)
+	notes = append(notes, duplicateVariants(p)...)
 	for _, w := range p.Workloads {
 		if barred := p.barred(w); len(barred) > 0 && w.nic() == "" {
 			notes = append(notes, fmt.Sprintf("%s is not measured on %s: %s", w, strings.Join(Texts(barred), ", "), w.Barred(barred[0])))
@@ -246,9 +246,9 @@ func (v Variant) inForce(p Plan) Plan {
 	return q
 }
 
-// alike describes variants with the same conditions as another variant of their profile: mtu=1500 changes nothing if
-// that is the MTU of the run.
-func alike(p Plan) []string {
+// duplicateVariants describes variants with the same conditions as another variant of their profile: mtu=1500 changes
+// nothing if that is the MTU of the run.
+func duplicateVariants(p Plan) []string {
 	var notes []string
 	for i, v := range p.Profiles {
 		for _, w := range p.Profiles[:i] {

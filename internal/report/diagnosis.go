@@ -55,7 +55,7 @@ func BuildDiagnosis(a diagnose.Answer, x *Explanation) Document {
 			}
 			text := number.Clean(s.Saw)
 			if s.State == diagnose.Fault {
-				text = number.Clean(fmt.Sprintf("%s. %s Why: %s. Do: %s.", at(s), s.Saw+".", s.Why, s.Do))
+				text = number.Clean(fmt.Sprintf("%s. %s Why: %s. Do: %s.", placeText(s), s.Saw+".", s.Why, s.Do))
 			}
 			grid.Add(s.Rule, text)
 		}
@@ -70,8 +70,8 @@ func BuildDiagnosis(a diagnose.Answer, x *Explanation) Document {
 	return d
 }
 
-// at describes a fault and its place.
-func at(s diagnose.Statement) string {
+// placeText describes a fault and its place.
+func placeText(s diagnose.Statement) string {
 	if s.Where == "" {
 		return s.Title
 	}

@@ -23,7 +23,7 @@ func BuildFidelity(p *fidelity.Page) Document {
 	s := Section{Notes: append(fidelityVerdicts(p),
 		fmt.Sprintf("Measured on %s: %s of %s, seed %d, lab and clusters interleaved in one run.",
 			h.Created.UTC().Format(time.DateOnly), number.Counted(p.Repetitions, "repetition"), number.Duration(h.Plan.Duration), h.Plan.Seed),
-		"Ratios are the cluster's value over the lab's, each over that of the bare node (host) of its place in the same repetition, with their 95 % intervals; 1 means that the lab is true. within 5 %: the whole interval is. differs: not so, and significant after correction for all rows of the cluster. The bare nodes themselves are set beside each other without that, and not judged.",
+		"Ratios are the cluster's value over the lab's, each over that of the bare node (host) of its place in the same repetition, with their 95 % intervals; 1 means that the lab is true. within 5 %: the whole interval is. differs: not so, and significant after correction for all rows of the cluster. The bare nodes themselves are compared with each other without that, and not judged.",
 	)}
 	if p.Kernel != nil {
 		s.Notes = append(s.Notes, fmt.Sprintf("A pod cannot see ksoftirqd, so both sides leave its time out; in the lab it was at most %s.", number.Percent(*p.Kernel)))

@@ -118,7 +118,7 @@ func (r Reproduction) summary(answer []string) *Summary {
 		what := group[0].Published.Metric + " " + group[0].Published.Workload.Without("tool", "window").String()
 		g.Add(what, outcomeCounts(each.Of(group, func(f findings.Figure) findings.Outcome { return f.Outcome })))
 	}
-	s := &Summary{Lead: append(answer, r.others()...)}
+	s := &Summary{Lead: append(answer, r.otherProfiles()...)}
 	if len(g.Labels) > 0 {
 		s.Grids = append(s.Grids, g)
 	}
@@ -154,8 +154,8 @@ func (r Reproduction) summary(answer []string) *Summary {
 	return s
 }
 
-// others returns a line if the result has none of the article's profiles.
-func (r Reproduction) others() []string {
+// otherProfiles returns a line of text if the result has none of the article's profiles.
+func (r Reproduction) otherProfiles() []string {
 	wanted, has := each.Of(r.Exact.Profiles, plan.Variant.Profile), each.Of(r.Plan.Profiles, plan.Variant.Profile)
 	if len(has) == 0 || slices.ContainsFunc(has, func(p string) bool { return slices.Contains(wanted, p) }) {
 		return nil

@@ -41,7 +41,7 @@ func init() {
 		},
 		Unable: unable, Limit: longestWait, Read: read, Derive: derive,
 	}.Register()
-	report.Addition{Of: of, Section: section}.Register()
+	report.Addition{Of: usageOf, Section: section}.Register()
 }
 
 func barred(p plan.Path) string {

@@ -54,8 +54,8 @@ func parts(nodes []sample.NodeRest) map[row]sample.Usage {
 	return all
 }
 
-// of returns what the nodes used in a trial of idle.
-func of(rec *result.Record) any {
+// usageOf returns what the nodes used in a trial of idle.
+func usageOf(rec *result.Record) any {
 	if rec.Client == nil || len(rec.Client.Rest) == 0 {
 		return nil
 	}

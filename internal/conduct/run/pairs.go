@@ -95,7 +95,7 @@ func (c tour) pairs(ctx context.Context) (string, error) {
 	}
 	suspects := c.memory.pairs.Analyse(c.survey.nodes, c.plan.Margin).Suspects(mostSuspects)
 	if len(suspects) == 0 {
-		return c.whole(), nil
+		return c.allTried(), nil
 	}
 	c.step("measuring again what differs: %s", number.Counted(len(suspects), "pair"))
 	c.progress.total += len(suspects) * moreOfSuspects * len(c.survey.served)
@@ -109,7 +109,7 @@ func (c tour) pairs(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	return c.whole(), nil
+	return c.allTried(), nil
 }
 
 // everyRound measures what the file still lacks of all repetitions.
@@ -124,8 +124,8 @@ func (c tour) everyRound(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// whole is why a run ends that has tried every pair.
-func (c tour) whole() string {
+// allTried is why a run ends that has tried every pair.
+func (c tour) allTried() string {
 	if c.progress.left == 0 {
 		return result.Complete
 	}
@@ -158,7 +158,7 @@ func (c tour) round(ctx context.Context, rep int, round []mesh.Pair) (string, er
 	cases := slices.DeleteFunc(c.plan.Order(rep), func(k plan.Case) bool { return !c.survey.served[k] })
 	for pairs := range slices.Chunk(round, c.plan.Pairs.AtOnce()) {
 		for _, k := range cases {
-			if reason, err := c.together(ctx, k, rep, pairs); reason != "" || err != nil {
+			if reason, err := c.measureAtOnce(ctx, k, rep, pairs); reason != "" || err != nil {
 				return reason, err
 			}
 		}
@@ -167,8 +167,8 @@ func (c tour) round(ctx context.Context, rep int, round []mesh.Pair) (string, er
 	return "", nil
 }
 
-// together measures one case between pairs that share no node, at once.
-func (c tour) together(ctx context.Context, k plan.Case, rep int, pairs []mesh.Pair) (string, error) {
+// measureAtOnce measures one case between pairs that share no node, at once.
+func (c tour) measureAtOnce(ctx context.Context, k plan.Case, rep int, pairs []mesh.Pair) (string, error) {
 	trials := each.Of(pairs, func(p mesh.Pair) plan.Trial { return plan.Trial{Case: k, Repetition: rep, Pair: p} })
 	if trials = slices.DeleteFunc(trials, c.memory.had.has); len(trials) == 0 {
 		return "", nil

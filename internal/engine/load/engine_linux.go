@@ -191,10 +191,10 @@ func (t *Trial) alternates() bool {
 // foremost is the highest priority of a thread that is not a real-time thread.
 const foremost = -20
 
-// prefer raises the priority of the calling thread and returns it, 0 if this user may not. Another program on the CPU
-// would empty its caches between two requests, which no counter shows. Only threads that take turns are preferred:
-// other threads would keep ksoftirqd from its work, which belongs to the path.
-func (t *Trial) prefer() int {
+// raisePriority raises the priority of the calling thread and returns it, 0 if this user may not. Another program on
+// the CPU would empty its caches between two requests, which no counter shows. Only threads that take turns are
+// preferred: other threads would keep ksoftirqd from its work, which belongs to the path.
+func (t *Trial) raisePriority() int {
 	if !t.o.Foremost || len(t.o.CPUs) == 0 || !t.alternates() || thread.Prefer(foremost) != nil {
 		return 0
 	}

@@ -20,14 +20,14 @@ func rrWork(s plan.RR, client bool) work {
 	}
 	udp := s.Protocol == plan.UDP
 	if udp {
-		w.open, w.timeout = with(func(m messages) flow { return &datagramResponder{m} }), defaultUDPReply
+		w.open, w.timeout = messageFlow(func(m messages) flow { return &datagramResponder{m} }), defaultUDPReply
 	}
 	switch scheduled := s.Arrival != "" || s.Burst > 1; {
 	case !client:
 	case udp && scheduled:
 		w.open = func(w *worker) (flow, error) { return &pacedDatagramRequester{openPipeline(w)}, nil }
 	case udp:
-		w.open, w.timed = with(func(m messages) flow { return &datagramRequester{messages: m} }), true
+		w.open, w.timed = messageFlow(func(m messages) flow { return &datagramRequester{messages: m} }), true
 	case scheduled:
 		w.open = openPacedRequester
 	default:
@@ -36,8 +36,8 @@ func rrWork(s plan.RR, client bool) work {
 	return w
 }
 
-// with opens a flow that needs only its messages.
-func with(make func(messages) flow) func(*worker) (flow, error) {
+// messageFlow returns a function that opens a flow of messages made by make, without other state.
+func messageFlow(make func(messages) flow) func(*worker) (flow, error) {
 	return func(w *worker) (flow, error) { return make(w.messages()), nil }
 }
 

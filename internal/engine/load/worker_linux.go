@@ -149,7 +149,7 @@ func (w *worker) main(ready chan<- error) {
 		ready <- failure("timer slack", err)
 		return
 	}
-	w.nice = t.prefer()
+	w.nice = t.raisePriority()
 	w.cpu.before = thread.CPUTime()
 	w.cpu.used = w.cpu.before
 	if !t.work.timed {

@@ -103,8 +103,8 @@ func differences(n corev1.Node) map[string]string {
 	return all
 }
 
-// isAway returns why a node cannot be measured; the zero absence if it can.
-func (a *attendance) isAway(node string) absence {
+// absenceOf returns why a node cannot be measured; the zero absence if it can.
+func (a *attendance) absenceOf(node string) absence {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.away[node]
@@ -132,7 +132,7 @@ func (p placement) present(pods []*podSpec) []*podSpec {
 	if p.mesh == nil {
 		return pods
 	}
-	return slices.DeleteFunc(slices.Clone(pods), func(s *podSpec) bool { return p.mesh.isAway(s.Node).why != "" })
+	return slices.DeleteFunc(slices.Clone(pods), func(s *podSpec) bool { return p.mesh.absenceOf(s.Node).why != "" })
 }
 
 // lost returns a function that marks the node of a pod that does not become ready as away. It is nil for a run that
@@ -143,7 +143,7 @@ func (p placement) lost(say func(string, ...any)) func(pod, why string) {
 	}
 	return func(pod, why string) {
 		node := p.nodeOf(pod)
-		if p.mesh.isAway(node).why == "" {
+		if p.mesh.absenceOf(node).why == "" {
 			say("node %s is away: %s", node, why)
 		}
 		p.mesh.say(node, absence{why: why})
@@ -155,14 +155,14 @@ func (p placement) foremost() (first, second string, err error) {
 	var there []string
 	away := map[string]string{}
 	for _, node := range p.members {
-		if a := p.mesh.isAway(node); a.why != "" {
+		if a := p.mesh.absenceOf(node); a.why != "" {
 			away[node] = a.why
 		} else {
 			there = append(there, node)
 		}
 	}
 	if len(there) < 2 {
-		return "", "", errors.New(alone(cmp.Or(strings.Join(there, ", "), "no node"), away))
+		return "", "", errors.New(noOtherNode(cmp.Or(strings.Join(there, ", "), "no node"), away))
 	}
 	return there[0], there[1], nil
 }
@@ -216,7 +216,7 @@ func (m Mesh) Nodes() []mesh.Node { return slices.Clone(m.place.mesh.nodes) }
 // that were away, at most once in askAgain or askSoon, and about both nodes if a trial has failed.
 func (m Mesh) Away(ctx context.Context, p mesh.Pair, failed bool) (node, why string) {
 	for _, node := range []string{p.From, p.To} {
-		was := m.place.mesh.isAway(node)
+		was := m.place.mesh.absenceOf(node)
 		if failed || was.again() {
 			was = m.ask(ctx, node, was)
 		}
@@ -232,7 +232,7 @@ func (m Mesh) Await(ctx context.Context) {
 	// If they do not become ready, their pairs stay away.
 	_ = wait.PollUntilContextTimeout(ctx, askSoon, backLimit, true, func(ctx context.Context) (bool, error) {
 		for _, node := range m.place.mesh.expected() {
-			m.ask(ctx, node, m.place.mesh.isAway(node))
+			m.ask(ctx, node, m.place.mesh.absenceOf(node))
 		}
 		return len(m.place.mesh.expected()) == 0, nil
 	})

@@ -94,7 +94,7 @@ func choose(nodes []corev1.Node, o Options) (placement, error) {
 	p := pick(fit, o, unfit)
 	if o.Members > 0 {
 		if len(fit) < o.Members {
-			return placement{}, &ConfigError{fmt.Errorf("a job of %d members needs a node each, and %s", o.Members, alone(number.Counted(len(fit), "node"), unfit))}
+			return placement{}, &ConfigError{fmt.Errorf("a job of %d members needs a node each, and %s", o.Members, noOtherNode(number.Counted(len(fit), "node"), unfit))}
 		}
 		p.join(fit, o.Members)
 	}
@@ -136,7 +136,7 @@ func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 		}
 	}
 	if client == nil {
-		return placement{client: fit[0].Name, nodes: fit[:1], why: alone("one node", unfit)}
+		return placement{client: fit[0].Name, nodes: fit[:1], why: noOtherNode("one node", unfit)}
 	}
 	p := placement{client: client.Name, server: server.Name, nodes: []corev1.Node{*client, *server}}
 	best = -1
@@ -151,13 +151,13 @@ func pick(fit []corev1.Node, o Options, unfit map[string]string) placement {
 		}
 	}
 	if p.third == "" {
-		p.why = alone("two nodes", unfit)
+		p.why = noOtherNode("two nodes", unfit)
 	}
 	return p
 }
 
-// alone describes that no other nodes can take pods, and why.
-func alone(nodes string, unfit map[string]string) string {
+// noOtherNode returns a text that says why no other nodes can take pods.
+func noOtherNode(nodes string, unfit map[string]string) string {
 	if len(unfit) == 0 {
 		return nodes + " alone can take pods"
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// percentiles are the percentiles of families of metrics, as tools print them and as metrics are named.
+// percentiles has the percentiles that metrics exist for: the value that tools print, and the suffix in the name of a
+// metric.
 var percentiles = []struct {
 	share float64
 	name  string

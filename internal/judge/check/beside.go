@@ -70,8 +70,8 @@ func (b beside) compare(c, other *Cell, found *list) {
 	}
 }
 
-// on returns the cases of c's profile and workload on other paths.
-func on(c plan.Case, paths ...plan.Path) []plan.Case {
+// onPaths returns the cases of c's profile and workload on other paths.
+func onPaths(c plan.Case, paths ...plan.Path) []plan.Case {
 	var cases []plan.Case
 	for _, p := range paths {
 		c.Path = p
@@ -96,7 +96,7 @@ func bareHosts(_ *View, c plan.Case) []plan.Case {
 	if !c.Path.Crosses() || c.Path == plan.ZeroPath {
 		return nil
 	}
-	return on(c, plan.ZeroPath)
+	return onPaths(c, plan.ZeroPath)
 }
 
 // podsBelowHosts does not apply to the lab, whose profiles are correct by construction, nor if pods' packets are
@@ -145,7 +145,7 @@ var directionsApart = []beside{{margin: apartWays,
 			cases = append(cases, other)
 		}
 		if c.Path.Crosses() && c.Path.From != c.Path.To && !c.Path.ByService() && c.Path.From != plan.External && c.Path.To != plan.External {
-			cases = append(cases, on(c, plan.Path{From: c.Path.To, To: c.Path.From, Locality: c.Path.Locality})...)
+			cases = append(cases, onPaths(c, plan.Path{From: c.Path.To, To: c.Path.From, Locality: c.Path.Locality})...)
 		}
 		return cases
 	},
@@ -174,11 +174,11 @@ func waysApart(v *View, found *list) {
 // have separately.
 var nearSlower = []beside{{margin: beyondFar, name: onItsPath,
 	silent: func(v *View) bool { return v.inLab() && strings.HasPrefix(v.facts[facts.Placement], "split") },
-	others: func(_ *View, c plan.Case) []plan.Case { return on(c, far(c.Path)...) }}}
+	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, far(c.Path)...) }}}
 
 // nearQuicker finds what is probably a wrong unit: no network between two nodes is so slow.
 var nearQuicker = []beside{{better: true, margin: unitApart, name: onItsPath,
-	others: func(_ *View, c plan.Case) []plan.Case { return on(c, far(c.Path)...) }}}
+	others: func(_ *View, c plan.Case) []plan.Case { return onPaths(c, far(c.Path)...) }}}
 
 // far returns the paths across nodes that correspond to p, which lies within a node.
 func far(p plan.Path) []plan.Path {
@@ -201,7 +201,7 @@ var serviceFaster = []beside{{better: true, margin: beyondDirect,
 		if c.Path.To != plan.Service {
 			return nil
 		}
-		return on(c, plan.Path{From: c.Path.From, To: plan.Pod, Locality: direct[c.Path.Locality]})
+		return onPaths(c, plan.Path{From: c.Path.From, To: plan.Pod, Locality: direct[c.Path.Locality]})
 	},
 	name: func(*Cell) string { return "without the Service" }}}
 
@@ -210,7 +210,7 @@ var partSlower = []beside{{margin: beyondModes, name: onItsPath,
 		if c.Path != (plan.Path{From: plan.Pod, To: plan.Host, Locality: plan.CrossNode}) {
 			return nil
 		}
-		return on(c, plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode})
+		return onPaths(c, plan.Path{From: plan.Pod, To: plan.Pod, Locality: plan.CrossNode})
 	}}}
 
 // flowsSlower does not apply to the lab, where flows share a CPU.

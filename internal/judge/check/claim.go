@@ -249,7 +249,7 @@ func lastWords(text string) string {
 func judgeDirection(c Claim, a, b *Cell) verdict {
 	m, _ := metric.Lookup(c.Metric)
 	say := fmt.Sprintf("%s of %s and %s of %s", median(a), c.A, median(b), c.B)
-	apartBy := apart(a.Median, b.Median)
+	apartBy := relativeDifference(a.Median, b.Median)
 	overlap := a.Low <= b.High && b.Low <= a.High
 	switch {
 	case c.Word == "same":

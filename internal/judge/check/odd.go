@@ -60,7 +60,7 @@ func row(c *Cell) Key {
 // is worse (or better) than the others on any other path, at least 1.
 func (t table) elsewhere(v *View, c *Cell, better bool) (similar string, most float64) {
 	most = 1
-	for _, other := range on(c.Case, t.paths...) {
+	for _, other := range onPaths(c.Case, t.paths...) {
 		own := v.cell(other, c.Metric)
 		if own == nil || own == c {
 			continue

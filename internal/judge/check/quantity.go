@@ -73,13 +73,13 @@ func findSlip(a, b, tolerance float64) (slip, bool) {
 	return slip{}, false
 }
 
-// apart returns the difference between a and b as a share of the larger.
-func apart(a, b float64) float64 {
+// relativeDifference returns the difference between a and b as a share of the larger.
+func relativeDifference(a, b float64) float64 {
 	if a == b {
 		return 0
 	}
 	return math.Abs(a-b) / max(math.Abs(a), math.Abs(b))
 }
 
-// near reports whether a and b are equal within a share.
-func near(a, b, share float64) bool { return apart(a, b) <= share }
+// nearlyEqual reports whether a and b are equal within a share.
+func nearlyEqual(a, b, share float64) bool { return relativeDifference(a, b) <= share }

@@ -154,7 +154,7 @@ func (v *View) datagramSizes(c plan.Case) []float64 {
 // sameDatagrams reports whether two cases may have sent datagrams of one size.
 func sameDatagrams(a, b []float64) bool {
 	return slices.ContainsFunc(a, func(x float64) bool {
-		return slices.ContainsFunc(b, func(y float64) bool { return near(x, y, sameSum) })
+		return slices.ContainsFunc(b, func(y float64) bool { return nearlyEqual(x, y, sameSum) })
 	})
 }
 

@@ -45,8 +45,8 @@ var sumRules = []rule{
 }
 
 func (t *trial) rateTimesTime() string {
-	moved, goodput, ok := t.both(metric.Transferred, metric.Goodput)
-	if !ok || t.seconds <= 0 || near(moved, goodput*t.seconds/8, sameSum) {
+	moved, goodput, ok := t.twoMetrics(metric.Transferred, metric.Goodput)
+	if !ok || t.seconds <= 0 || nearlyEqual(moved, goodput*t.seconds/8, sameSum) {
 		return ""
 	}
 	return fmt.Sprintf("%s in %.4g s are %s, and %s are stated%s", t.show(metric.Transferred, moved), t.seconds,
@@ -62,8 +62,8 @@ func because(a, b float64) string {
 }
 
 func (t *trial) requestsTimesTime() string {
-	n, rate, ok := t.both(metric.Requests, metric.RequestRate)
-	if !ok || t.seconds <= 0 || near(n, rate*t.seconds, sameSum) {
+	n, rate, ok := t.twoMetrics(metric.Requests, metric.RequestRate)
+	if !ok || t.seconds <= 0 || nearlyEqual(n, rate*t.seconds, sameSum) {
 		return ""
 	}
 	return fmt.Sprintf("%.0f requests in %.4g s are %.4g/s, and %.4g/s are stated%s", n, t.seconds, n/t.seconds, rate,
@@ -71,19 +71,19 @@ func (t *trial) requestsTimesTime() string {
 }
 
 func (t *trial) lossArithmetic() string {
-	lost, all, ok := t.both(metric.DatagramsLost, metric.Datagrams)
+	lost, all, ok := t.twoMetrics(metric.DatagramsLost, metric.Datagrams)
 	stated := t.metrics[metric.FrameLossRate]
-	if !ok || all <= 0 || near(lost/all, stated, sameSide) {
+	if !ok || all <= 0 || nearlyEqual(lost/all, stated, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("%.0f of %.0f datagrams are %.3g%%, and %.3g%% is stated%s", lost, all, 100*lost/all, 100*stated, because(lost/all, stated))
 }
 
 func (t *trial) retransmitArithmetic() string {
-	segments, moved, ok := t.both(metric.Retransmits, metric.Transferred)
+	segments, moved, ok := t.twoMetrics(metric.Retransmits, metric.Transferred)
 	stated, known := t.metrics[metric.RetransmitsPerG]
 	per := segments / moved * 1e9
-	if !ok || !known || moved <= 0 || near(per, stated, sameSide) {
+	if !ok || !known || moved <= 0 || nearlyEqual(per, stated, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("%.0f segments over %s are %.3g per GB, and %.3g is stated%s", segments,
@@ -91,10 +91,10 @@ func (t *trial) retransmitArithmetic() string {
 }
 
 func (t *trial) lossAndRate() string {
-	offered, goodput, ok := t.both(metric.OfferedLoad, metric.Goodput)
+	offered, goodput, ok := t.twoMetrics(metric.OfferedLoad, metric.Goodput)
 	loss, known := t.metrics[metric.FrameLossRate]
 	arrives := offered * (1 - loss)
-	if !ok || !known || !t.view.imported() || !t.Workload.Traits().Datagrams() || near(arrives, goodput, sameSide) {
+	if !ok || !known || !t.view.imported() || !t.Workload.Traits().Datagrams() || nearlyEqual(arrives, goodput, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("of %s offered %.3g%% were lost, which leaves %s, and goodput is %s", t.show(metric.OfferedLoad, offered),
@@ -102,9 +102,9 @@ func (t *trial) lossAndRate() string {
 }
 
 func (t *trial) packetsAndRate() string {
-	packets, goodput, ok := t.both(metric.PacketRate, metric.Goodput)
+	packets, goodput, ok := t.twoMetrics(metric.PacketRate, metric.Goodput)
 	size, stated := goodput/8/packets, t.view.sent(t.Case).Message
-	if !ok || !t.Workload.Traits().Datagrams() || packets <= 0 || near(size, float64(stated), sameSum) {
+	if !ok || !t.Workload.Traits().Datagrams() || packets <= 0 || nearlyEqual(size, float64(stated), sameSum) {
 		return ""
 	}
 	return fmt.Sprintf("goodput over packet rate is %.0f B a datagram, and datagrams carry %d B%s", size, stated,
@@ -124,7 +124,7 @@ func (t *trial) offeredLoad() string {
 		}
 		sent = t.metrics[metric.Goodput] / (1 - loss)
 	}
-	if near(sent, want, reached) {
+	if nearlyEqual(sent, want, reached) {
 		return ""
 	}
 	say := fmt.Sprintf("%s left the sender, and %s is stated as the load", t.show(metric.OfferedLoad, sent), t.show(metric.OfferedLoad, want))
@@ -132,7 +132,7 @@ func (t *trial) offeredLoad() string {
 		share float64
 		name  string
 	}{{0.5, "half"}, {0.25, "a quarter"}, {0.1, "a tenth"}, {0.2, "a fifth"}, {0.75, "three quarters"}} {
-		if near(sent/want, part.share, sameFactor) {
+		if nearlyEqual(sent/want, part.share, sameFactor) {
 			return say + ": exactly " + part.name + ", so that another load was asked for than is stated"
 		}
 	}
@@ -140,8 +140,8 @@ func (t *trial) offeredLoad() string {
 }
 
 func (t *trial) senderReceiver() string {
-	sent, got, ok := t.both(metric.OfferedLoad, metric.Goodput)
-	if !ok || !t.view.imported() || !t.Workload.Traits().Bulk() || near(sent, got, sameSide) {
+	sent, got, ok := t.twoMetrics(metric.OfferedLoad, metric.Goodput)
+	if !ok || !t.view.imported() || !t.Workload.Traits().Bulk() || nearlyEqual(sent, got, sameSide) {
 		return ""
 	}
 	return fmt.Sprintf("the sender counts %s, the receiver %s%s", t.show(metric.OfferedLoad, sent), t.show(metric.Goodput, got), because(sent, got))

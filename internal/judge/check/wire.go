@@ -96,7 +96,7 @@ func wireBound(v *View, found *list) {
 		}
 		paced := c.Workload.Traits().Rate > 0
 		measured := c.Metric == metric.Goodput && !paced && c.Path.Crosses() && c.Path != plan.ZeroPath
-		if measured && limit > 0 && near(c.Median, limit, atTheWire) {
+		if measured && limit > 0 && nearlyEqual(c.Median, limit, atTheWire) {
 			full.add(plan.Case{Path: c.Path, Workload: c.Workload}, c.Profile.String())
 		}
 	}

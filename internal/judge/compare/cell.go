@@ -119,8 +119,8 @@ func undisturbed(cells ...*Cell) bool {
 	return !slices.ContainsFunc(cells, func(c *Cell) bool { return c.Typical == nil })
 }
 
-// alike returns the cells with estimates of one kind: undisturbed if all have one, whole windows otherwise.
-func alike(cells ...*Cell) []*Cell {
+// ofOneKind returns the cells with estimates of one kind: undisturbed if all have one, whole windows otherwise.
+func ofOneKind(cells ...*Cell) []*Cell {
 	if undisturbed(cells...) {
 		return cells
 	}

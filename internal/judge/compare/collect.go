@@ -98,7 +98,7 @@ func (c *Collector) Add(rec *result.Record) error {
 				c.value(a, name, v, rec)
 			}
 		}
-		return c.within()
+		return c.checkBounds()
 	}
 	if rec.Type != result.TypeTrial {
 		return nil
@@ -126,7 +126,7 @@ func (c *Collector) Add(rec *result.Record) error {
 	for name, v := range rec.Metrics {
 		c.value(a, name, v, rec)
 	}
-	return c.within()
+	return c.checkBounds()
 }
 
 // raise counts the warnings of a finished trial.
@@ -188,8 +188,8 @@ func kept(repetition, level int) bool {
 
 var errTooLarge = errors.New("the result is larger than any plan makes")
 
-// within enforces the collector's bounds.
-func (c *Collector) within() error {
+// checkBounds enforces the collector's bounds.
+func (c *Collector) checkBounds() error {
 	if c.cells > maxCells {
 		return advice.With(fmt.Errorf("%w: over %d cells (a profile, path and workload with a metric)", errTooLarge, maxCells),
 			"split the file by profile")

@@ -53,7 +53,7 @@ func (a *Analysis) contest(row []Standing) *contest {
 	c.size, c.level = len(pairs), (1-a.Confidence)/float64(max(1, len(pairs)))
 	c.takeMoments()
 	ps := each.Of(pairs, func(p two) float64 {
-		return widen(a.widening(cells[p.i], cells[p.j]), c.by(p.i, p.j, a.Confidence)).P
+		return widen(a.widening(cells[p.i], cells[p.j]), c.test(p.i, p.j, a.Confidence)).P
 	})
 	adjusted, factors := stat.Holm(ps), stat.HolmFactors(ps, 1-a.Confidence)
 	for n, p := range pairs {
@@ -67,26 +67,26 @@ func (a *Analysis) contest(row []Standing) *contest {
 func (c *contest) compare(i, j int) Comparison {
 	cell, base := c.cells[i], c.cells[j]
 	x := Comparison{Key: cell.Key, Baseline: base.Profile, Widened: c.widening(cell, base)}
-	x.compared(c.by(i, j, c.Confidence), c.Margin)
+	x.compared(c.test(i, j, c.Confidence), c.Margin)
 	x.Adjusted = x.P
 	single, at := x, two{max(i, j), min(i, j)}
 	if factor, counted := c.factors[at]; counted {
 		x.Adjusted, x.Family = c.adjusted[at], c.size
 		single.Adjusted = x.Adjusted
-		x.Effect = widen(x.Widened, c.by(i, j, 1-(1-c.Confidence)/factor))
+		x.Effect = widen(x.Widened, c.test(i, j, 1-(1-c.Confidence)/factor))
 		x.Confidence = min(single.Confidence, x.Confidence)
 	}
-	rules := c.rules(together)
+	rules := c.rules(oneFamily)
 	if x.Verdict = judge(pending{x: &x, c: cell, base: base}, rules); x.Verdict == Inconclusive {
 		x.Need = need(single, rules, false)
 	}
 	return x
 }
 
-// by returns the test of two cells. Undisturbed values are compared as usual. Others are compared by ranks, or as
+// test returns the test of two cells. Undisturbed values are compared as usual. Others are compared by ranks, or as
 // normal logarithms if ranks of two cells cannot reach the level of the row. If a value has no logarithm, ranks within
 // the row are used instead.
-func (c *contest) by(i, j int, confidence float64) tested {
+func (c *contest) test(i, j int, confidence float64) tested {
 	if undisturbed(c.cells[i], c.cells[j]) {
 		return c.between(c.cells[i], c.cells[j], confidence)
 	}

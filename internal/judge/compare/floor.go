@@ -38,8 +38,8 @@ type Floor struct {
 type Twin struct {
 	Path plan.Path `json:"path"`
 	stat.Effect
-	// Verdict is the verdict on the twin as on any other profile. It has the value None if there was one instance of each, whose
-	// distance is the widening itself.
+	// Verdict is the verdict on the twin as on any other profile. It has the value None if there was one instance of each,
+	// whose distance is the widening itself.
 	Verdict Verdict `json:"verdict"`
 }
 
@@ -95,7 +95,7 @@ func (a *Analysis) judgeTwins(original plan.Variant) {
 			}
 		}
 	}
-	settle(all, a.rules(together))
+	settle(all, a.rules(oneFamily))
 	for i, p := range all {
 		at[i].Verdict = p.x.Verdict
 	}

@@ -159,7 +159,7 @@ func (h *Historian) track(k Key) (Track, bool) {
 	}
 	t.Unit = cells[0].Unit
 	series := quotientSeries(cells, bases)
-	cells = alike(cells...)
+	cells = ofOneKind(cells...)
 	values := each.Of(cells, func(c *Cell) []float64 { return valuesOf(c.units()) })
 	if series != nil {
 		t.Common = bases[0].Profile
@@ -203,7 +203,7 @@ func quotientSeries(cells, bases []*Cell) [][]float64 {
 			return nil
 		}
 	}
-	both := alike(slices.Concat(cells, bases)...)
+	both := ofOneKind(slices.Concat(cells, bases)...)
 	var series [][]float64
 	for i := range cells {
 		q := quotientsOf(both[i].Estimate, both[len(cells)+i].Estimate)
@@ -238,8 +238,8 @@ func before(ps []stat.Summary, at int) int {
 	return max(at, 0)
 }
 
-// correct drops the changes of tracks whose most significant change may be chance, corrected for the tracks of its
-// family: one profile under one workload in one metric, over its paths, as with comparisons.
+// correct removes the changes of a track if even its most significant change may be chance. The p value is corrected
+// for the tracks of a family: those of one profile, workload and metric, over all paths.
 func (h *History) correct() {
 	tracks := make([]*Track, len(h.Tracks))
 	for i := range tracks {

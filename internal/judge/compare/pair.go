@@ -155,7 +155,7 @@ func (p *Pair) match(names map[plan.Variant]plan.Variant) {
 
 // beside compares a cell of B with one of A, only by their values.
 func (p *Pair) beside(c, other *Cell) Match {
-	both := alike(c, other)
+	both := ofOneKind(c, other)
 	c, other = both[0], both[1]
 	m := Match{A: c, B: other, Comparison: Comparison{Key: other.Key, Baseline: c.Profile}}
 	m.after, m.before = valuesOf(other.units()), valuesOf(c.units())
@@ -284,7 +284,7 @@ func (p *Pair) judge() {
 		}
 		open = append(open, pending{x: &m.Comparison, c: m.B, base: m.A, apart: true})
 	}
-	settle(open, rules{p.Confidence, p.Margin, together, stat.Holm})
+	settle(open, rules{p.Confidence, p.Margin, oneFamily, stat.Holm})
 	for i := range p.Matches {
 		m := &p.Matches[i]
 		switch {

@@ -92,8 +92,8 @@ func (p pending) reaches(alpha float64) bool {
 // judged reports whether a verdict is possible: the metric has a direction, and the two sides are comparable.
 func (p pending) judged() bool { return direction(p.x.Metric) != metric.Neither && !p.c.Unlike(p.base) }
 
-// together is the family of comparisons that are all of one.
-func together(Key) Key { return Key{} }
+// oneFamily is the family of comparisons that are all of one.
+func oneFamily(Key) Key { return Key{} }
 
 func direction(name string) metric.Better {
 	m, _ := metric.Lookup(name)
@@ -167,13 +167,13 @@ func need(x Comparison, r rules, apart bool) int {
 	case off <= wide && off+wide >= math.Log1p(r.margin):
 		return 0
 	}
-	differs := more(x.N, half*stat.Widen(alpha, factor), off-wide, stat.Enough(alpha/factor, !apart))
-	return min(differs, more(x.N, half/stat.Widen(2*alpha, 2), math.Log1p(r.margin)-wide-off, stat.MinRepetitions))
+	differs := moreRepetitions(x.N, half*stat.Widen(alpha, factor), off-wide, stat.Enough(alpha/factor, !apart))
+	return min(differs, moreRepetitions(x.N, half/stat.Widen(2*alpha, 2), math.Log1p(r.margin)-wide-off, stat.MinRepetitions))
 }
 
-// more returns how many repetitions beyond n a decision takes: it needs least in total, and an interval no wider than
-// room on either side, if n repetitions make it half. An interval shrinks with the root of the repetitions.
-func more(n int, half, room float64, least int) int {
+// moreRepetitions returns how many repetitions beyond n a decision takes: it needs least in total, and an interval no
+// wider than room on either side, if n repetitions make it half. An interval shrinks with the root of the repetitions.
+func moreRepetitions(n int, half, room float64, least int) int {
 	if !(room > 0) {
 		return most
 	}

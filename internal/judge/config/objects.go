@@ -112,13 +112,13 @@ func (j *judge) read(kind string, s source, n *position.Node) (notJudged string,
 	}
 	switch kind {
 	case "Installation":
-		one(j, "Installation", s, n, n.At("spec"))
+		findSecond(j, "Installation", s, n, n.At("spec"))
 		relevant = readInto(&j.installation, installationDefaults, s, "spec", n.At("spec"))
 	case "FelixConfiguration":
 		if strings.HasPrefix(name, "node.") {
 			return "it is of one node (" + strings.TrimPrefix(name, "node.") + "): give the one called default, or this one alone as default", true
 		}
-		one(j, "FelixConfiguration", s, n, n.At("spec"))
+		findSecond(j, "FelixConfiguration", s, n, n.At("spec"))
 		relevant = readInto(&j.felix, felixDefaults, s, "spec", n.At("spec"))
 	case "BGPConfiguration":
 		if name == "default" {
@@ -184,9 +184,9 @@ type first struct {
 	says []leaf
 }
 
-// one finds a second object of a kind that exists once in a cluster, in the same input and with other content. A later
-// input may be a patch.
-func one(j *judge, what string, s source, n, says *position.Node) {
+// findSecond finds a second object of a kind that exists once in a cluster, in the same input and with other content. A
+// later input may be a patch.
+func findSecond(j *judge, what string, s source, n, says *position.Node) {
 	if s.chart != "" || s.unlined {
 		return
 	}
@@ -217,7 +217,7 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 	name, data := nameOf(n), n.At("data")
 	switch name {
 	case "cilium-config":
-		one(j, "ConfigMap cilium-config", s, n, data)
+		findSecond(j, "ConfigMap cilium-config", s, n, data)
 		j.agentFiles = append(j.agentFiles, len(j.Documents))
 		return readInto(&j.agent, agentDefaults, s, "data", data)
 	case "kubernetes-services-endpoint":
@@ -232,10 +232,10 @@ func (j *judge) configMap(s source, n *position.Node) bool {
 		found = j.within(s, key, content, func(s source, inner *position.Node) bool {
 			switch {
 			case key == "net-conf.json":
-				one(j, "net-conf.json", s, n, inner)
+				findSecond(j, "net-conf.json", s, n, inner)
 				readInto(&j.netconf, netconfDefaults, s, "data."+key, inner)
 			case inner.ScalarAt("kind") == "KubeProxyConfiguration":
-				one(j, "KubeProxyConfiguration", s, n, inner)
+				findSecond(j, "KubeProxyConfiguration", s, n, inner)
 				readInto(&j.proxy, proxyDefaults, s, "data."+key, inner)
 			default:
 				return false

@@ -44,8 +44,8 @@ func refuses(option string, holds func(c ciliumState) bool, why string) func(cil
 	}
 }
 
-// on and stated test one option: whether it is true, or has a text.
-func on(option string) func(ciliumState) bool {
+// optionOn and stated test one option: whether it is true, or has a text.
+func optionOn(option string) func(ciliumState) bool {
 	return func(c ciliumState) bool { return c.at(option).on() }
 }
 
@@ -174,10 +174,10 @@ var masqueradeRefusals = []refusal{
 		"with egress-masquerade-interfaces")},
 	{"masquerade-refused", 15, 0, refuses("enable-bpf-masquerade", not(ciliumState.asksEBPF), "and masquerading is off in IPv4 and IPv6")},
 	{"masquerade-refused", 10, 0, refuses("enable-ip-masq-agent", not(ciliumState.asksEBPF), "without eBPF masquerading")},
-	{"masquerade-refused", 19, 0, refuses("enable-remote-node-masquerade", not(on("enable-bpf-masquerade")), "without enable-bpf-masquerade: true")},
+	{"masquerade-refused", 19, 0, refuses("enable-remote-node-masquerade", not(optionOn("enable-bpf-masquerade")), "without enable-bpf-masquerade: true")},
 	{"egress-gateway", 10, 0, refuses("enable-egress-gateway", func(c ciliumState) bool { return !c.asksEBPF() || !c.at("enable-ipv4-masquerade").on() },
 		"without eBPF masquerading of IPv4")},
-	{"egress-gateway", 15, 0, refuses("enable-egress-gateway", on("enable-cilium-endpoint-slice"), "with enable-cilium-endpoint-slice: true")},
+	{"egress-gateway", 15, 0, refuses("enable-egress-gateway", optionOn("enable-cilium-endpoint-slice"), "with enable-cilium-endpoint-slice: true")},
 	{"egress-gateway", 18, 0, refuses("enable-egress-gateway", ciliumState.encapsulates6, "over an IPv6 underlay")},
 	{"egress-gateway", 13, 0, refuses("enable-egress-gateway", func(c ciliumState) bool {
 		mode := c.at("identity-allocation-mode")
@@ -186,14 +186,14 @@ var masqueradeRefusals = []refusal{
 }
 
 var encryptionRefusals = []refusal{
-	{"encryption-refused", 10, 0, refuses("enable-ipsec", on("enable-wireguard"), "with enable-wireguard: true")},
+	{"encryption-refused", 10, 0, refuses("enable-ipsec", optionOn("enable-wireguard"), "with enable-wireguard: true")},
 	{"encryption-refused", 10, 15, refuses("enable-ipsec", func(c ciliumState) bool { return c.nodePort }, "with kube-proxy replaced, before 1.16")},
-	{"encryption-refused", 10, 13, refuses("enable-wireguard", on("enable-l7-proxy"), "with enable-l7-proxy: true, before 1.14")},
-	{"encryption-refused", 13, 0, refuses("enable-ipsec", every(on("enable-l7-proxy"), not(on("dnsproxy-enable-transparent-mode")),
-		not(on("dnsproxy-insecure-skip-transparent-mode-check"))), "with enable-l7-proxy: true and without dnsproxy-enable-transparent-mode")},
-	{"encryption-refused", 10, 0, refuses("enable-ipsec", on("enable-host-firewall"), "with enable-host-firewall: true")},
+	{"encryption-refused", 10, 13, refuses("enable-wireguard", optionOn("enable-l7-proxy"), "with enable-l7-proxy: true, before 1.14")},
+	{"encryption-refused", 13, 0, refuses("enable-ipsec", every(optionOn("enable-l7-proxy"), not(optionOn("dnsproxy-enable-transparent-mode")),
+		not(optionOn("dnsproxy-insecure-skip-transparent-mode-check"))), "with enable-l7-proxy: true and without dnsproxy-enable-transparent-mode")},
+	{"encryption-refused", 10, 0, refuses("enable-ipsec", optionOn("enable-host-firewall"), "with enable-host-firewall: true")},
 	{"encryption-refused", 10, 0, refuses("enable-ipsec", either(stated("local-router-ipv4"), stated("local-router-ipv6")), "with a local router address")},
-	{"encryption-refused", 19, 0, refuses("enable-encryption-strict-mode-ingress", on("enable-ipsec"), "with IPsec")},
+	{"encryption-refused", 19, 0, refuses("enable-encryption-strict-mode-ingress", optionOn("enable-ipsec"), "with IPsec")},
 	{"encryption-refused", 15, 0, refuses("enable-encryption-strict-mode-egress", func(c ciliumState) bool {
 		p, err := netip.ParsePrefix(c.at("encryption-strict-egress-cidr").text)
 		return err != nil || !p.Addr().Is4()
@@ -207,7 +207,7 @@ var routingRefusals = []refusal{
 		return c.nativeCIDR("ipv4", c.masquerades4() && !cloud)
 	}},
 	{"native-cidr", 12, 0, func(c ciliumState) (value, string) { return c.nativeCIDR("ipv6", c.masquerades6()) }},
-	{"routing-refused", 16, 0, refuses("direct-routing-skip-unreachable", not(on("auto-direct-node-routes")), "without auto-direct-node-routes: true")},
+	{"routing-refused", 16, 0, refuses("direct-routing-skip-unreachable", not(optionOn("auto-direct-node-routes")), "without auto-direct-node-routes: true")},
 	{"routing-refused", 10, 0, routerAddress(ciliumState.tunnels, "with a tunnel")},
 	{"routing-refused", 10, 18, routerAddress(func(c ciliumState) bool { return !c.tunnels() && !c.at("enable-endpoint-routes").on() },
 		"without enable-endpoint-routes: true, before 1.19")},
@@ -219,11 +219,11 @@ var routingRefusals = []refusal{
 	}, "over a VXLAN tunnel without bpf-lb-dsr-dispatch: ipip")},
 	{"ipam-refused", 16, 0, ipam(ciliumState.tunnels, "with a tunnel", "eni")},
 	{"ipam-refused", 13, 17, ipam(ciliumState.tunnels, "with a tunnel, before 1.18", "multi-pool", "cluster-pool-v2beta")},
-	{"ipam-refused", 13, 17, ipam(on("enable-ipsec"), "with IPsec, before 1.18", "multi-pool", "cluster-pool-v2beta")},
+	{"ipam-refused", 13, 17, ipam(optionOn("enable-ipsec"), "with IPsec, before 1.18", "multi-pool", "cluster-pool-v2beta")},
 	{"ipam-refused", 18, 18, ipam(func(c ciliumState) bool { return c.at("enable-ipsec").on() && !c.tunnels() }, "with IPsec and native routing", "multi-pool")},
-	{"ipam-refused", 16, 19, ipam(on("enable-ipv6"), "with IPv6, before 1.20", "eni")},
-	{"ipam-refused", 13, 0, ipam(every(on("enable-ipv4"), not(stated("local-router-ipv4"))), "without local-router-ipv4", "delegated-plugin")},
-	{"ipam-refused", 13, 0, ipam(on("enable-endpoint-health-checking"), "with enable-endpoint-health-checking: true", "delegated-plugin")},
+	{"ipam-refused", 16, 19, ipam(optionOn("enable-ipv6"), "with IPv6, before 1.20", "eni")},
+	{"ipam-refused", 13, 0, ipam(every(optionOn("enable-ipv4"), not(stated("local-router-ipv4"))), "without local-router-ipv4", "delegated-plugin")},
+	{"ipam-refused", 13, 0, ipam(optionOn("enable-endpoint-health-checking"), "with enable-endpoint-health-checking: true", "delegated-plugin")},
 	{"iptables-rules", 10, 0, noRules(func(c ciliumState) bool {
 		return c.at("enable-l7-proxy").on() && !(c.minor >= 20 && c.at("enable-bpf-tproxy").on())
 	}, "with enable-l7-proxy: true")},

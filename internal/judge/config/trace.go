@@ -76,7 +76,7 @@ func (j *judge) culprit(all map[string]any, at map[string]value) value {
 		return value{}
 	}
 	for _, path := range slices.Sorted(maps.Keys(at)) {
-		if _, err := j.chart.Render(with(all, path, nil), nil); err == nil {
+		if _, err := j.chart.Render(withValue(all, path, nil), nil); err == nil {
 			return at[path]
 		}
 	}
@@ -85,7 +85,7 @@ func (j *judge) culprit(all map[string]any, at map[string]value) value {
 
 // trace finds what one value decides, and reports a value that decides nothing.
 func (j *judge) trace(t *tracer, all map[string]any, at map[string]value, g value) {
-	other, err := j.chart.Render(with(all, g.path, nil), t.skip)
+	other, err := j.chart.Render(withValue(all, g.path, nil), t.skip)
 	if err != nil { // the chart requires it
 		return
 	}
@@ -116,7 +116,7 @@ func (j *judge) live(t *tracer, all map[string]any, path string) bool {
 	default: // a null or a list: its items have no defaults
 		return v != nil
 	}
-	rendered, err := j.chart.Render(with(all, path, other), t.skip)
+	rendered, err := j.chart.Render(withValue(all, path, other), t.skip)
 	return err != nil || len(t.changed(objectsOf(rendered))) > 0
 }
 
@@ -127,8 +127,8 @@ func (j *judge) agrees(t *tracer, all map[string]any, at map[string]value, path 
 		if other == path {
 			continue
 		}
-		rest := with(all, other, nil)
-		without, err := j.chart.Render(with(rest, path, nil), t.skip)
+		rest := withValue(all, other, nil)
+		without, err := j.chart.Render(withValue(rest, path, nil), t.skip)
 		if err != nil {
 			continue
 		}
@@ -296,13 +296,14 @@ func valueAt(values map[string]any, path string) any {
 	return values[key] // an item is a part of the list's value
 }
 
-// with returns a copy of values with v at path; nil removes the key. A path to an item of a list means the whole list.
-func with(values map[string]any, path string, v any) map[string]any {
+// withValue returns a copy of values with v at path; nil removes the key. A path to an item of a list means the whole
+// list.
+func withValue(values map[string]any, path string, v any) map[string]any {
 	copied := maps.Clone(values)
 	key, rest, nested := strings.Cut(path, ".")
 	inner, isMap := values[key].(map[string]any)
 	if nested && isMap {
-		copied[key] = with(inner, rest, v)
+		copied[key] = withValue(inner, rest, v)
 		return copied
 	}
 	if _, dotted := values[path]; dotted {

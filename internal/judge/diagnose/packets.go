@@ -117,7 +117,7 @@ func checksum(e *Evidence) []Statement {
 	var saw []string
 	where := ""
 	if n >= fewErrors {
-		saw, where = append(saw, fmt.Sprintf("%d packets were dropped for it: %s", n, among(at))), at[0].Place.Name
+		saw, where = append(saw, fmt.Sprintf("%d packets were dropped for it: %s", n, placesText(at))), at[0].Place.Name
 	}
 	if all := slices.Concat(host, pod); len(all) > 0 {
 		saw = append(saw, "messages arrived with another content: "+strings.Join(all, ", "))
@@ -322,7 +322,7 @@ func loss(e *Evidence) []Statement {
 	case dropped >= fewPackets:
 		where, direct = rules[0], true
 	case n >= fewPackets:
-		where = among(at[:1]) // streams, which overflow queues, count too
+		where = placesText(at[:1]) // streams, which overflow queues, count too
 	}
 	return []Statement{{State: Fault, Verdict: verdict, Where: where, Saw: saw, Proven: direct}}
 }
@@ -342,11 +342,11 @@ const manyDrops = 1000
 func drops(e *Evidence) []Statement {
 	n, at := e.dropCounts()
 	if n >= manyDrops {
-		return proven(fault(at[0].Place.side(), at[0].Place.Name, "%d packets: %s", n, among(at)))
+		return proven(fault(at[0].Place.side(), at[0].Place.Name, "%d packets: %s", n, placesText(at)))
 	}
 	saw := fmt.Sprintf("devices and backlogs dropped %d packets", n)
 	if n > 0 {
-		saw += ": " + among(at)
+		saw += ": " + placesText(at)
 	}
 	return cleared("%s", saw)
 }

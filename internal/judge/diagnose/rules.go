@@ -202,8 +202,8 @@ func side(p plan.Path) Verdict {
 	return CNI
 }
 
-// among lists counters with their places, the largest first.
-func among(at []At) string {
+// placesText lists counters with their places, the largest first.
+func placesText(at []At) string {
 	return strings.Join(each.Of(at[:min(len(at), 3)], func(a At) string { return fmt.Sprintf("%s %s %d", a.Place.Name, a.Counter, a.N) }), ", ")
 }
 

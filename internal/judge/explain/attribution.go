@@ -210,7 +210,7 @@ func shares(units []unit, of func(string) string) map[string]Share {
 				p.variance, p.free = least, max(p.free, float64(len(units)))
 			}
 		} else {
-			p.variance, p.free = apart(groups, id, (1-following)*least, math.Pow(math.Sqrt(factor*told[id])+math.Sqrt(following*least), 2))
+			p.variance, p.free = shareVariance(groups, id, (1-following)*least, math.Pow(math.Sqrt(factor*told[id])+math.Sqrt(following*least), 2))
 		}
 		out[id] = p
 	}
@@ -220,10 +220,10 @@ func shares(units []unit, of func(string) string) map[string]Share {
 // negligible is the share of a variance below which the uncertainty of the switch's share does not matter.
 const negligible = 0.05
 
-// apart returns the variance of a share, summed over units that do not follow packets and units that do, with its
-// degrees of freedom. least is the variance of the former by their samples, told of the latter. There are few of the
-// latter, so both their scatter and told estimate it; told counts as much as some units.
-func apart(groups [2][]map[string]float64, id string, least, told float64) (variance, free float64) {
+// shareVariance returns the variance of a share, summed over units that do not follow packets and units that do, with
+// its degrees of freedom. least is the variance of the former by their samples, told of the latter. There are few of
+// the latter, so both their scatter and told estimate it; told counts as much as some units.
+func shareVariance(groups [2][]map[string]float64, id string, least, told float64) (variance, free float64) {
 	one, freeOne := left(groups[0], id)
 	if one < least {
 		one, freeOne = least, max(freeOne, float64(len(groups[0])))

@@ -138,7 +138,7 @@ var errNothing = errors.New("not a result of `cnibench fidelity`: no profile was
 // Assess judges a result.
 func Assess(h result.Header, recs []result.Record) (*Page, error) {
 	p := &Page{Header: h, Demand: []Row{}, Rates: []Row{}, Failed: failures(recs)}
-	recs, p.Kernel = alike(recs)
+	recs, p.Kernel = sameScope(recs)
 	for _, r := range recs {
 		p.Repetitions = max(p.Repetitions, r.Repetition)
 	}
@@ -172,9 +172,9 @@ func Assess(h result.Header, recs []result.Record) (*Page, error) {
 	return p, nil
 }
 
-// alike makes the service demand of both sides comparable. A container cannot observe ksoftirqd, so if it is missing in
-// some trials, it is removed from all. most is the largest removed share.
-func alike(recs []result.Record) (out []result.Record, most *float64) {
+// sameScope makes the service demand of both sides comparable. A container cannot observe ksoftirqd, so if it is
+// missing in some trials, it is removed from all. most is the largest removed share.
+func sameScope(recs []result.Record) (out []result.Record, most *float64) {
 	out = slices.Clone(recs)
 	hidden := func(r result.Record) bool {
 		_, known := r.Metrics[metric.KernelCPU]

@@ -52,7 +52,7 @@ func Figures(a *compare.Analysis, h result.Header, published *compare.Analysis) 
 			f.against(a, base)
 		} else {
 			first[row] = c
-			f.alone(a)
+			f.lookUp(a)
 		}
 		if f.Here.N == 0 && c.N > 0 {
 			f.Why = cmp.Or(absent(h, c.Case), f.Why)
@@ -68,8 +68,8 @@ func (f *Figure) claim() Claim {
 	return Claim{Metric: c.Metric, Workload: c.Workload, Paths: []plan.Path{c.Path}}
 }
 
-// alone looks the cell of the result up.
-func (f *Figure) alone(a *compare.Analysis) {
+// lookUp finds the cell of the result for f.
+func (f *Figure) lookUp(a *compare.Analysis) {
 	j := &judgement{a: a, claim: f.claim()}
 	here, ok := j.cell(f.Published.Case)
 	f.Here = here
@@ -89,7 +89,7 @@ func (f *Figure) alone(a *compare.Analysis) {
 
 // against judges the ratio to the cell of another profile.
 func (f *Figure) against(a *compare.Analysis, base compare.Cell) {
-	f.alone(a)
+	f.lookUp(a)
 	m, _ := metric.Lookup(f.Published.Metric)
 	if f.Published.N == 0 || base.N == 0 || m.Better == metric.Neither || f.Here.N == 0 {
 		return

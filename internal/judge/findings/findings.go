@@ -243,7 +243,7 @@ func (j *judgement) ratio(p plan.Path) {
 	high := cmp.Or(r.High, math.Inf(1))
 	direction := r.Low > 1 && b.Low > 1 || high < 1 && b.High < 1
 	const around = 1.1 // tolerance around a claimed size: a tenth
-	far := r.apart(b)
+	far := r.farRates(b)
 	switch apart := b.Low > high*around || b.High < r.Low/around; {
 	case direction && far != "":
 		j.add(NotTestable, "%s, claimed %s: %s", b.saw, r, far)
@@ -271,9 +271,9 @@ func (j *judgement) ratio(p plan.Path) {
 // farApart is the largest factor between rates of bulk data on two machines that do the same.
 const farApart = 4
 
-// apart describes that the rates of the result are far from the publication's, "" if they are not. Then equal ratios
+// farRates describes that the rates of the result are far from the publication's, "" if they are not. Then equal ratios
 // are a coincidence, because something else limits the rates.
-func (r *Ratio) apart(b beside) string {
+func (r *Ratio) farRates(b beside) string {
 	for i, c := range []compare.Cell{b.x, b.y} {
 		if len(r.Rates) != 2 {
 			return ""

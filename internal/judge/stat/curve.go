@@ -72,7 +72,7 @@ type law struct {
 	parameters int
 }
 
-func straight(x float64) float64 { return x }
+func identity(x float64) float64 { return x }
 
 // logarithm returns 0 for 0 and grows by log 2 for each doubling of a large x.
 func logarithm(x float64) float64 { return math.Log1p(x) }
@@ -104,7 +104,7 @@ func Grow(points []Point, confidence, margin float64) Curve {
 	}
 	// Two laws are tested, so each gets half the chance of error.
 	each := 1 - (1-confidence)/2
-	none, line, curve := fit(points, errs, level), fit(points, errs, straight), fit(points, errs, logarithm)
+	none, line, curve := fit(points, errs, level), fit(points, errs, identity), fit(points, errs, logarithm)
 	best, other := line, curve
 	if curve.press < line.press {
 		best, other, c.Doubling = curve, line, true

@@ -140,7 +140,7 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 					continue
 				}
 				wrong.Add(1)
-			case !as(d.number, filled):
+			case !filledFor(d.number, filled):
 				wrong.Add(1)
 			}
 			answered.Add(1)
@@ -163,7 +163,7 @@ func (a *asker) exchange(ctx context.Context, kind byte, count, length int) (e n
 	after, err := a.told(func(d datagram, filled []byte) {
 		if d.kind == answers && d.number-first < uint32(count) {
 			answered.Add(1)
-			if !as(d.number, filled) {
+			if !filledFor(d.number, filled) {
 				wrong.Add(1)
 			}
 		}
@@ -295,7 +295,7 @@ func take(c net.Conn) (small, large netstate.Traffic, err error) {
 		if _, err := io.ReadFull(c, part[:length]); err != nil {
 			return err
 		}
-		if !as(uint32(t.Sent), part[:length]) {
+		if !filledFor(uint32(t.Sent), part[:length]) {
 			t.Wrong++
 		}
 		t.Sent++

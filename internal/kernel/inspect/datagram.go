@@ -131,8 +131,10 @@ func decode(mark, b []byte) (d datagram, filled []byte, err error) {
 	return d, rest[end+after:], err
 }
 
-// as reports whether a filling belongs to a number.
-func as(number uint32, filled []byte) bool { return bytes.Equal(filled, fill(number, len(filled))) }
+// filledFor reports whether a filling belongs to a number.
+func filledFor(number uint32, filled []byte) bool {
+	return bytes.Equal(filled, fill(number, len(filled)))
+}
 
 // Protocols and ports that identify a wrapping.
 const (

@@ -185,7 +185,7 @@ func (l listeners) hear(r received, q datagram, filled []byte, failed error) hea
 	if failed != nil || q.counts() {
 		h.came++
 	}
-	if failed != nil || q.counts() && !as(q.number, filled) {
+	if failed != nil || q.counts() && !filledFor(q.number, filled) {
 		h.wrong++
 	}
 	return *h
@@ -313,7 +313,7 @@ func (a *asker) contact(ctx context.Context) error {
 		}
 	}
 	err := fmt.Errorf("%s %s within %s", netstate.NoAnswer, a.conn.RemoteAddr(), time.Since(began).Round(time.Second))
-	if other := others(context.WithoutCancel(ctx), a.conn.RemoteAddr().(*net.UDPAddr).AddrPort()); len(other) > 0 { // by the requested network
+	if other := otherAnswers(context.WithoutCancel(ctx), a.conn.RemoteAddr().(*net.UDPAddr).AddrPort()); len(other) > 0 { // by the requested network
 		err = fmt.Errorf("%w%s%s", err, netstate.ButTo, strings.Join(other, " and "))
 	}
 	return advice.With(err, "a NetworkPolicy or a firewall may block UDP there, or nothing listens")

@@ -11,9 +11,9 @@ import (
 	"github.com/cnibench/cnibench/internal/kernel/sock"
 )
 
-// others tests a host whose port answers no datagram: by a connection to that port, which may be refused, and an echo.
-// It returns what was answered. A silent port alone does not mean that its host is out of reach.
-func others(ctx context.Context, to netip.AddrPort) (answered []string) {
+// otherAnswers tests a host whose port answers no datagram: by a connection to that port, which may be refused, and an
+// echo. It returns what was answered. A silent port alone does not mean that its host is out of reach.
+func otherAnswers(ctx context.Context, to netip.AddrPort) (answered []string) {
 	if _, err := connect(ctx, to.String(), time.Second); err == nil || errors.Is(err, unix.ECONNREFUSED) {
 		answered = append(answered, "a connection")
 	}

@@ -17,7 +17,7 @@ import (
 // Apply makes servers the only virtual servers of ns. A removed backend gets no new connections; it stays while it has
 // connections, so that those continue. If the kernel has no IPVS, it fails with errors.ErrUnsupported.
 func Apply(ns *netns.NS, servers []Server) error {
-	return with(ns, func(c *conn) error {
+	return withConn(ns, func(c *conn) error {
 		old, err := c.servers()
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func Apply(ns *netns.NS, servers []Server) error {
 // List returns the virtual servers of ns with the backends that get new connections, in no particular order.
 func List(ns *netns.NS) ([]Server, error) {
 	var servers []Server
-	err := with(ns, func(c *conn) (err error) {
+	err := withConn(ns, func(c *conn) (err error) {
 		if servers, err = c.servers(); err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ type conn struct {
 	family uint16
 }
 
-func with(ns *netns.NS, do func(*conn) error) error {
+func withConn(ns *netns.NS, do func(*conn) error) error {
 	c, err := genetlink.Dial(&netlink.Config{NetNS: ns.FD()})
 	if err != nil {
 		return fmt.Errorf("speak to IPVS: %w", err)

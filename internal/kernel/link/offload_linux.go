@@ -70,7 +70,7 @@ func (h *Handle) SegmentationOff(merge *Merge) (Cut, error) {
 			if name == Loopback {
 				continue
 			}
-			gone, left, err := off(e, name, func(feature string) bool { return merge.leaves(l, feature) })
+			gone, left, err := switchOff(e, name, func(feature string) bool { return merge.leaves(l, feature) })
 			if len(gone) > 0 {
 				cut.Off[name] = gone
 			}
@@ -176,9 +176,9 @@ func (h *Handle) LimitSize(bytes int) error {
 	return err
 }
 
-// off switches off all features that can be switched off, except those that leave selects. It returns these features,
-// and those that stay on although leave does not select them.
-func off(e ethtool, dev string, leave func(feature string) bool) (gone, left []string, err error) {
+// switchOff switches off all features that can be switched off, except those that leave selects. It returns these
+// features, and those that stay on although leave does not select them.
+func switchOff(e ethtool, dev string, leave func(feature string) bool) (gone, left []string, err error) {
 	known, err := e.features(dev)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read its features: %w", err)

@@ -88,8 +88,8 @@ func keyShape(types []Type, family Family) (length int, magic uint32) {
 // mask is the network mask of p.
 func mask(p netip.Prefix) []byte { return net.CIDRMask(p.Bits(), p.Addr().BitLen()) }
 
-// after returns the first address above p; above the last address it is not valid.
-func after(p netip.Prefix) netip.Addr {
+// firstAfter returns the first address above p; above the last address it is not valid.
+func firstAfter(p netip.Prefix) netip.Addr {
 	b := p.Masked().Addr().AsSlice()
 	for i, m := range mask(p) {
 		b[i] |= ^m

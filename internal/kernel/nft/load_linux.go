@@ -204,7 +204,7 @@ func edgesOf(list []Element) []edge {
 	var edges []edge
 	for _, p := range sorted {
 		edges = append(edges, edge{at: p.Addr()})
-		if end := after(p); end.IsValid() {
+		if end := firstAfter(p); end.IsValid() {
 			edges = append(edges, edge{at: end, end: true})
 		}
 	}

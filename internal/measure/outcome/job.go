@@ -17,7 +17,7 @@ func steps(t *trial) {
 	}
 	account, shape := c.Job, t.is.Job
 	if loss := account.Loss; loss != nil {
-		apart(t, loss)
+		lossMetrics(t, loss)
 		return
 	}
 	t.metrics[metric.StepRate] = c.perSecond(float64(c.Operations))
@@ -37,9 +37,9 @@ func steps(t *trial) {
 	jobDemand(t)
 }
 
-// apart derives the metrics of a job that lost a member: of the steps before and of the smaller group's steps after.
-// They have separate names, so that no summary of whole trials includes them.
-func apart(t *trial, loss *sample.Loss) {
+// lossMetrics derives the metrics of a job that lost a member: of the steps before and of the smaller group's steps
+// after. They have separate names, so that no summary of whole trials includes them.
+func lossMetrics(t *trial, loss *sample.Loss) {
 	t.metrics[metric.RegroupTime] = float64(loss.RegroupNs)
 	for family, h := range map[string]*sample.Histogram{metric.StepTimeBefore: loss.Before, metric.StepTimeAfter: t.client.Job.Step} {
 		if h != nil && h.Count() > 0 {

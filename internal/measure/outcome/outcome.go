@@ -180,7 +180,7 @@ func (t *trial) transactions() {
 	}
 	t.failures(c)
 	t.paced(c)
-	t.beside()
+	t.streamGoodput()
 	t.distribution(metric.RTT, c.RTT)
 	t.distribution(metric.ConnectTime, c.Connect)
 }

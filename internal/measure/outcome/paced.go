@@ -39,8 +39,8 @@ func (t *trial) paced(c *side) {
 	}
 }
 
-// beside derives the goodput of the stream that runs during the requests.
-func (t *trial) beside() {
+// streamGoodput derives the goodput of the stream that runs during the requests.
+func (t *trial) streamGoodput() {
 	if t.server != nil && t.server.Beside != nil {
 		t.metrics[metric.BesideGoodput] = t.server.perSecond(8 * float64(t.server.Beside.BytesReceived))
 	}

@@ -141,13 +141,13 @@ func (l *loader) parts(o Profile, c checker) []plan.OwnPart {
 		}
 	}
 	for i, daemon := range o.Node.Daemons {
-		if program := beside(daemon.Run); program != "" {
+		if program := relativeProgram(daemon.Run); program != "" {
 			add(fmt.Sprintf("node.daemons.%d.run", i), program, false)
 		}
 	}
 	for field, commands := range map[string][]string{"node.prepare": o.Node.Prepare, "node.join": o.Node.Join, "node.services": o.Node.Services} {
 		for _, command := range commands {
-			if program := beside(command); program != "" {
+			if program := relativeProgram(command); program != "" {
 				add(field, program, false)
 			}
 		}
@@ -156,8 +156,8 @@ func (l *loader) parts(o Profile, c checker) []plan.OwnPart {
 	return slices.CompactFunc(parts, func(a, b plan.OwnPart) bool { return a.File == b.File })
 }
 
-// beside returns the program of a command if it is a path relative to the profile file, else "".
-func beside(command string) string {
+// relativeProgram returns the program of a command if it is a path relative to the profile file, else "".
+func relativeProgram(command string) string {
 	words := strings.Fields(strings.TrimPrefix(strings.TrimSpace(command), "exec "))
 	if len(words) == 0 || !strings.HasPrefix(words[0], "./") && !strings.HasPrefix(words[0], "../") {
 		return ""

@@ -43,7 +43,7 @@ func parse(name, text string) (Profile, *position.Decoder) {
 	}
 	c := checker{d: f, root: root.Line}
 	c.tags("", reflect.ValueOf(o))
-	c.whole(o)
+	c.combination(o)
 	c.place("node", o.Node.Place)
 	c.place("pod", o.Pod.Place)
 	c.daemons(o)
@@ -103,8 +103,8 @@ func (c checker) tags(field string, v reflect.Value) {
 	}
 }
 
-// whole checks the combination of fields.
-func (c checker) whole(o Profile) {
+// combination checks the combination of fields.
+func (c checker) combination(o Profile) {
 	if _, builtIn := profile.Lookup(o.Name); builtIn || slices.Contains([]string{plan.Detected, profile.Host}, o.Name) {
 		c.fault("name", "%q is a built-in profile: choose another name, and base it on that by based-on: %s", o.Name, o.Name)
 	} else if o.Name != "" && !profileName.MatchString(o.Name) {

@@ -29,7 +29,7 @@ func Render(w io.Writer, d report.Document) error {
 	for _, s := range d.Sections {
 		p.section(s)
 	}
-	p.apart()
+	p.otherPictures()
 	p.legend(d)
 	for _, s := range d.Appendix {
 		p.section(s)
@@ -53,8 +53,8 @@ func (p *page) picture(name string) {
 	}
 }
 
-// apart shows the pictures that belong to no table.
-func (p *page) apart() {
+// otherPictures shows the pictures that belong to no table.
+func (p *page) otherPictures() {
 	if !slices.ContainsFunc(p.pictures, func(x report.Picture) bool { return x.Apart }) {
 		return
 	}

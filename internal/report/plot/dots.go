@@ -78,13 +78,13 @@ func (p Dots) frame(a axis, ticks []float64, height float64) Group {
 		x := a.at(p.Reference)
 		g.Shapes = append(g.Shapes,
 			dashed(line(Accent, 1.5, Point{x, headHeight - 6}, Point{x, height}), 1),
-			small(text(Accent, Point{x, 9}, p.ReferenceName, middleUnless(x, p.ReferenceName))))
+			small(text(Accent, Point{x, 9}, p.ReferenceName, anchorWithin(x, p.ReferenceName))))
 	}
 	return g
 }
 
-// middleUnless returns the anchor that keeps a label at x within the drawing.
-func middleUnless(x float64, s string) Anchor {
+// anchorWithin returns the anchor that keeps a label at x within the drawing.
+func anchorWithin(x float64, s string) Anchor {
 	half := textWidth(s, smallSize) / 2
 	switch {
 	case x-half < 0:

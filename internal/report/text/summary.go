@@ -68,7 +68,7 @@ func (p *printer) needs(s *report.Summary) {
 	}
 	name, names := 0, each.Of(s.Columns, func(c report.SummaryColumn) string { return c.Name })
 	for j, c := range s.Columns {
-		if _, model, ok := strings.Cut(c.Unit, ", "); ok && again(s, j) {
+		if _, model, ok := strings.Cut(c.Unit, ", "); ok && sameNeed(s, j) {
 			names[j] = model
 		}
 		name = max(name, number.Width(names[j]))
@@ -226,8 +226,10 @@ func (p *printer) summaryTable(s *report.Summary, most int) {
 	}
 }
 
-// again reports whether a column is for the same need as the column before, under another NIC model.
-func again(s *report.Summary, j int) bool { return j > 0 && s.Columns[j].Name == s.Columns[j-1].Name }
+// sameNeed reports whether a column is for the same need as the column before, under another NIC model.
+func sameNeed(s *report.Summary, j int) bool {
+	return j > 0 && s.Columns[j].Name == s.Columns[j-1].Name
+}
 
 // fitting returns the columns that fit when used columns of the terminal are taken, and the names of the others.
 // Columns under another NIC model are dropped first, then the last ones.
@@ -238,7 +240,7 @@ func (p *printer) fitting(s *report.Summary, all []column, used int) (columns []
 	gone := make([]bool, len(all))
 	for _, repeated := range []bool{true, false} {
 		for j := len(all) - 1; j > 0 && used > p.width; j-- {
-			if again(s, j) == repeated {
+			if sameNeed(s, j) == repeated {
 				gone[j] = true
 				used -= len(gap) + all[j].width
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/cnibench/cnibench/internal/vocab/metric"
 )
 
-// campaign is what came of equal runs.
+// campaign is the result of equal runs.
 type campaign struct {
 	reports []report
 	pairs   []pair
@@ -151,8 +151,8 @@ func (c campaign) render(about string) string {
 	return b.String()
 }
 
-// bias is what undisturbed values lose against whole windows for each doubling of the cost over the baseline's, as a share, with its
-// standard error: the slope of a line through the cells of all runs.
+// bias is what undisturbed values lose against whole windows for each doubling of the cost over the baseline's, as a
+// share, with its standard error: the slope of a line through the cells of all runs.
 func (c campaign) bias(workload string) (per, error float64, cells int) {
 	var xs, ys []float64
 	for _, r := range c.reports {

@@ -1,5 +1,5 @@
-// Command articles repeats the four published comparisons in the lab by `cnibench reproduce`, and writes each of their figures
-// and claims with what became of it.
+// Command articles repeats the four published comparisons in the lab by `cnibench reproduce`, and writes each of their
+// figures and claims with its outcome.
 //
 // Read campaign (what is measured) and table.go (what is written).
 package main

@@ -1,7 +1,7 @@
 // Command explain tests explanations of CPU time. It plants a cost of known place into one of two equal instances of a
 // profile, measures both with samples in turn, and asks which part the difference went to.
 //
-// Read plants (what is planted) and row (what came of it).
+// Read plants (what is planted) and row (the result).
 package main
 
 import (
@@ -65,12 +65,13 @@ func measured(ctx context.Context, program, dir string, repetitions int, chosen 
 	return b.String(), nil
 }
 
-// A plant is found if the measured change of the right part has at least rightLeast of the difference, and no other part is shown to have
-// more than wrongMost of it. It is undecided if only the interval of that share reaches rightLeast.
+// A plant is found if the measured change of the right part has at least rightLeast of the difference, and no other
+// part is shown to have more than wrongMost of it. It is undecided if only the interval of that share reaches
+// rightLeast.
 const rightLeast, wrongMost = 0.85, 0.03
 
-// judgement says whether a plant is found, by the share of the difference that its right part has, with its interval, and by the share
-// that another part is shown to have.
+// judgement says whether a plant is found, by the share of the difference that its right part has, with its interval,
+// and by the share that another part is shown to have.
 func judgement(right explain.Interval, beyond float64) string {
 	inside := func(share float64) bool { return share >= rightLeast && share <= 2-rightLeast }
 	switch {
@@ -112,8 +113,8 @@ func row(p plant, file string) (string, error) {
 		most.Title, scale.Format(most.By.Value), number.Percent(abs(most.By.Value)/total), number.Percent(beyond/total), number.Percent(widest/total), judgement(right, beyond/total)), nil
 }
 
-// together is the interval of a change that holds for all parts of a difference at once: of n intervals with a confidence of
-// 95 % one in twenty does not have its true value.
+// together is the interval of a change that holds for all parts of a difference at once: of n intervals with a
+// confidence of 95 % one in twenty does not have its true value.
 func together(i explain.Interval, n, trials int) (low, high float64) {
 	free := float64(max(2, trials-1))
 	wider := stat.Reach(1-0.05/float64(n), free) / stat.Reach(0.95, free)

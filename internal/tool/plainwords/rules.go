@@ -57,4 +57,9 @@ var phrases = []phrase{
 	say(`"as long as may be": plain words`, `\b(?:may|might) be (?:had|told|said)\b`),
 	say(`"all alike": write "every"`, `\ball alike\b`),
 	say(`"said once", "is said": write "reports" or "prints"`, `\b(?:is|are|was|were) said\b`),
+	say(`"held against": write "compared with" or "checked against"`, `\bheld against\b`),
+	say(`"set beside": write "compared with"`, `\bset beside\b`),
+	say(`"what came of X": write "the result of X"`, `\bwhat (?:came|comes|became|becomes) of\b`),
+	say(`"gives way": write "is dropped" or "ends"`, `\bg[ai]ves? way\b`),
+	say(`"bears to": write "may" or "waits"`, `\b(?:bears?|bore) to (?:hear|see|wait|be)\b`),
 }

@@ -1,6 +1,6 @@
-// Command power measures what a comparison of two result files can see. It plants a cost of known size into a profile of the
-// lab, which every packet between the nodes pays, runs one plan with the cost and without, and counts in how many pairs of
-// files the comparison finds it. Pairs without a cost say how often it finds what is not there.
+// Command power measures what a comparison of two result files can see. It plants a cost of known size into a profile
+// of the lab, which every packet between the nodes pays, runs one plan with the cost and without, and counts in how
+// many pairs of files the comparison finds it. Pairs without a cost say how often it finds what is not there.
 //
 // Read campaign (what is measured), plant_linux.go (the cost) and table_linux.go (what is written).
 package main
@@ -33,8 +33,8 @@ var subject = plan.VariantOf("bridge")
 const (
 	// path is where the cost is measured.
 	path = "pod-to-pod/cross-node"
-	// repetitions of windows are what the default plan has for fifteen cases. What a piece costs is weighed in so many runs, of so few
-	// repetitions that each has an instance of its own.
+	// repetitions of windows are what the default plan has for fifteen cases. What a piece costs is weighed in so many
+	// runs, of so few repetitions that each has an instance of its own.
 	repetitions = 12
 	weighings   = 6
 	weighed     = 9
@@ -44,8 +44,8 @@ const (
 // margins are those that pairs are judged by: the usual one, and one below the smallest cost.
 var margins = []float64{plan.DefaultMargin, 0.01}
 
-// cost is what is planted: pieces of work in the path, all the time or in one slice of ten, or a program beside the path that
-// takes the CPU for as long as those slices last.
+// cost is what is planted: pieces of work in the path, all the time or in one slice of ten, or a program beside the
+// path that takes the CPU for as long as those slices last.
 type cost struct {
 	name string
 	of   *kind
@@ -114,7 +114,7 @@ type campaign struct {
 	equal, alarms int
 }
 
-// row is what came of one cost under one workload.
+// row is the result of one cost under one workload.
 type row struct {
 	workload string
 	of       *kind
@@ -124,7 +124,8 @@ type row struct {
 	twin bool
 	// share is what was planted, by the cost of a piece, half is half its interval, 0 if that is not known.
 	share, half float64
-	// seen are the ratios that the pairs showed, whole those of whole windows, verdicts what they were called by each margin.
+	// seen are the ratios that the pairs showed, whole those of whole windows, verdicts what they were called by each
+	// margin.
 	seen, whole []float64
 	// tail and wholeTail are those of the 99th percentile of round trips.
 	tail, wholeTail []float64
@@ -214,11 +215,13 @@ const inBurst = 1.5
 // inPart is what a cost in a part of the time adds to the whole: a part with the cost has less work than one without.
 func inPart(part, cost float64) float64 { return 1/(1-part+part/(1+cost)) - 1 }
 
-// piece is the cost of one piece as a share of the subject's service demand, and half the interval of that; 0 is not known.
+// piece is the cost of one piece as a share of the subject's service demand, and half the interval of that; 0 is not
+// known.
 type piece struct{ share, half float64 }
 
-// weigh measures a piece, from many: a twin of the subject that has them is set beside the subject itself, in turn within one run. Two
-// runs would differ by 1 % without any cost. Undisturbed values are what is tried, so whole windows say it.
+// weigh measures a piece, from many: a twin of the subject that has them is compared with the subject itself, in turn
+// within one run. Two runs would differ by 1 % without any cost. Undisturbed values are what is tried, so whole windows
+// say it.
 func (c campaign) weigh(ctx context.Context, workload string, of *kind) (piece, error) {
 	var with, without []float64
 	for n := range weighings {
@@ -256,7 +259,8 @@ func pieceOf(workload string, of *kind, ratio, half float64) (piece, error) {
 	return piece{(ratio - 1) / float64(of.probe), half / float64(of.probe)}, nil
 }
 
-// twins returns the whole windows of the subject's twin and those of the subject, in the order of repetitions that have both.
+// twins returns the whole windows of the subject's twin and those of the subject, in the order of repetitions that have
+// both.
 func twins(s compare.Side) (twin, original []float64) {
 	of := func(profile plan.Variant) []compare.Sample {
 		c, _ := s.Cell(compare.Key{Case: plan.Case{Profile: profile, Path: s.Paths[0], Workload: s.Workloads[0]}, Metric: metric.ServiceDemand})

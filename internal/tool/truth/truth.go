@@ -1,4 +1,4 @@
-// Command truth measures links of known rate, delay and loss, and judges whether the medians come near to them.
+// Command truth measures links of known rate, delay and loss, and checks that the medians are near them.
 //
 //	go run ./internal/tool/truth [-repetitions 9] [-document docs/results/truth.md] CNIBENCH
 //

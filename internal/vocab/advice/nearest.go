@@ -15,19 +15,21 @@ const longest = 100
 
 // Nearest returns the name that is most like the word, ignoring case, or "" if none is near. More than half of the word
 // must match; two letters in the wrong order are one mistake.
-func Nearest(word string, names []string) string { return within(min(4, len(word)/2+1), word, names) }
+func Nearest(word string, names []string) string {
+	return nearestWithin(min(4, len(word)/2+1), word, names)
+}
 
 // Slip returns the name that differs from the word by one mistake, or by two in words of at least eight letters. It
 // returns "" if there is none.
 func Slip(word string, names []string) string {
 	if len(word) < 8 {
-		return within(2, word, names)
+		return nearestWithin(2, word, names)
 	}
-	return within(3, word, names)
+	return nearestWithin(3, word, names)
 }
 
-// within returns the name with the fewest mistakes, which must be fewer than best, or "".
-func within(best int, word string, names []string) string {
+// nearestWithin returns the name with the fewest mistakes, which must be fewer than best, or "".
+func nearestWithin(best int, word string, names []string) string {
 	if len(word) > longest {
 		return ""
 	}

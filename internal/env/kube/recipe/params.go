@@ -247,6 +247,6 @@ func overlaid(text string, expressions []string) (string, error) {
 			errs = append(errs, fmt.Errorf("--set %s: %w", e, err))
 		}
 	}
-	merged, err := yaml.Marshal(over(values, given))
+	merged, err := yaml.Marshal(mergeInto(values, given))
 	return string(merged), errors.Join(append(errs, err)...)
 }

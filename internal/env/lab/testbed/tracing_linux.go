@@ -51,7 +51,7 @@ func followed(ctx context.Context, l *lab.Lab, r plan.Route, o journey.Options) 
 	}
 	defer func() { err = errors.Join(err, p.sides.Client.Close(), p.sides.Servers[0].Close()) }()
 	t = journey.Trace{
-		Profile: r.Variant, Path: r.Path, Workload: o.Workload, Client: place(inst, way.Client), Server: place(inst, way.Server),
+		Profile: r.Variant, Path: r.Path, Workload: o.Workload, Client: namespaceOwner(inst, way.Client), Server: namespaceOwner(inst, way.Server),
 	}
 	if t.Hosts, err = journeyHosts(inst); err != nil {
 		return t, err
@@ -214,8 +214,8 @@ func (p *pass) trial(ctx context.Context, window time.Duration, before func() er
 	}, nil
 }
 
-// place returns the name of the host that owns the namespace of a host.
-func place(inst *lab.Instance, name string) string {
+// namespaceOwner returns the name of the host that owns the namespace of a host.
+func namespaceOwner(inst *lab.Instance, name string) string {
 	all := inst.Distinct()
 	i := slices.IndexFunc(all, func(h *lab.Host) bool { return h.NS == inst.Host(name).NS })
 	return all[i].Name
