@@ -29,8 +29,7 @@ type Summary struct {
 	Lead  []string
 	// Message is the first answer in a few words, the title of a picture to share. It is "" if nothing is decided.
 	Message string
-	// Title is the title of the table. Rows are profiles: the networks below a dataplane first, then in the order of
-	// the first need, best first.
+	// Title is the table's title. Rows are profiles: networks below a dataplane first, then the best for the first need.
 	Title   string
 	Columns []SummaryColumn
 	Rows    []SummaryRow
@@ -40,8 +39,7 @@ type Summary struct {
 
 // Scene describes where a result comes from; each field may be "".
 type Scene struct {
-	// Model is the NIC model if a lab was measured. Machine is the machine. Lacks is what the best profiles do not
-	// have.
+	// Model is the NIC model of a measured lab, Machine its machine. Lacks is what the best profiles do not have.
 	Model, Machine, Lacks string
 }
 
@@ -65,8 +63,7 @@ type SummaryColumn struct {
 	Line, Brief string
 }
 
-// SummaryRow is a profile. The verdict of an entry compares it with the best dataplane of its column; the best one has
-// the verdict better.
+// SummaryRow is a profile. The verdict of an entry compares it with the best dataplane, which has the verdict better.
 type SummaryRow struct {
 	Profile string
 	Entries []Entry
@@ -183,8 +180,7 @@ func (b *builder) buildSummary(d Document, file string) *Summary {
 	return s
 }
 
-// screenRank returns the position of a need on the screen: requests first, then connections, then bulk, then the other
-// paths.
+// screenRank returns the position of a need on the screen: requests first, then connections, bulk and other paths.
 func (n Need) screenRank() int {
 	t := n.Workload.Traits()
 	switch {
@@ -390,8 +386,7 @@ func firstVerdict(others []compare.Standing) compare.Verdict {
 	return mark
 }
 
-// Does returns sentences that name the profiles with each function and with each proof. It returns nil if no profile is
-// known.
+// Does returns sentences that name the profiles with each function and with each proof; nil if no profile is known.
 func (s Summary) Does() []string {
 	if s.Letters == "" {
 		return nil
@@ -454,8 +449,7 @@ func (b *builder) uncoveredNeeds(needs []Need, all []Ability) []string {
 	return names
 }
 
-// tableKeys returns the explanation of the letters and words in rows. uncovered are the needs for which "both" does not
-// hold.
+// tableKeys returns explanations of the letters and words in rows. uncovered are the needs without the word "both".
 func tableKeys(rows []SummaryRow, uncovered []string) (functions, proofs string) {
 	var words []string
 	for _, x := range proofWords {
@@ -592,8 +586,7 @@ func (b *builder) nextSteps(d Document, file string) []Item {
 	return items
 }
 
-// remainingTime returns the time that further repetitions up to the given number take, estimated from those before: ",
-// 4 min"; "" if it is unknown.
+// remainingTime returns the time of further repetitions, up to the given number: ", 4 min"; "" if it is unknown.
 func (b *builder) remainingTime(r Run, repetitions int) string {
 	done := 0
 	for i := range b.analysis.Cells {
